@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.rivals import eager_boosting
 from discreet.projection._threads import processor_count
+from discreet.research import _boosted as networks
+from discreet.research import _boosted_compiled as compiled
+from discreet.research import _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
-from discreet.research._boosted import _compiled as compiled
-from discreet.research._boosted import _networks as networks
-from discreet.research._boosted import _tensors as tensors
-from discreet.research.experiments._mixtures import RandomMixtures, mixture_family, random_clients
-from discreet.research.experiments._running import run_experiment as run_experiment
+from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients
+from discreet.research.experiments._records import run_experiment as run_experiment
 
 EPSILON, SEED = 1.0, 3
 UNITS = 500  # clients times budgets in Figure 4

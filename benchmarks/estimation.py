@@ -19,7 +19,7 @@ from benchmarks.engines import shown_table
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.estimation import population
-from discreet.estimation._tallies import coding_and_sampler, tally
+from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from discreet._kernels import Code, use_only
-from discreet.ledger._rounds import forget_rounds_in_memory
+from discreet.ledger._book import forget_rounds_in_memory
 from tests.soaking import examples
 
 settings.register_profile("discreet", deadline=None, max_examples=examples(100))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._quadrature import Panels, subdivide_breaks
-from discreet.families._charts import Cartesian, Chart, HalfLine, Identity, Polar, Spherical, WholeLine
+from discreet.families._integration import Cartesian, Chart, HalfLine, Identity, Polar, Spherical, WholeLine
 from tests.soaking import examples
 
 EDGES = [np.array([0.0, 0.3, 1.0]), np.array([-1.0, 0.0, 2.0, 2.5]), np.array([0.0, 1.0])]

@@ -17,7 +17,7 @@ from discreet._reference_terms import ReferenceTerms
 from discreet.audit import certificate
 from discreet.engines import sample
 from discreet.estimation import population
-from discreet.estimation._binning import line_of
+from discreet.estimation._counting import line_of
 from discreet.families import Tabulated
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL

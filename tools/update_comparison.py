@@ -11,26 +11,38 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plots._style import save
-from discreet.research._figures._designs import design_figure
-from discreet.research._figures._follow_up import follow_up_figures
-from discreet.research._figures._population import population_figures
-from discreet.research._reports._contests import by_set
-from discreet.research._reports._designs import design_findings, design_table, keep_table, shift_findings, shift_table
-from discreet.research._reports._follow_up import follow_up_findings as follow_up_findings
-from discreet.research._reports._follow_up import minimax_table, mixture_table, ordered_table, published_table
-from discreet.research._reports._learned import learned_findings, learned_table, reweighted_findings, reweighted_table
-from discreet.research._reports._population_findings import contest_table, fidelity_table, population_findings
-from discreet.research.experiments._design_keeps import KeptAtBudget
-from discreet.research.experiments._design_shifts import ShiftedDesign
-from discreet.research.experiments._designs import DesignedSplit
-from discreet.research.experiments._follow_up._finite import FiniteClasses
-from discreet.research.experiments._follow_up._mixtures import MixtureClasses
-from discreet.research.experiments._follow_up._plane import PlaneLaw
-from discreet.research.experiments._learned import LearnedRun
-from discreet.research.experiments._ordered import OrderedSet
+from discreet.research._report_designs import (
+    design_figure,
+    design_findings,
+    design_table,
+    keep_table,
+    learned_findings,
+    learned_table,
+    reweighted_findings,
+    reweighted_table,
+    shift_findings,
+    shift_table,
+)
+from discreet.research._report_follow_up import (
+    follow_up_figures,
+    minimax_table,
+    mixture_table,
+    ordered_table,
+    published_table,
+)
+from discreet.research._report_follow_up import follow_up_findings as follow_up_findings
+from discreet.research._report_population import (
+    by_set,
+    contest_table,
+    fidelity_table,
+    population_figures,
+    population_findings,
+)
+from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, ShiftedDesign
+from discreet.research.experiments._follow_up import FiniteClasses, MixtureClasses, OrderedSet, PlaneLaw
+from discreet.research.experiments._learned import SKEWS, LearnedRun, ReweightedSet
 from discreet.research.experiments._population import SetAtBudget
 from discreet.research.experiments._records import RecordedRun, read_records
-from discreet.research.experiments._reweighted import SKEWS, ReweightedSet
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = (

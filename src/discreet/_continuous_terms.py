@@ -17,13 +17,12 @@ import numpy as np
 
 from discreet._showing import with_short_repr
 from discreet.domain._canonical import VERSION, canonical
-from discreet.domain._digested import is_digest
+from discreet.domain._labels import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, LaplaceMixtures, Tabulated
 from discreet.families._band import check_everybody
-from discreet.mechanisms._carriers import Cells, Points
-from discreet.mechanisms._carriers._choice import Discretisation
-from discreet.mechanisms._carriers._densities import DensityAtoms
+from discreet.mechanisms._cells_and_points import Cells, Discretisation, Points
+from discreet.mechanisms._discretisation import DensityAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 MOST_LISTED_VALUES = 1 << 16  # values of a table that a document holds; who has more passes the family

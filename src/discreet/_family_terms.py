@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from discreet._showing import with_short_repr
 from discreet.domain import Digested, Domain
 from discreet.domain._canonical import VERSION, canonical, digest
-from discreet.domain._digested import is_digest
-from discreet.domain._terms import DOMAIN_FIELDS as DOMAIN_FIELDS
-from discreet.domain._terms import from_terms
+from discreet.domain._labels import is_digest
+from discreet.domain._parsing import DOMAIN_FIELDS as DOMAIN_FIELDS
+from discreet.domain._parsing import from_terms
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.families._band import check_everybody

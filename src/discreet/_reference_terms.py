@@ -15,7 +15,7 @@ from discreet._continuous_terms import read_table, table_fields
 from discreet._family_terms import MOST_LISTED_WEIGHTS
 from discreet._showing import with_short_repr
 from discreet.domain._canonical import digest
-from discreet.domain._digested import is_digest
+from discreet.domain._labels import is_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Tabulated
 from discreet.mechanisms import MollifierSampler

@@ -2,7 +2,7 @@
 
 On the simplex, on a `DensityBand` and wherever the reference of a `Band` is alpha-decomposable the paper's formula is the answer, and
 it is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound; where the worst members are known
-(`discreet.families._worst_members`) the sampler is applied to them instead, with the box that it draws from.
+(`discreet.families._band`) the sampler is applied to them instead, with the box that it draws from.
 
 **Everybody on a line.** A `DensityBand` with `everybody=True` claims nothing about clients, and over all densities every epsilon-LDP sampler
 has the worst case M_f = f(0) + f*(0), the largest there is [paper, Prop. 3.2]. *Proof.* Its laws lie between m and e^eps m for a measure m
@@ -27,15 +27,13 @@ import numpy as np
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import NON_NEGATIVE, ImpossibleError
-from discreet.families._band import Bounds
-from discreet.families._continuous import ContinuousFamily
+from discreet.families._band import Bounds, WorstMembers
+from discreet.families._continuous import ContinuousFamily, check_family, serves_everybody
 from discreet.families._finite import Band
-from discreet.families._kinds import check_family, serves_everybody
-from discreet.families._worst_members import WorstMembers
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
-from discreet.privacy._approximate import DELTA, DELTA_IS
-from discreet.privacy._normal import LEAST_PROBABILITY
+from discreet.privacy._epsilon import DELTA, DELTA_IS
+from discreet.privacy._gaussian import LEAST_PROBABILITY
 from discreet.privacy._notion import check_budget
 from discreet.projection import Affine, Box
 from discreet.tradeoff import (

@@ -47,12 +47,12 @@ from discreet.mechanisms import (
     check_mechanism,
     sampler_named,
 )
+from discreet.mechanisms._multisets import MOST_TOGETHER
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.mechanisms._several import AROUND
-from discreet.mechanisms._several._multisets import MOST_TOGETHER
+from discreet.mechanisms._several_samples import AROUND
 from discreet.privacy import Gaussian, Privacy, Pure
-from discreet.privacy._pure import check_epsilon
-from discreet.privacy._terms import privacy_document, read_privacy
+from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy._parsing import privacy_document, read_privacy
 from discreet.release._randomness import BITS
 from discreet.tradeoff import weak_rounds_warning
 

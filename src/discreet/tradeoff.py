@@ -37,12 +37,11 @@ import numpy as np
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, LargeEpsilonWarning, is_called_by_user, warn_caller
-from discreet.families._band import Bounds
-from discreet.families._decomposable import LARGEST_ENUMERATED, splits_evenly
+from discreet.families._band import LARGEST_ENUMERATED, Bounds, splits_evenly
 from discreet.families._finite import Band, Simplex
 from discreet.numerics import exp_nearest, expm1_nearest, float_up, log_bracket
 from discreet.privacy import Privacy, Pure
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy._epsilon import check_epsilon
 
 __all__ = ["Constants", "Risk"]
 

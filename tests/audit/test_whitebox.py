@@ -118,5 +118,7 @@ def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], how
     assert found.holds
     assert len(found.weights) == 10
     assert len(found.weights[0]) == sampler.box.size
-    assert found.realised_epsilon[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised_epsilon[0] > 0
+    assert (
+        found.realised_epsilon[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised_epsilon[0] > 0
+    )
     assert verify.problems(verify.parsed(found.to_json())) == []

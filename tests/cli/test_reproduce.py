@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from discreet.design import _smoothing as smoothing
+from discreet.research import _reproduction as paper
 from discreet.research._boosted import Training
-from discreet.research.experiments import _paper as paper
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
 

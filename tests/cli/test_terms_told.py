@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.cli._terms_told import promise_text
+from discreet.cli._options import promise_text
 
 Run = Callable[..., Any]
 WHOLE = dc.Simplex(["a", "b", "c"])

@@ -23,7 +23,7 @@ from discreet.agreement import Agreement
 from discreet.client import Client, Receipt
 from discreet.errors import CollectorError
 from discreet.ledger import Budget, Ledger
-from discreet.ledger._destinations import Destination
+from discreet.ledger._client_ledger import Destination
 from tests.client import kills
 from tests.client.hostile import (
     COUNTED,

@@ -21,7 +21,7 @@ from discreet.client import _collector as collector
 from discreet.client._holding import DeviceDraw, Holding
 from discreet.errors import BudgetError, CollectorError, LedgerError
 from discreet.ledger import Budget, Ledger
-from discreet.ledger._destinations import Destination
+from discreet.ledger._client_ledger import Destination
 from tests.client import lies
 from tests.client.hostile import COUNTED, Server, hung_up, offering, replies, said, serving
 

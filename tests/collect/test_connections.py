@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discreet.collect._connections import MOST_CONNECTIONS, MOST_HEAD
-from discreet.collect._limits import MOST_BODY
+from discreet.collect._requests import MOST_BODY
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
 

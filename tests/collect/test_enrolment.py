@@ -11,7 +11,7 @@ import pytest
 
 from discreet.collect import open_store
 from discreet.collect._enrolment import enrol_tokens, gateway_of, read_tokens, token_digest, write_tokens
-from discreet.collect._problems import RequestProblem
+from discreet.collect._requests import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
 from tests.collect.postgres import Server

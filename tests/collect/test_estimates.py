@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from discreet.collect import _estimates as estimates
+from discreet.collect import _catalogue as estimates
 from discreet.collect import open_store
-from discreet.collect._catalogue import Catalogue
-from discreet.collect._estimates import CONFIDENCES, Estimates
-from discreet.collect._problems import RequestProblem
+from discreet.collect._catalogue import CONFIDENCES, Catalogue, Estimates
+from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Arrival, digest
 from tests.collect.running import agreed, one, running
 

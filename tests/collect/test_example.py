@@ -10,8 +10,8 @@ from typer.main import get_command
 
 from discreet._protocol import read_collector_key
 from discreet.cli._app import app
-from discreet.collect._limits import MOST_BODY
 from discreet.collect._pool import read_seal
+from discreet.collect._requests import MOST_BODY
 from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[2]

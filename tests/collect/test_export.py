@@ -18,11 +18,10 @@ from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import export, open_store
-from discreet.collect._catalogue import Catalogue
-from discreet.collect._estimates import estimate_document
+from discreet.collect._catalogue import Catalogue, estimate_document
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
-from discreet.estimation._tallies import coding_and_sampler, tally
+from discreet.estimation._sample_tables import coding_and_sampler, tally
 from tests.collect.behaviour import DAY, agreed, arrival
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._guarding import checked_origin, report
+from discreet.collect._requests import checked_origin, report
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, one, running
 

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import DiscreetError
 from discreet.collect import open_store
-from discreet.collect._opening import display_name
+from discreet.collect._sqlite import display_name
 
 
 @pytest.mark.parametrize("where", ["", None, 3, b"store", ["store"]])

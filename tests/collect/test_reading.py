@@ -11,11 +11,10 @@ from discreet import GaussianMixtures, Interval, Labels, LinearSampler, Numbers,
 from discreet._protocol import MOST_BATCH, MOST_NAME
 from discreet._tables._coding import Coding
 from discreet.agreement import Agreement
-from discreet.collect._outcomes import Outcomes
-from discreet.collect._problems import RequestProblem
-from discreet.collect._reading import from_arrow, from_json
+from discreet.collect._reading import Outcomes, from_arrow, from_json
+from discreet.collect._requests import RequestProblem
 from discreet.domain import Domain
-from discreet.estimation._tallies import coding_and_sampler
+from discreet.estimation._sample_tables import coding_and_sampler
 
 ID = "ab" * 32
 ROW = {"client": "ann", "key": "k", "sample": 1}

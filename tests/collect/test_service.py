@@ -10,8 +10,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import CollectedAgreement, collectable
-from discreet.collect._estimates import estimate_document
+from discreet.collect._catalogue import CollectedAgreement, collectable, estimate_document
 from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 

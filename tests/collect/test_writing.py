@@ -12,7 +12,7 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import _writing as writing
 from discreet.collect import open_store
-from discreet.collect._problems import RequestProblem
+from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Arrival, Verdict, digest
 from discreet.collect._writing import StoreWriter, today
 from discreet.errors import StoreError

@@ -11,9 +11,8 @@ from discreet import Simplex, divergence
 from discreet._kernels import Code, use_only
 from discreet.design import design
 from discreet.design._compiled import CompiledSteps
-from discreet.design._examples import ExampleClients, as_examples
-from discreet.design._interior import FloorBounds, InteriorPoint
-from discreet.design._plain import PlainSteps
+from discreet.design._floors import ExampleClients, as_examples
+from discreet.design._interior import FloorBounds, InteriorPoint, PlainSteps
 from discreet.design._solving import Objective
 from tests.design.mechanisms import clients
 

@@ -19,7 +19,7 @@ from discreet.errors import DiscreetError, ImpossibleError
 from discreet.estimation import outlook, population
 from discreet.estimation._inversion import inversion_of
 from discreet.families import HistogramFit, KernelFit
-from discreet.mechanisms._carriers._line import LineCells
+from discreet.mechanisms._line_cells import LineCells
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 

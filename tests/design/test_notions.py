@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.design import _notions as notions
+from discreet.design import _convex_hulls as notions
 from tests.soaking import wide
 from tests.theorems.bands import vertices
 from tests.theorems.test_notions_over_all_mechanisms import generated, optimal_tv

@@ -8,10 +8,10 @@ import pytest
 
 from discreet import DiscreetError, OptimalSampler, Simplex, data, divergence
 from discreet._kernels import Code, use_only
-from discreet.design import _cuts as cuts
+from discreet.design import _solving as cuts
 from discreet.design import _solving as solving
 from discreet.design import design
-from discreet.design._examples import as_examples
+from discreet.design._floors import as_examples
 from discreet.design._interior import InteriorPoint
 from discreet.errors import WideBracketWarning
 from tests.design.mechanisms import clients

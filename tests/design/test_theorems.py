@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design
-from discreet.design._certificate import DesignCertificate
 from discreet.design._curves import curve_of
-from discreet.design._examples import as_examples
-from discreet.design._floors import AllowedFloors
+from discreet.design._floors import AllowedFloors, DesignCertificate, as_examples
 from discreet.projection import Box
 from tests.design.mechanisms import best_mean_kl, best_mean_tv, clients
 from tests.soaking import examples

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.domain import Bins, Digested, as_domain
-from discreet.domain._terms import from_terms
+from discreet.domain._parsing import from_terms
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 from tests.soaking import examples
 
@@ -110,7 +110,9 @@ def test_edges_increase_and_middles_lie_between_them(interval: dc.Interval) -> N
     assert len(edges) == interval.size + 1 == len(interval.names) + 1
     assert (edges[1:] > edges[:-1]).all()
     assert ((interval.values > edges[:-1]) & (interval.values < edges[1:])).all()
-    assert interval.numbers(np.asarray(interval.to_samples(np.arange(interval.size)))).tolist() == list(range(interval.size))
+    assert interval.numbers(np.asarray(interval.to_samples(np.arange(interval.size)))).tolist() == list(
+        range(interval.size)
+    )
     assert interval.numbers(interval.values).tolist() == list(range(interval.size))
 
 

@@ -17,7 +17,7 @@ from discreet._tables._coding import Coding
 from discreet._tables._records import outcome_codes, resolve_marks
 from discreet.engines import Request, sample, sample_file
 from discreet.families import Tabulated
-from discreet.mechanisms._carriers._line import LineCells
+from discreet.mechanisms._line_cells import LineCells
 from discreet.numerics import exp_lower
 from discreet.release._keyed import Question, draw_words, uniform_integer
 from tests.engines.small_tables import SECRET

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._kernels import read_only_view
-from discreet._tables._marks import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
+from discreet._tables._coding import MARK_LISTED, MARK_MISSING, MARK_OUTSIDE
 from discreet.engines import _grouping as grouping
 from discreet.engines._parts import PLAIN
 from tests.soaking import examples

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dc
 from discreet.engines import Kernel, Request
-from discreet.engines._kernel import clients_of
+from discreet.engines._drawing import clients_of
 from discreet.engines._request import Job
 from discreet.errors import DiscreetError
 from discreet.release._keyed import InputDigest

@@ -22,7 +22,7 @@ from discreet.engines._parts import Parts
 from discreet.engines._request import Request
 from discreet.errors import DiscreetError
 from discreet.ledger import PopulationLedger
-from discreet.ledger._rounds import forget_rounds_in_memory
+from discreet.ledger._book import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 from tests.needed import needed_module
 

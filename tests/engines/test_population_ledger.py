@@ -13,7 +13,7 @@ from discreet import DiscreetError
 from discreet.engines import Request, Secret, read_secret, sample, sample_file, write_secret
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population import runs_in
+from discreet.ledger._population_ledger import runs_in
 from tests.engines.small_tables import by_client, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 0.5, "rounds": 9}

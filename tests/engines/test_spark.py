@@ -20,7 +20,7 @@ from discreet._tables._sources import file_source
 from discreet.engines import read_secret, sample
 from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
-from discreet.ledger._rounds import forget_rounds_in_memory
+from discreet.ledger._book import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, rows
 
 pytestmark = [

@@ -17,7 +17,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.estimation import population
-from discreet.estimation._binning import line_of
+from discreet.estimation._counting import line_of
 from discreet.families import BoundedDensity, Tabulated
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import TOTAL

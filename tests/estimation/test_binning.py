@@ -9,7 +9,7 @@ from scipy import stats
 import discreet as dc
 from discreet.domain import Bins
 from discreet.estimation import population
-from discreet.estimation._binning import (
+from discreet.estimation._counting import (
     FEWEST,
     MOST,
     bin_cells,
@@ -18,7 +18,7 @@ from discreet.estimation._binning import (
     masses_between,
     usual_bin_count,
 )
-from discreet.estimation._synthesis import points_within
+from discreet.estimation._sample_tables import points_within
 from discreet.families import Tabulated
 from discreet.release import TOTAL
 

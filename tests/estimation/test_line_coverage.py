@@ -9,7 +9,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import UnresolvedWarning
 from discreet.estimation import population
-from discreet.estimation._binning import line_of
+from discreet.estimation._counting import line_of
 from discreet.release import TOTAL
 from tests.estimation.line_coverage import CELLS, KINDS, WIDTHS, coverage, least_of, settings
 from tests.soaking import wide

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from discreet.estimation._mixing import ExampleMixture, mixtures
+from discreet.estimation._reweighting import ExampleMixture, mixtures
 
 PULLS = (30.0, 3.0, 0.3, 0.03, 1e-3, 1e-5)
 

@@ -17,7 +17,7 @@ from discreet.estimation import (
     outlook,
     population,
 )
-from discreet.estimation._binning import bin_cells
+from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 

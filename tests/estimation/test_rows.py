@@ -9,7 +9,7 @@ from scipy import stats
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import liars, population
-from discreet.estimation._binning import line_of
+from discreet.estimation._counting import line_of
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals, joint_inversion
 from discreet.release import TOTAL

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation._intervals import clopper_pearson
+from discreet.estimation._intervals import band_ends, clopper_pearson, exact_ends
 from discreet.estimation._inversion import inversion_of, invert_intervals
-from discreet.estimation._share_tests import band_ends, exact_ends
 from tests.estimation.coverage import EXPECTED, chances_of, coin_sum
 
 

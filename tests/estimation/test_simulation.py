@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation._fidelity import fidelity
-from discreet.estimation._simulation import rehearsal
+from discreet.estimation._record import fidelity
+from discreet.estimation._rehearsal import rehearsal
 
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
 

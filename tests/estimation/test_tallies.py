@@ -13,11 +13,17 @@ import discreet as dc
 from discreet._tables._coding import Coding
 from discreet._tables._sources import file_source, source_of
 from discreet.engines import sample
-from discreet.estimation import _tallies as tallies
+from discreet.estimation import _sample_tables as tallies
 from discreet.estimation import population
-from discreet.estimation._synthesis import unreached_share
-from discreet.estimation._synthetic import write_rows, write_weighted
-from discreet.estimation._tallies import average_law, client_laws, coding_and_sampler, tally
+from discreet.estimation._sample_tables import (
+    average_law,
+    client_laws,
+    coding_and_sampler,
+    tally,
+    unreached_share,
+    write_rows,
+    write_weighted,
+)
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

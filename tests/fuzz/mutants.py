@@ -27,7 +27,7 @@ from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
-from discreet.estimation._tallies import coding_and_sampler, tally
+from discreet.estimation._sample_tables import coding_and_sampler, tally
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take

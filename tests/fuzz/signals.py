@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet._tables import _scratch as scratch
+from discreet._tables import _disk as scratch
 from discreet._tables import _sources as sources
 from discreet.engines import Request
 from discreet.engines import _local as local

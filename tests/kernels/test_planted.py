@@ -14,7 +14,7 @@ import pytest
 
 import discreet
 from discreet._kernels import _cache as cache
-from discreet._kernels._trusted_files import UntrustedFile
+from discreet._kernels._cache import UntrustedFile
 from tests.kernels.test_cache import CALLEE, CALLER, answer
 from tests.needed import cannot_run
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population import Round, read_segment, runs_in
-from discreet.ledger._segments import ClientDigests
+from discreet.ledger._population_ledger import ClientDigests, Round, read_segment, runs_in
 from discreet.release._keyed import Question, Secret
 
 CLIENTS, ROUNDS, EPSILON, AFFORDED = 60, 30, 0.1, 10

@@ -20,10 +20,8 @@ from hypothesis import strategies as st
 from discreet import DiscreetError
 from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import PopulationLedger
-from discreet.ledger._book import Book
-from discreet.ledger._population import Round, Settlement, runs_in, spent_by_clients
-from discreet.ledger._rounds import Rounds
-from discreet.ledger._segments import ClientDigests
+from discreet.ledger._book import Book, Rounds
+from discreet.ledger._population_ledger import ClientDigests, Round, Settlement, runs_in, spent_by_clients
 from discreet.release._keyed import Question, Secret, read_secret, write_secret
 from tests.ledger import population_kills
 

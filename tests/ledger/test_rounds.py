@@ -11,7 +11,7 @@ import pytest
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.errors import LedgerError
-from discreet.ledger._rounds import Rounds, forget_rounds_in_memory
+from discreet.ledger._book import Rounds, forget_rounds_in_memory
 from discreet.release._keyed import Question, Secret, read_secret, write_secret
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,7 @@ RACE = """
 import sys
 from pathlib import Path
 from discreet import DiscreetError
-from discreet.ledger._rounds import Rounds
+from discreet.ledger._book import Rounds
 from discreet.release._keyed import Secret
 from tests.ledger.test_rounds import AGREED, QUESTION
 won = 0

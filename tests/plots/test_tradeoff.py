@@ -7,8 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet import DiscreetError, plots
+from discreet.plots._planning import RiskCurve, curves_figure
 from discreet.plots._style import figure, save
-from discreet.plots._tradeoff import RiskCurve, curves_figure
 from tests.pictures import assert_picture
 
 

@@ -12,7 +12,7 @@ from discreet._kernels import Code, use_only
 from discreet.projection import Box
 from discreet.projection import _compiled as compiled
 from discreet.projection import _vectorised as vectorised
-from discreet.projection._breakpoints import NEGLIGIBLE
+from discreet.projection._vectorised import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope
 from tests.projection.boxes import problems

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet import release
 from discreet.release import TOTAL
-from discreet.release import _constant_time as constant_time
+from discreet.release import _drawing as constant_time
 from tests.soaking import examples
 
 KINDS = (dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.release._grid import integer_law_of_counts, integer_law_of_weights
+from discreet.release._keyed import integer_law_of_counts, integer_law_of_weights
 
 Law = dict[int, Fraction]
 

@@ -16,13 +16,13 @@ from discreet import release
 from discreet._kernels import Code, use_only
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
-from discreet.release import _constant_time as constant_time
+from discreet.release import _drawing as constant_time
 from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
 from discreet.release._clients import ClientColumns, ReferencePlan, plan_of
+from discreet.release._compiled import quotient
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
-from discreet.release._portions import fraction_of, portion_out
-from discreet.release._wide import quotient
+from discreet.release._lattice import fraction_of, portion_out
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))

@@ -16,7 +16,6 @@ from discreet.release import TOTAL
 from discreet.release import _plain as plain
 from discreet.release import _sparse as sparse
 from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
-from discreet.release._grid import integer_law_of_weights
 from discreet.release._keyed import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
@@ -26,6 +25,7 @@ from discreet.release._keyed import (
     Secret,
     client_message,
     draw_words,
+    integer_law_of_weights,
     uniform_integer,
 )
 from tests.soaking import examples
@@ -134,7 +134,10 @@ def test_the_weights_of_a_client_on_a_huge_domain(k: int, mechanism: type[Sample
     end = last_excess()
     assert TOTAL - end < k + 2**16, "what is filled in is rounding: at most a unit for each outcome"
     for outcome, p in ((0, 1 / 2), (k // 3, 1 / 6), (k - 1, 1 / 3)):
-        start, stop = first_not_below(outcome, lattice.shared_total, end), first_not_below(outcome + 1, lattice.shared_total, end)
+        start, stop = (
+            first_not_below(outcome, lattice.shared_total, end),
+            first_not_below(outcome + 1, lattice.shared_total, end),
+        )
         weight = int(lattice.lower) + stop - start
         assert int(lattice.lower) <= weight <= int(lattice.upper)
         assert weight / TOTAL == pytest.approx(unclipped(sampler, p), rel=1e-6)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from discreet._tables import _ipc as ipc
+from discreet._tables import _arrow as ipc
 from discreet._tables._arrow import bounded_frames, check_batch, schema_of
 from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source

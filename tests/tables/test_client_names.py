@@ -14,9 +14,9 @@ import pytest
 from discreet._tables._sources import source_of
 from discreet.engines import Kernel, Request, Secret, dry_run, sample
 from discreet.errors import BudgetError, ClientNameWarning, DiscreetError
-from discreet.estimation._speakers import check_clients_apart
+from discreet.estimation._sample_tables import check_clients_apart
 from discreet.ledger import PopulationLedger
-from discreet.ledger._rounds import forget_rounds_in_memory
+from discreet.ledger._book import forget_rounds_in_memory
 
 SECRET = Secret(bytes(range(32)))
 TERMS: dict[str, Any] = {"client": "id", "value": "v", "domain": 3, "epsilon": 1.0, "secret": SECRET}

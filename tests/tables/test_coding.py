@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet._tables._coding import LARGEST_DOMAIN, Coding
-from discreet._tables._marks import MARK_ABOVE, MARK_BELOW, MARK_MISSING, MARK_NAN, MARK_OUTSIDE
+from discreet._tables._coding import (
+    LARGEST_DOMAIN,
+    MARK_ABOVE,
+    MARK_BELOW,
+    MARK_MISSING,
+    MARK_NAN,
+    MARK_OUTSIDE,
+    Coding,
+)
 from discreet._tables._outputs import samples_of
 from discreet._tables._records import fit_coding, outcome_codes
 from discreet.domain import Bins, Digested
@@ -60,7 +67,8 @@ def test_points_that_are_published_lie_in_the_interval(interval: dc.Interval, da
     assert ((points >= interval.low) & (points <= interval.high)).all()
     assert (np.abs(interval.numbers(points) - cells) <= 1).all()  # a point may round to the edge
     assert (
-        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist() == np.asarray(interval.to_samples(cells)).tolist()
+        samples_of(Coding(interval), cells, np.full(3, 0.5)).to_pylist()
+        == np.asarray(interval.to_samples(cells)).tolist()
     )
 
 

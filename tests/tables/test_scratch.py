@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet._tables._scratch import Scratch, remove_stale_folders, spool_stream
+from discreet._tables._disk import Scratch, remove_stale_folders, spool_stream
 from discreet.errors import DiscreetError
 
 

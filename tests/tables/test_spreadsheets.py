@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet._tables._delimited import guard_text, unguard_text
 from discreet._tables._outputs import writer_to
 from discreet._tables._sources import source_of
+from discreet._tables._text_files import guard_text, unguard_text
 from discreet.cli._app import app
 from discreet.engines import Request, Secret, sample_file
-from discreet.estimation._speakers import check_clients_apart
+from discreet.estimation._sample_tables import check_clients_apart
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)

@@ -13,7 +13,7 @@ from discreet._tables._clients import client_list
 from discreet._tables._sources import file_source
 from discreet.engines import sample
 from discreet.errors import DiscreetError
-from discreet.ledger._rounds import forget_rounds_in_memory
+from discreet.ledger._book import forget_rounds_in_memory
 from tests.engines.small_tables import SECRET, by_client, expected, rows
 from tests.soaking import examples
 

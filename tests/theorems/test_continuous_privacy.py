@@ -19,7 +19,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families._continuous import ContinuousFamily
-from discreet.mechanisms._carriers._choice import Discretisation
+from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private

@@ -20,8 +20,7 @@ from discreet.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host
 from discreet.torch import weights
-from discreet.torch._boxes import terms_of
-from discreet.torch._inputs import rows_of
+from discreet.torch._inputs import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 
 ROWS = 5

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, extreme_masses
 from discreet.release import TOTAL
-from discreet.torch._boxes import LARGEST_SIZE, DeviceBox, Terms, terms_of
+from discreet.torch._inputs import LARGEST_SIZE, DeviceBox, Terms, terms_of
 
 
 @given(

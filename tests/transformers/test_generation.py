@@ -21,8 +21,8 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import PrivateText, TokenTerms, generate  # noqa: E402
-from discreet.transformers._contexts import Context, SeparateContexts  # noqa: E402
 from discreet.transformers._drawing import reference_of  # noqa: E402
+from discreet.transformers._models import Context, SeparateContexts  # noqa: E402
 from tests.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
 PUBLIC = "Beautiful is better"

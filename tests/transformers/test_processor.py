@@ -12,7 +12,7 @@ from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.transformers import PrivateLogits, TokenTerms  # noqa: E402
-from discreet.transformers import _processor as processor  # noqa: E402
+from discreet.transformers import _stream as processor  # noqa: E402
 from tests.transformers.models import SIZE, model  # noqa: E402
 
 TERMS = TokenTerms(epsilon=1.0, tokens=6, vocabulary=SIZE)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet._files import read_lines
 from discreet._tables._arrow import check_batch, is_text, schema_of, without_dictionaries
 from discreet._tables._coding import is_whole
-from discreet._tables._formats import TEXTS
+from discreet._tables._disk import TEXTS
 from discreet._tables._sources import Source, detect_format, file_source, sample_texts
 from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
 

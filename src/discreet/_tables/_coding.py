@@ -1,7 +1,11 @@
-"""What is asked of the columns of a table: which they are, and how the values of one are read. Values, checked where they are made.
+"""How the columns of a table are read: which columns, on which public domain, and what becomes of values without an outcome.
 
-A value that is not in the domain becomes a mark (`discreet._tables._marks`); `other` says what happens to those. It is how a column is
-read and no part of what the outcomes are: it names one of them, and never adds any.
+`Columns` names the columns. `Coding` holds the domain and the rule for values outside of it; both are checked when they are made.
+`agreed_coding` takes the coding from an agreement and refuses terms that contradict the document, naming both.
+
+A value without an outcome becomes a mark, a number past every domain that says why. Marks are counted in `MisfitCounts` for whoever runs
+the release, and then become the `other` outcome or are left out. `other` names one of the outcomes and never adds any. No message shows
+the value behind a mark unless that was asked for.
 """
 
 import re
@@ -13,10 +17,40 @@ import polars as pl
 import pyarrow as pa
 
 from discreet._showing import short_repr
-from discreet._tables._marks import FIRST_MARK
-from discreet.domain import Bins, Domain, Interval, Labels, Numbers
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.domain import Bins, Digested, Domain, Interval, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, check_count
-from discreet.mechanisms._carriers._line import LineCells
+from discreet.families import FiniteFamily
+from discreet.mechanisms._line_cells import LineCells
+from discreet.mechanisms._sampler import AnyFamily
+
+MARK_MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
+MARK_OUTSIDE = np.uint32(0xFFFFFFFE)  # the value is not in the domain
+MARK_LISTED = np.uint32(0xFFFFFFFD)  # no record, but an entry of the list of clients
+MARK_NAN = np.uint32(0xFFFFFFFC)  # the value is NaN
+MARK_UNREADABLE = np.uint32(0xFFFFFFFB)  # the value is a text that is not the number it should be
+MARK_BELOW = np.uint32(0xFFFFFFFA)  # the value is below an interval and goes to its first cell
+MARK_ABOVE = np.uint32(0xFFFFFFF9)  # the value is above an interval and goes to its last cell
+FIRST_MARK = MARK_ABOVE
+
+
+@dataclass(frozen=True)
+class MisfitCounts:
+    """How many records had no outcome of their own, and why."""
+
+    nulls: int = 0
+    not_numbers: int = 0
+    unreadable: int = 0
+    outside: int = 0
+
+    def __add__(self, other: "MisfitCounts") -> "MisfitCounts":
+        return MisfitCounts(
+            self.nulls + other.nulls,
+            self.not_numbers + other.not_numbers,
+            self.unreadable + other.unreadable,
+            self.outside + other.outside,
+        )
+
 
 LARGEST_DOMAIN = int(FIRST_MARK)
 NEAREST = "nearest"
@@ -179,3 +213,68 @@ def _check_labels(domain: Labels) -> None:
 def is_whole(text: str) -> bool:
     """Whether a text is an integer of 64 bits, written the usual way (so that no two texts mean the same one)."""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
+    """The term of that name in the agreement. `given`, unless None, must be the same."""
+    term = getattr(agreement, name)
+    if given is not None and given != term:
+        raise DiscreetError(
+            f"{name} = {given!r} is not the {name} = {term!r} of agreement {agreement.id}; leave it out, or make an agreement "
+            "that says so"
+        )
+    return term
+
+
+def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
+    """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
+    if isinstance(agreement.family, ContinuousTerms):
+        refuse_domain(agreement, given)
+        return Coding(LineCells.of(agreement.sampler()), other)
+    domain = agreement.domain if given is None else _same(agreement, as_domain(given))
+    if isinstance(domain, Digested):
+        raise DiscreetError(
+            f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
+        )
+    if agreement.other is not None:
+        named = domain.to_samples(np.asarray(agreement.other))
+        if other is not None and str(other) != str(named):
+            raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
+        other = named
+    try:
+        return Coding(domain, other)
+    except DiscreetError as error:
+        raise DiscreetError(f"{error} (agreement {agreement.id})") from None
+
+
+def refuse_domain(agreement: Agreement, given: Any) -> None:
+    """Refuse a domain beside an agreement on a continuous family, which says what its cells are."""
+    if given is not None:
+        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
+
+
+def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
+    """The family of an agreement, on outcomes or continuous."""
+    terms = agreement.family
+    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)
+
+
+def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
+    """The family of an agreement on the domain that a table is read with, which says what its labels are."""
+    return agreement.on_outcomes.on(coding.domain).family()
+
+
+def _same(agreement: Agreement, domain: Domain) -> Domain:
+    """The domain, if it is the one agreed on. A list of texts that are whole numbers may stand for the numbers."""
+    readings = [domain]
+    if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
+        readings.append(Labels(tuple(map(int, domain.labels))))
+    for reading in readings:
+        if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:
+            return reading
+    different = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
+    assert different is not None
+    name, here, there = different
+    raise DiscreetError(
+        f"the domain has {name} = {here!r}, not {there!r} as in agreement {agreement.id}; use the agreed one"
+    )

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from discreet._files import atomic_write
 from discreet._tables._arrow import is_text
 from discreet._tables._coding import Coding
-from discreet._tables._delimited import guard_text
-from discreet._tables._formats import STANDARD, WRITTEN
+from discreet._tables._disk import STANDARD, WRITTEN
+from discreet._tables._text_files import guard_text
 from discreet.domain import Bins, Interval, Labels
 from discreet.errors import DiscreetError
-from discreet.mechanisms._carriers._line import LineCells
+from discreet.mechanisms._line_cells import LineCells
 
 FORMATS = ("parquet", "csv", "arrow")
 REPLACE_HINT = "name another file, or replace it: replace=True (--force)"

@@ -25,8 +25,7 @@ from discreet._tables._clients import (
     warn_of_floats,
     warn_of_names,
 )
-from discreet._tables._coding import NEAREST, Coding, Columns, is_whole
-from discreet._tables._marks import (
+from discreet._tables._coding import (
     FIRST_MARK,
     MARK_ABOVE,
     MARK_BELOW,
@@ -35,12 +34,16 @@ from discreet._tables._marks import (
     MARK_NAN,
     MARK_OUTSIDE,
     MARK_UNREADABLE,
+    NEAREST,
+    Coding,
+    Columns,
     MisfitCounts,
+    is_whole,
 )
 from discreet._tables._sources import FEW, Source, first_few
 from discreet.domain import Bins, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
-from discreet.mechanisms._carriers._line import LineCells
+from discreet.mechanisms._line_cells import LineCells
 
 _UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
 _MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: past them sums overflow

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from discreet._forks import refuse_after_fork
-from discreet._tables import _ipc as ipc
+from discreet._tables import _arrow as ipc
 from discreet._tables import _parquet as parquet
 from discreet._tables._arrow import (
     arrow_errors,
@@ -28,10 +28,14 @@ from discreet._tables._arrow import (
     check_batch,
     schema_of,
 )
-from discreet._tables._delimited import agreement_beside, scan_delimited, unguard_text
-from discreet._tables._formats import IN_FOLDERS, READ, STANDARD, TEXTS
-from discreet._tables._json_lines import JsonLines, begins_with_an_object
-from discreet._tables._scratch import spool_stream
+from discreet._tables._disk import IN_FOLDERS, READ, STANDARD, TEXTS, spool_stream
+from discreet._tables._text_files import (
+    JsonLines,
+    agreement_beside,
+    begins_with_an_object,
+    scan_delimited,
+    unguard_text,
+)
 from discreet.errors import DiscreetError
 
 METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
@@ -68,7 +72,7 @@ class Source(Protocol):
     def is_untyped(self) -> bool: ...
     @property
     def is_guarded(self) -> bool:
-        """Whether texts of samples may have an apostrophe in front (`discreet._tables._delimited`)."""
+        """Whether texts of samples may have an apostrophe in front (`discreet._tables._text_files`)."""
 
     @property
     def rows(self) -> int | None:

@@ -1,11 +1,8 @@
 """What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
 
-from discreet.accounting._composition import compose
-from discreet.accounting._losses import PrivacyLoss
-from discreet.accounting._notions import GaussianLoss
-from discreet.accounting._odometer import Odometer
+from discreet.accounting._composition import GaussianLoss, PrivacyLoss, compose
 from discreet.accounting._profile import BoxProfile, profile_of
-from discreet.accounting._renyi import epsilon_from_renyi, renyi
+from discreet.accounting._renyi import Odometer, epsilon_from_renyi, renyi
 from discreet.accounting._shuffling import shuffled_delta, shuffled_epsilon
 from discreet.accounting._splitting import epsilon_per_sample, equal_share, keeps_together
 

@@ -1,27 +1,256 @@
-"""The privacy loss of n releases is the sum of n independent losses, so delta(epsilon) is a finite sum (`discreet.accounting._losses`).
+"""`compose`: the privacy loss of many releases together, from profiles of boxes or from notions of privacy. All bounds are rounded up.
+
+The law of a privacy loss on finitely many values, whose deltas are finite sums; of two releases it is the sum of two such laws.
+
+    delta(eps) = P[L past every number] + sum over losses l > eps of P[L = l] (1 - e^(eps - l))
+
+Sums of t products of positive numbers are off by at most t + 1 units of relative rounding error, which is added on top of them each time.
+Losses are rounded up too. Where two laws have more than `MOST_LOSSES` values, losses are rounded UP to a grid. All of this can only make
+delta larger: what is reported is an upper bound, down to the last bit.
+
+What releases add up to of which no more is known than a notion of privacy: the worst pair of laws that the notion allows, composed.
+
+A notion is a trade-off function f, and f is that of one pair of laws: over a piece of f with width dx and drop dy the first law has
+mass dx and the second dy, so that the privacy loss is log(dy/dx) with probability dy (Dong, Roth and Su 2022, Prop. 2.2 and Thm 3.2: no
+composition of two mechanisms that keep f and g is easier to tell apart than that of these pairs). Hence
+
+    pure         +eps with probability e^eps/(1 + e^eps), -eps otherwise: the box of alpha = 1/2
+    approximate  the same times 1 - delta, and past every number with probability delta (Kairouz, Oh and Viswanath 2015, Thm 3.3)
+    functional   one loss for each side of the broken line, and past every number with probability 1 - f(0)
+    Gaussian     normal with mean nu^2/2 and variance nu^2; n of them are one with nu = sqrt(nu_1^2 + ... + nu_n^2)
+
+Gaussian releases alone stay Gaussian, exactly. Beside others their loss is put on a grid, rounded up, with what lies past its end taken
+as past every number: from above, to within the grid.
+
+The privacy loss of n releases is the sum of n independent losses, so delta(epsilon) is a finite sum (`discreet.accounting._composition`).
 
 For n releases from one box L is a multiple of its epsilon, and the law of L is an n-fold convolution of positive numbers: nothing
 cancels. Losses are rounded up: the sum of a hundred times 0.1 is more than 10, since the float 0.1 is more than a tenth. Different boxes
-add up by the same sum over all pairs of losses. Of a release of which no more is known than its notion of privacy the loss is the
-worst that the notion allows (`discreet.accounting._notions`). It holds for releases chosen one after the other in the light of earlier
+add up by the same sum over all pairs of losses. Of a release of which no more is known than its notion of privacy the loss is the worst
+that the notion allows (`discreet.accounting._composition`). It holds for releases chosen one after the other in the light of earlier
 ones.
 """
 
+from __future__ import annotations
+
 import functools
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting._losses import UNIT, PrivacyLoss, convolve_up, joint_loss, loss_of_copies
-from discreet.accounting._notions import GaussianLoss, broken_line_loss, gaussian_loss, loss_on_grid
+from discreet._showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
-from discreet.errors import DiscreetError, check_count
-from discreet.numerics import product_up
+from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
+from discreet.numerics import float_up, product_up, sum_up
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
+from discreet.privacy._gaussian import normal_cdf
+
+MOST_LOSSES = 2_048  # of each of two laws that are added up
+MOST_KEPT = 32_768
+UNIT = 2.0**-53  # relative rounding error of one operation
+_UNDERFLOW = 1e-300  # far above all that underflow can lose
+_TAIL = 1e-22
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class PrivacyLoss:
+    """The law of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
+
+    `attained`: two clients have exactly this loss, so that no smaller delta is true; otherwise it is an upper bound. `certain`: the
+    probability of a loss past every number, by which two clients are told apart for certain.
+    """
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+    attained: bool
+    certain: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """The pure epsilon: basic composition, rounded up; infinite where clients may be told apart for certain."""
+        return math.inf if self.certain else float(self.values[-1])
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
+        return self._delta(NON_NEGATIVE.check("epsilon", epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at that delta, rounded up: at delta = 0 the sum of the budgets, infinite where no epsilon will do."""
+        target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
+        if target < _UNDERFLOW:
+            return self.largest
+        if self._delta(float(self.values[-1])) > target:
+            return math.inf
+        if self._delta(0.0) <= target:
+            return 0.0
+        low, high = int(np.searchsorted(self.values, 0.0)), len(self.values) - 1
+        while low < high:  # the first value whose delta is within the target
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._delta(float(self.values[middle])) <= target else (middle + 1, high)
+        above = slice(low, None)  # on the piece below that value delta = S - e^eps T, with these sums
+        mass = math.fsum(self.masses[above])
+        weighted = math.fsum(self.masses[above] * np.exp(self.values[low] - self.values[above]))
+        found = float(self.values[low]) + math.log(max((mass + self.certain - target / ROUNDED_UP) / weighted, 1e-300))
+        found, step = max(found, 0.0), 1e-15 * max(1.0, abs(found))
+        while self._delta(found) > target:
+            found, step = found + step, 2.0 * step
+        return min(found, float(self.values[-1]))
+
+    def _delta(self, epsilon: float) -> float:
+        above = self.values > epsilon
+        if not above.any():
+            return min(1.0, self.certain)
+        value = math.fsum(self.masses[above] * -np.expm1(epsilon - self.values[above])) + self.certain
+        return min(1.0, value * ROUNDED_UP + _UNDERFLOW)
+
+
+def convolve_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The law of a sum of two whole numbers, rounded up."""
+    return _round_up_sums(np.convolve(first, second), min(len(first), len(second)))
+
+
+def _round_up_sums(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+    """Sums of at most so many products of positive numbers, with what rounding can have taken off put back."""
+    return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * UNIT), dtype=np.float64)
+
+
+def joint_loss(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
+    """The loss of two releases together."""
+    first, second = _coarsen_loss(first, MOST_LOSSES), _coarsen_loss(second, MOST_LOSSES)
+    values = sum_up(first.values[:, None], second.values).ravel()
+    masses = _round_up_sums(np.multiply.outer(first.masses, second.masses).ravel(), 1)
+    order = np.argsort(values, kind="stable")
+    attained = first.attained and second.attained
+    both = PrivacyLoss(values[order], masses[order], attained, either_probability(first.certain, second.certain))
+    return _coarsen_loss(both, MOST_KEPT)
+
+
+def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
+    """At most so many values, each loss rounded up to the next of them: the grid spans all but negligible tails."""
+    if len(loss.values) <= most:
+        return loss
+    below = np.cumsum(loss.masses)
+    above = np.cumsum(loss.masses[::-1])[::-1]
+    low = loss.values[np.argmax(below > _TAIL)]
+    high = loss.values[len(above) - 1 - int(np.argmax(above[::-1] > _TAIL))]
+    grid = np.unique(np.append(np.linspace(low, high, most - 1), loss.largest))
+    place = np.searchsorted(grid, loss.values, side="left")
+    masses = np.bincount(place, weights=loss.masses, minlength=len(grid)).astype(np.float64)
+    return PrivacyLoss(grid, _round_up_sums(masses, len(loss.masses)), attained=False, certain=loss.certain)
+
+
+def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
+    """The loss of so many releases with this one each."""
+    found: PrivacyLoss | None = None
+    while True:
+        if count & 1:
+            found = loss if found is None else joint_loss(found, loss)
+        count >>= 1
+        if not count:
+            assert found is not None
+            return found
+        loss = joint_loss(loss, loss)
+
+
+def either_probability(first: float, second: float) -> float:
+    """The probability of one or the other of two independent events, rounded up."""
+    return min(1.0, (first + second * (1.0 - first)) * ROUNDED_UP)
+
+
+_REACH = 12  # standard deviations that the grid of a Gaussian loss spans: 2e-33 lies past them
+_LARGEST = 1e6  # epsilon up to which profiles are asked for
+_NO_DELTA = 1e-80  # below what the normal distribution function is known to
+
+
+@dataclass(frozen=True)
+class GaussianLoss:
+    """The privacy loss of Gaussian releases together, which is that of one: `nu`, rounded up. No smaller delta is true."""
+
+    nu: float
+    attained: bool = True
+
+    @property
+    def largest(self) -> float:
+        """The pure epsilon: there is none."""
+        return math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta with which all releases together are (epsilon, delta)-LDP, rounded up."""
+        return self._delta(NON_NEGATIVE.check("epsilon", epsilon))
+
+    def _delta(self, epsilon: float) -> float:
+        return Gaussian(self.nu).profile(min(epsilon, _LARGEST))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at that delta, rounded up; infinite at delta = 0."""
+        target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6")
+        if target < _NO_DELTA:
+            return math.inf
+        if self._delta(0.0) <= target:
+            return 0.0
+        low, high = 0.0, 1.0
+        while self._delta(high) > target:
+            low, high = high, 2.0 * high
+            if high > _LARGEST:
+                return math.inf
+        while math.nextafter(low, high) < high:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self._delta(middle) <= target else (middle, high)
+        return high
+
+
+def gaussian_loss(squares: Fraction) -> GaussianLoss:
+    """Of releases whose nu have squares with this sum."""
+    nu = math.sqrt(float_up(squares))
+    while Fraction(nu) ** 2 < squares:
+        nu = math.nextafter(nu, math.inf)
+    if not 0.0 < nu < math.inf:
+        raise DiscreetError(f"releases add up to nu = {nu:g}, which no float can hold")
+    return GaussianLoss(nu)
+
+
+def loss_on_grid(loss: GaussianLoss) -> PrivacyLoss:
+    """A Gaussian loss on a grid, rounded up."""
+    nu, sides = Fraction(loss.nu), MOST_LOSSES // 2
+    places = [Fraction(step * _REACH, sides) for step in range(1 - sides, sides + 1)]
+    below = [normal_cdf(place) for place in places]
+    values = [float_up(nu * nu / 2 + nu * place) for place in places]
+    masses = [below[0][1], *(high[1] - low[0] for low, high in itertools.pairwise(below))]
+    return PrivacyLoss(
+        np.array(values),
+        np.array([float_up(mass) for mass in masses]),
+        attained=False,
+        certain=float_up(1 - below[-1][0]),
+    )
+
+
+def broken_line_loss(notion: Functional) -> PrivacyLoss:
+    """The loss of the pair whose trade-off function is the broken line; it bounds both orders of two clients."""
+    corners = notion.corners
+    values, masses = [], []
+    for (left, high), (right, low) in itertools.pairwise(corners):
+        if high > low:
+            values.append(_log_up((high - low) / (right - left)))
+            masses.append(float_up(high - low))
+    order = np.argsort(values, kind="stable")
+    found = np.array(values)[order], np.array(masses)[order]
+    if not values:  # f = 0: whatever is released is told apart
+        found = np.zeros(1), np.zeros(1)
+    return PrivacyLoss(*found, attained=False, certain=float_up(1 - corners[0][1]))
+
+
+def _log_up(ratio: Fraction) -> float:
+    """An upper bound of log(ratio), for positive ratios that floats hold."""
+    value = math.log(float_up(ratio))
+    return value + 4.0 * math.ulp(max(abs(value), 1.0))
+
 
 MOST_SAMPLES = 50_000
 _EVEN = 0.5  # alpha of the box that is the worst of all that are epsilon-LDP

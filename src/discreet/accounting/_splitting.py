@@ -28,7 +28,7 @@ from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families._band import Bounds
 from discreet.numerics import stated_decimal
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy._epsilon import check_epsilon
 
 MOST_EXACT = 24  # samples whose composition is taken in rationals
 _LARGEST_SHARE = 60.0

@@ -1,7 +1,6 @@
 """Checks of the law that is really drawn: exact ones from integer weights, statistical ones from samples alone."""
 
-from discreet.audit._blackbox import BlackBoxAudit, TestedEvent, black_box_audit
-from discreet.audit._bounds import empirical_epsilon_lower_bound
+from discreet.audit._blackbox import BlackBoxAudit, TestedEvent, black_box_audit, empirical_epsilon_lower_bound
 from discreet.audit._whitebox import Certificate, certificate, certificate_of
 
 __all__ = [

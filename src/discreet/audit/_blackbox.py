@@ -1,9 +1,29 @@
-"""Try to refute a claim of epsilon-LDP by drawing samples: nothing about the mechanism is assumed but that draws are independent.
+"""`black_box_audit`: try to refute a claim of privacy from samples alone, with partitions of samples and exact confidence bounds.
+
+A lower confidence bound for epsilon from how often one event happened under two inputs.
+
+If a mechanism is (epsilon, delta)-LDP then p <= e^epsilon q + delta for every event, where p, q are its probabilities under
+the two inputs. For counts X ~ Binomial(n, p) and Y ~ Binomial(n', q) the exact (Clopper-Pearson) tails
+
+    u(p) = P[Binomial(n, p) >= x],      v(q) = P[Binomial(n', q) <= y]
+
+are independent and each at most t with probability at most t, so their product is at most c with probability at most
+c (1 - log c) (Fisher). Hence with confidence 1 - c (1 - log c) the truth lies among the (p, q) with u v > c, and the smallest
+log((p - delta)/q) among them is a lower bound for epsilon. It is found by going along u v = c, rounding down between steps.
+(Two separate intervals would each need a tail of (1 - confidence)/2: half as much again given away.)
+
+Ways to sort samples into finitely many cells, chosen by looking at some samples and then applied to others.
+
+Any such partition is allowed by the data-processing inequality: an event made of cells is an event. What is tried: the
+value itself where it repeats, its length, each coordinate, each pair of coordinates, bins between quantiles for numbers that do
+not repeat (with a cell of its own for every number that does), and the direction in which two inputs differ on average.
+
+Try to refute a claim of epsilon-LDP by drawing samples: nothing about the mechanism is assumed but that draws are independent.
 
 Samples of every input are drawn twice. On the first half, events are looked for: cells of the partitions in
-`discreet.audit._partitions`, put together in the order of their likelihood ratio between two inputs. The few most promising
+`discreet.audit._blackbox`, put together in the order of their likelihood ratio between two inputs. The few most promising
 events, over all partitions and ordered pairs of inputs, are then counted on the second half, which had no part in
-choosing them, so that exact binomial bounds hold (`discreet.audit._bounds`). The allowed error is shared between the events: half
+choosing them, so that exact binomial bounds hold (`discreet.audit._blackbox`). The allowed error is shared between the events: half
 for the most promising, a quarter for the next, and so on. If the bound exceeds the claim, the claim is false, but for a
 chance of 1 - confidence. If not, nothing is proved: an event that nobody looked for may exist.
 
@@ -11,19 +31,305 @@ A notion of privacy is a claim at every (beta, delta(beta)); which of them to te
 `delta` of the result are the ones that were tested. To refute one of them is to refute the notion.
 """
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
 
 from discreet._showing import with_short_repr
-from discreet.audit._bounds import empirical_epsilon_lower_bound
-from discreet.audit._partitions import Codes, SamplePartition, Samples, partitions, same_kind, samples_of
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
+
+_STEPS = 400
+MOST_DRAWS = 10**15
+
+
+def empirical_epsilon_lower_bound(
+    first: int, second: int, *, draws: int | tuple[int, int], confidence: float, delta: float = 0.0
+) -> float:
+    """With that confidence, every true claim of epsilon is at least this, given an event's counts under two inputs.
+
+    `draws`: how many samples each count is out of. At least 0; a mechanism that leaks nothing gives 0.
+    """
+    sizes = draws if isinstance(draws, tuple) else (draws, draws)
+    if len(sizes) != 2:
+        raise DiscreetError(f"draws = {draws!r} is neither one number nor two")
+    for name, count, size in zip(("first", "second"), (first, second), sizes, strict=True):
+        if check_count("draws", size) > MOST_DRAWS:
+            raise DiscreetError(f"draws is more than {MOST_DRAWS:,}, past which counts are no longer exact")
+        if check_count(name, count, least=0) > size:
+            raise DiscreetError(f"{name} = {count} exceeds its {size} draws")
+    error = 1.0 - OPEN_UNIT.check("confidence", confidence)
+    delta = PROBABILITY.check("delta", delta)
+    product = float(
+        scipy.optimize.brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12)
+    )
+    tails = np.geomspace(product, 1.0, _STEPS)
+    least = least_probability(first, sizes[0], tails[:-1])  # of p on each step: it grows with u
+    most = most_probability(second, sizes[1], product / tails[1:])  # of q: it grows as v falls
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = np.log(np.maximum(least - delta, 0.0)) - np.log(most)
+    return max(0.0, float(bounds.min()))
+
+
+def least_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
+    """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is. Between whole counts, the beta law's quantile."""
+    few = np.asarray(count, dtype=np.float64)
+    some = np.where(few == 0.0, 1.0, few)
+    return np.where(few == 0.0, 0.0, scipy.special.betaincinv(some, draws - some + 1.0, tail))
+
+
+def most_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
+    """The q with P[Binomial(draws, q) <= count] = tail; 1 where all draws are counted."""
+    many = np.asarray(count, dtype=np.float64)
+    left = np.where(many == draws, 1.0, draws - many)
+    return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1.0, left, tail))
+
+
+Codes = NDArray[np.int64]
+MOST_CELLS = 4_096
+MOST_COORDINATES = 256
+_PAIRED_COORDINATES = 24
+_PAIRED_CELLS = 8
+_OFTEN = 10  # a number seen this often has a cell of its own
+_QUANTILES = np.unique(
+    np.concatenate([np.linspace(0.0, 1.0, 65)[1:-1], 10.0 ** -np.arange(2.0, 5.0), 1 - 10.0 ** -np.arange(2.0, 5.0)])
+)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """n samples as a matrix (n, d) of numbers where they are of one shape, else as a list of hashable values."""
+
+    matrix: NDArray[np.float64] | None
+    values: Sequence[Hashable]
+    lengths: Codes | None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.matrix is None else len(self.matrix)
+
+
+@dataclass(frozen=True)
+class SamplePartition:
+    """A name, the cell of every sample, and what a cell is in words."""
+
+    name: str
+    cells: Callable[[Samples], Codes]
+    described: Callable[[int], str]
+
+
+def samples_of(output: Any, count: int) -> Samples:
+    """What a mechanism returned, checked to be `count` samples."""
+    if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
+        _check_count(len(output), count)
+        return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
+    try:
+        values = [value.item() if isinstance(value, np.ndarray) and not value.ndim else value for value in output]
+    except TypeError:
+        raise DiscreetError(
+            f"the mechanism returned {type(output).__name__}, not samples; it is called as f(input, n) and returns n of them"
+        ) from None
+    _check_count(len(values), count)
+    if all(isinstance(value, (int, float, np.floating, np.integer, np.bool_)) for value in values):
+        with contextlib.suppress(OverflowError):  # whole numbers past every float are compared as values
+            return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
+    lengths = np.array([len(value) if hasattr(value, "__len__") else -1 for value in values], dtype=np.int64)
+    if not any(isinstance(value, (str, bytes)) for value in values) and lengths.min() == lengths.max() >= 1:
+        try:
+            matrix = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            pass
+        else:
+            return Samples(matrix.reshape(len(values), -1), (), None)
+    return Samples(None, [_hashable(value) for value in values], lengths)
+
+
+def same_kind(samples: Sequence[Samples]) -> list[Samples]:
+    """All samples as matrices of one width, or all as lists of values: mixed kinds are compared as values."""
+    widths = {None if s.matrix is None else s.matrix.shape[1] for s in samples}
+    if len(widths) == 1:
+        return list(samples)
+    return [_as_values(s) for s in samples]
+
+
+def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+    """Every partition worth trying on samples like these: one `Samples` for each input."""
+    if samples[0].matrix is None:
+        yield from _partitions_of_values(samples)
+        return
+    pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
+    width = pooled.shape[1]
+    coordinates = [
+        _partition_of_numbers(pooled[:, place], _column(place), _coordinate_name(place, width))
+        for place in _tried_coordinates(width)
+    ]
+    yield from coordinates
+    if width > 1:
+        yield from _partitions_of_rows(pooled)
+        yield from _partitions_of_pairs(coordinates[:_PAIRED_COORDINATES], samples)
+        yield from _partitions_by_direction(samples)
+
+
+def _check_count(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise DiscreetError(
+            f"the mechanism returned {found} samples when asked for {wanted}; it is called as f(input, n) and returns n of them"
+        )
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, (np.str_, np.bytes_)):
+        return value.item()  # the same text, and shown as one
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.tobytes())
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(part) for part in value)
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _as_values(samples: Samples) -> Samples:
+    if samples.matrix is None:
+        return samples
+    rows = [tuple(row) for row in samples.matrix.tolist()]
+    return Samples(None, rows, np.full(len(rows), samples.matrix.shape[1], dtype=np.int64))
+
+
+def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+    lengths = np.unique(np.concatenate([s.lengths for s in samples if s.lengths is not None]))[:MOST_CELLS]
+    if len(lengths) > 1:
+        yield SamplePartition(
+            "length",
+            lambda s: _positions_in(np.asarray(s.lengths), lengths),
+            lambda cell: f"length = {lengths[cell]}" if cell < len(lengths) else "another length",
+        )
+    seen = Counter(value for s in samples for value in s.values)
+    common = [value for value, _ in seen.most_common(MOST_CELLS)]
+    place = {value: number for number, value in enumerate(common)}
+    yield SamplePartition(
+        "value",
+        lambda s: np.array([place.get(value, len(common)) for value in s.values], dtype=np.int64),
+        lambda cell: _short_text(repr(common[cell])) if cell < len(common) else "any rarer value",
+    )
+
+
+def _tried_coordinates(width: int) -> Sequence[int]:
+    """All coordinates, or that many of them evenly spread, the first and the last included."""
+    return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
+
+
+def _column(place: int) -> Callable[[Samples], NDArray[np.float64]]:
+    return lambda s: np.asarray(s.matrix)[:, place]
+
+
+def _coordinate_name(place: int, width: int) -> str:
+    return "sample" if width == 1 else f"sample[{place}]"
+
+
+def _partition_of_numbers(
+    pooled: NDArray[np.float64], read: Callable[[Samples], NDArray[np.float64]], name: str
+) -> SamplePartition:
+    """A cell for each number that repeats, and bins between quantiles for all others; NaN has a cell too."""
+    finite = pooled[~np.isnan(pooled)]
+    numbers, counts = np.unique(finite, return_counts=True)
+    if len(numbers) <= MOST_CELLS // 4 and len(numbers) < max(len(finite) // 4, 2):
+        atoms, edges = numbers, np.empty(0)
+    else:
+        order = np.argsort(-counts, kind="stable")[: MOST_CELLS // 4]
+        atoms = np.sort(numbers[order[counts[order] >= _OFTEN]])
+        rare = finite[~np.isin(finite, atoms)]
+        edges = np.unique(np.quantile(rare, _QUANTILES, method="lower")) if rare.size else np.empty(0)
+
+    def cells(s: Samples) -> Codes:
+        column = read(s)
+        placed = _positions_in(column, atoms)
+        other = len(atoms) + np.searchsorted(edges, column, side="left")
+        return np.where(np.isnan(column), len(atoms) + len(edges) + 1, np.where(placed < len(atoms), placed, other))
+
+    def cell_description(cell: int) -> str:
+        if cell < len(atoms):
+            return f"{name} = {atoms[cell]:g}"
+        if cell > len(atoms) + len(edges):
+            return f"{name} is NaN"
+        low, high = np.concatenate([[-math.inf], edges, [math.inf]])[cell - len(atoms) : cell - len(atoms) + 2]
+        return f"{low:.6g} < {name} <= {high:.6g}"
+
+    return SamplePartition(name, cells, cell_description)
+
+
+def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition]:
+    rows = np.unique(pooled, axis=0) if len(pooled) else pooled
+    if len(rows) > MOST_CELLS:
+        return
+    place = {row.tobytes(): number for number, row in enumerate(rows + 0.0)}  # + 0.0: -0.0 and 0.0 are one number
+    yield SamplePartition(
+        "sample",
+        lambda s: np.array([place.get(row.tobytes(), len(rows)) for row in np.asarray(s.matrix) + 0.0], dtype=np.int64),
+        lambda cell: (
+            f"sample = {_short_text(str(rows[cell].tolist()))}" if cell < len(rows) else "a sample not seen before"
+        ),
+    )
+
+
+def _partitions_of_pairs(
+    coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
+) -> Iterator[SamplePartition]:
+    """Two coordinates at a time, where both have few cells: leaks of one-hot and bit vectors."""
+    few = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
+    for number, one in enumerate(few):
+        for other in few[number + 1 :]:
+            yield _pair_of_partitions(one, other)
+
+
+def _pair_of_partitions(one: SamplePartition, other: SamplePartition) -> SamplePartition:
+    wide = MOST_CELLS
+    return SamplePartition(
+        f"{one.name} and {other.name}",
+        lambda s: (
+            np.minimum(one.cells(s), _PAIRED_CELLS) * (_PAIRED_CELLS + 1) + np.minimum(other.cells(s), _PAIRED_CELLS)
+        ),
+        lambda cell: " and ".join(
+            part.described(code if code < _PAIRED_CELLS else wide)
+            for part, code in zip((one, other), divmod(cell, _PAIRED_CELLS + 1), strict=True)
+        ),
+    )
+
+
+def _partitions_by_direction(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
+    """The direction in which the mean of an input differs from that of the first."""
+    means = [np.nan_to_num(np.asarray(s.matrix)).mean(axis=0) for s in samples]
+    for number, mean in enumerate(means[1:], start=1):
+        direction = mean - means[0]
+        if np.any(direction) and np.all(np.isfinite(direction)):
+            read = _projection_onto(direction / np.abs(direction).max())
+            pooled = np.concatenate([read(s) for s in samples])
+            yield _partition_of_numbers(pooled, read, f"direction from input 0 to input {number}")
+
+
+def _projection_onto(direction: NDArray[np.float64]) -> Callable[[Samples], NDArray[np.float64]]:
+    return lambda s: np.asarray(np.nan_to_num(np.asarray(s.matrix)) @ direction)
+
+
+def _positions_in(values: NDArray[Any], known: NDArray[Any]) -> Codes:
+    """The place of every value in the sorted array `known`, or its length where it is not there."""
+    if not len(known):
+        return np.zeros(len(values), dtype=np.int64)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, place, len(known)).astype(np.int64)
+
+
+def _short_text(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
 
 Mechanism = Callable[[Any, int], Any]
 Claim = tuple[float, float]

@@ -39,9 +39,9 @@ from discreet.mechanisms import JointSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
 from discreet.numerics import exp_lower, exp_upper, log_bracket
 from discreet.privacy import Gaussian, Privacy, Pure, extreme_masses
-from discreet.privacy._normal import normal_quantile_below
-from discreet.privacy._pure import check_epsilon
-from discreet.privacy._terms import privacy_document
+from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy._gaussian import normal_quantile_below
+from discreet.privacy._parsing import privacy_document
 
 FORMAT = "discreet certificate"
 VERSION = 1

@@ -8,22 +8,24 @@ import typer
 
 from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.cli import _terms_told as terms_told
+from discreet.cli import _options as terms_told
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
     CellCount,
+    Delta,
     DomainFile,
     DomainSize,
     MechanismName,
+    Nu,
     ServedGoal,
     choose_mechanism,
+    promise,
     refuse_large,
     refuse_large_together,
     require_domain,
 )
 from discreet.cli._printing import plain, say, write_json
-from discreet.cli._promise import Delta, Nu, promise
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex

@@ -12,8 +12,8 @@ from discreet.cli._options import labels_option, stated_domain
 from discreet.cli._printing import plain, say, write_json_line
 from discreet.collect import serve
 from discreet.collect._catalogue import collectable
-from discreet.collect._opening import display_name
 from discreet.collect._pool import SEAL_VARIABLE
+from discreet.collect._sqlite import display_name
 from discreet.errors import DiscreetError
 
 _NOT_SEALED = "not sealed: whoever reads the database's dead rows or logs can tell who said what; --seal FILE hides it"

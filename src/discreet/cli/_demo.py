@@ -17,11 +17,16 @@ from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.numerics import LARGEST_EXPONENT
 from discreet.plots._labels import divergence_label
 from discreet.plots._style import save
-from discreet.research._figures._flights import design_gain_figure, flights_figure, lesson_figure
-from discreet.research.experiments._costs import PAPER_DIVERGENCES
-from discreet.research.experiments._flight_design import DesignedFlights, designed_flights
-from discreet.research.experiments._flights import FlightRelease, released_flights
-from discreet.research.experiments._time_zones import TimeZoneEstimate, learnt_time_zones
+from discreet.research._report_flights import design_gain_figure, flights_figure, lesson_figure
+from discreet.research.experiments._flights import (
+    DesignedFlights,
+    FlightRelease,
+    TimeZoneEstimate,
+    designed_flights,
+    learnt_time_zones,
+    released_flights,
+)
+from discreet.research.experiments._records import PAPER_DIVERGENCES
 
 PICTURE = "demo.png"
 POPULATION_PICTURE = "demo_population.png"

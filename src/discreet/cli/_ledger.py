@@ -1,4 +1,8 @@
-"""`discreet ledger`: make a client's budget, and show what was charged to it."""
+"""`discreet secret` and `discreet ledger`: the key that makes a release repeatable, and the record of what clients have spent.
+
+A ledger belongs to one client (a file) or to a population (a folder). `open_ledger` opens or makes a population's ledger for
+`discreet sample` and `discreet send`.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,9 +10,66 @@ from typing import Annotated
 import typer
 
 from discreet.cli._options import AllowLarge, refuse_large
-from discreet.cli._population_ledger import show_population
 from discreet.cli._printing import number, plain, say, table, write_json
-from discreet.ledger import Budget, Ledger
+from discreet.errors import DiscreetError, visible
+from discreet.ledger import Budget, Ledger, PopulationLedger
+from discreet.ledger._population_ledger import population_ledger_exists, runs_in, spent_by_clients
+from discreet.release._keyed import Secret, write_secret
+
+
+def open_ledger(
+    folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
+) -> PopulationLedger | None:
+    """The ledger that options state, made where it is not there and its budget is given."""
+    if folder is None:
+        if budget is not None:
+            raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
+        return None
+
+    if secret is None:
+        raise DiscreetError(
+            "--ledger needs --secret FILE, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    if budget is None or population_ledger_exists(folder):
+        found = PopulationLedger(folder, secret)
+        if budget is not None and budget != found.budget.epsilon:
+            raise DiscreetError(f"--budget {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+        return found
+    made = PopulationLedger.create(folder, budget=budget, secret=secret)
+    if not quiet:
+        typer.echo(f"made ledger {visible(str(folder))}: {made.budget} for each client, nothing spent so far", err=True)
+    return made
+
+
+def show_population(folder: Path, *, json: bool) -> None:
+    """What was charged to each round, and what clients have spent at most."""
+    budget, runs = runs_in(folder)
+    spent = spent_by_clients(folder, runs)
+    most = float(spent.max()) if spent.size else 0.0
+    if json:
+        write_json({
+            "budget": {"epsilon": budget.epsilon},
+            "clients": int(spent.size),
+            "spent": {"most": most, "mean": float(spent.mean()) if spent.size else 0.0},
+            "runs": [
+                {
+                    "agreement": run.round.agreement, "column": run.round.question.value, "round": run.round.number,
+                    "epsilon": run.round.epsilon, "clients": run.clients, "time": run.time,
+                }
+                for run in runs
+            ],
+        })  # fmt: skip
+        return
+    made = table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
+    for place, run in enumerate(runs, start=1):
+        asked = run.round
+        made.add_row(
+            str(place), run.time, asked.agreement[:12], plain(asked.question.value, most=40), str(asked.number),
+            f"{asked.epsilon:g}", f"{run.clients:,}",
+        )  # fmt: skip
+    spend = f"{spent.size:,} clients have spent {number(most)} at most" if runs else "Nothing is spent so far"
+    say(*([made] if runs else []), f"Budget {budget} for each client. {spend}.")
+
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -58,3 +119,21 @@ def show(
     if spent.epsilon < float(spent.basic):
         summary += f"\n(The epsilons add up to {number(float(spent.basic))}.)"
     say(*([made] if entries else []), summary)
+
+
+def secret(
+    file: Annotated[Path, typer.Argument(help="The file to make. An existing file is never replaced.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; the secret itself is never printed.")] = False,
+) -> None:
+    """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
+
+    With the same secret, data, agreement and round, a release gives the same samples again. Whoever holds it can undo the
+    privacy of every sample made with it, so keep it as you would keep the data, and not beside the samples.
+    """
+    write_secret(file)
+    if json:
+        write_json({"file": str(file), "mode": "0600"})
+        return
+    typer.echo(
+        f"wrote {visible(str(file))} (mode 0600); back it up like the data, never publish it, never pass it on a command line"
+    )

@@ -1,22 +1,28 @@
-"""Options of several commands, with the same words and the same meaning in each: the domain, the columns, and whom samples serve.
+"""Options that several commands share, with the same words and the same meaning in each: domain, columns, promise, goal, agreement.
 
-A command declares its parameters with these types and hands what it got to the functions below. `--for` is the first question, because
-it decides which mechanism is the right one: who says neither that nor a mechanism is asked, on a terminal; elsewhere the population is
-meant, and one line says so.
+A command declares its parameters with these types and passes their values to the functions below, which return a domain, a promise
+(`--epsilon` alone, with `--delta`, or `--nu`), a mechanism, or the agreement that a file of samples was released under. The last
+functions put an agreement's promise and mechanism into words. `--for` is the first question, because it decides which mechanism is
+right. Somebody who gives neither `--for` nor a mechanism is asked on a terminal; elsewhere the population is meant, and one line says so.
 """
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet._files import read_lines
-from discreet._tables._formats import READ
+from discreet._tables._disk import READ
+from discreet.agreement import Agreement
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import SERVED, mechanism_for
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.tradeoff import LARGE_EPSILON, large_epsilon_warning
+
+if TYPE_CHECKING:
+    from discreet._tables._sources import Source
 
 AllowLarge = Annotated[
     bool,
@@ -176,3 +182,53 @@ def refuse_large_together(doubt: str | None, *, allowed: bool) -> None:
         raise DiscreetError(
             f"{doubt}; agree on fewer rounds or a smaller epsilon, or say --allow-large-epsilon if it is meant"
         )
+
+
+Delta = Annotated[
+    float | None, typer.Option(metavar="D", help="Promise (epsilon, delta)-LDP in place of epsilon alone.")
+]
+Nu = Annotated[float | None, typer.Option(metavar="NU", help="Promise Gaussian privacy in place of epsilon.")]
+
+
+def promise(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
+    """What the options promise; `missing` is said where they promise nothing."""
+    if nu is not None:
+        if epsilon is not None or delta is not None:
+            raise DiscreetError("--nu is a promise by itself; leave out --epsilon and --delta")
+        return Gaussian(nu)
+    if epsilon is None:
+        raise DiscreetError(missing)
+    return Pure(epsilon) if not delta else Approximate(epsilon, delta=delta)
+
+
+def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
+    """The agreement of a file of its own, or the one that the samples carry."""
+    if agreement is not None:
+        return Agreement.read(agreement)
+    if records.agreement is None:
+        raise DiscreetError(
+            f"{records.name} does not carry the agreement that its samples were released under; give --agreement FILE (as `discreet agree` "
+            "or `discreet sample --write-agreement` wrote it)"
+        )
+    return Agreement.from_json(records.agreement)
+
+
+def promise_text(privacy: Privacy, epsilon: float) -> str:
+    """The notion that is promised; where it is not pure epsilon, with the epsilon of the box that keeps it."""
+    return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
+
+
+def mechanism_text(name: str, *, everybody: bool) -> str:
+    """The mechanism; a band that serves everybody is no claim about clients but a choice of the reference: a design."""
+    return f"{name} (designed reference)" if everybody else name
+
+
+def spending_text(agreement: Agreement) -> str:
+    """What each sample of a client spends, and all of them together."""
+    each = promise_text(agreement.promise, agreement.epsilon)
+    if agreement.rounds == 1:
+        return each
+    what = "samples" if agreement.joint is None else "rounds"
+    return (
+        f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
+    )

@@ -1,14 +1,23 @@
-"""`discreet plan`: before anything is collected, which epsilon, which mechanism, how many clients, and what error to expect."""
+"""`discreet plan`: before anything is collected, choose epsilon and mechanism, and see how many clients an accuracy takes.
 
+With `--agreement` the plan is for the sampler of an agreement that exists already, designed or not. With `--samples J` it compares several
+samples of each client under one budget with one sample at the whole budget.
+"""
+
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
 from discreet import plots
 from discreet._showing import json_number, pluralise
+from discreet._worst_case import risk_on_atoms
+from discreet.agreement import Agreement
+from discreet.cli import _options as terms_told
 from discreet.cli._options import (
     Bounds,
     CellCount,
@@ -22,18 +31,187 @@ from discreet.cli._options import (
     require_domain,
     value_option,
 )
-from discreet.cli._plan_agreement import agreed_sampler, print_agreed_plan
-from discreet.cli._plan_several import several_blocks, several_record, several_ways
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
-from discreet.estimation import Outlook, clients_for, epsilon_for_accuracy, outlook
+from discreet.estimation import Outlook, Ways, clients_for, epsilon_for_accuracy, outlook, ways
+from discreet.estimation._counting import bin_cells, line_of
 from discreet.estimation._planning import LEAST_EPSILON, MOST_CLIENTS
-from discreet.estimation._simulation import Rehearsal, rehearsal
-from discreet.families import Simplex
+from discreet.estimation._rehearsal import Rehearsal, rehearsal
+from discreet.estimation._several import RoundsCost, rounds_cost
+from discreet.families import ContinuousFamily, Simplex
+from discreet.families._continuous import serves_everybody
 from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.plots._formats import check_picture
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.plots._labels import check_picture
+
+_DIVERGENCES = ("tv", "kl")
+
+
+def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
+    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
+    agreement = Agreement.read(path)
+    sampler = agreement.sampler()
+    family = sampler.family
+    domain = line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain
+    return domain, sampler, rounds_cost(agreement)
+
+
+def print_agreed_plan(
+    sampler: Sampler[AnyFamily],
+    rounds: RoundsCost | None,
+    clients: int,
+    confidence: float,
+    bins: int | None,
+    laws: Any,
+    seed: int,
+    *,
+    json: bool,
+) -> None:
+    """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
+    risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
+    on_atoms = _on_atoms(sampler)
+    outcomes = _outcomes(sampler, clients, bins)
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
+    rehearsed = None
+    if laws is not None:
+        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
+            "worst": {name: json_number(value) for name, value in risks.items()},
+            "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
+            **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
+            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
+        })  # fmt: skip
+        return
+    made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
+    kind = terms_told.mechanism_text(sampler.name, everybody=serves_everybody(sampler.family))
+    said: list[Any] = [
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
+        f"{terms_told.promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
+        made,
+        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+        *([] if on_atoms is None else [_everybody(sampler, on_atoms)]),
+        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
+    ]
+    if rehearsed is not None:
+        practice = table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
+        numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
+        practice.add_row(*(number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
+        said += [
+            f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
+            practice,
+        ]
+    say(*said)
+
+
+def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+    """How many shares there are to know."""
+    if isinstance(sampler.family, ContinuousFamily):
+        return bin_cells(sampler, clients=clients, count=bins).bins.size
+    if bins is not None:
+        raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
+    return sampler.family.size
+
+
+def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
+    """The worst cases over every law on the cells or points that a designed sampler on a line releases by; None for any other sampler."""
+    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.everybody:
+        return None
+    least = float(np.min(sampler.reference))
+    return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
+
+
+def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
+    """What can be promised to everybody on a line."""
+    atoms = f"{sampler.carrier.size:,} {type(sampler.how).__name__.lower()}"
+    return (
+        "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
+        f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
+        f"{number(worst['tv'], 3)}, KL {number(worst['kl'], 3)}, whoever the client is."
+    )
+
+
+def _numbers(found: Any) -> dict[str, Any]:
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
+
+
+_PURPOSES = {
+    "each": "that a sample looks drawn from its client",
+    "together": "that all samples of a client look like draws from it",
+    "population": "to estimate the population",
+}
+
+
+def several_ways(family: Simplex, budgets: Sequence[float], samples: int, clients: int, laws: Any) -> list[Ways]:
+    """The ways to spend each budget."""
+    return [ways(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets]
+
+
+def several_blocks(found: Sequence[Ways]) -> list[Any]:
+    """What people read: a table, and for each purpose the way that serves it."""
+    first = found[0]
+    over = (
+        "at worst, over clients that hold 1, 2, ... outcomes alike"
+        if first.worst
+        else "on average over the example's clients"
+    )
+    best = {purpose: _best(found, purpose) for purpose in _PURPOSES}
+    said = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
+    return [
+        f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
+        _table(found),
+        "each: TV distance of one sample's law from its client's; together: of the samples from so many draws of it; both "
+        f"{over}. population: expected TV distance of the estimated population, linear. single: one sample; joint: all drawn at once, "
+        "release(p, size=...); product: the same around the product, JointSampler(..., around='product'); composed: each with a share of the "
+        "budget.",
+        f"Serves best, {said}.",
+    ]
+
+
+def _best(found: Sequence[Ways], purpose: str) -> str:
+    """The way that serves a purpose best; where that depends on epsilon, each way and where. Nothing where none is for it."""
+    budgets: dict[str, list[str]] = {}
+    for one in found:
+        if any(getattr(way, purpose) is not None for way in one.ways):
+            budgets.setdefault(one.best(purpose).name, []).append(f"{one.epsilon:g}")
+    if len(budgets) == 1:
+        return f"[bold]{next(iter(budgets))}[/bold]"
+    return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(where)}" for name, where in budgets.items())
+
+
+def _table(found: Sequence[Ways]) -> Table:
+    made = table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
+    for one in found:
+        for place, way in enumerate(one.ways):
+            share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
+            costs = ("" if cost is None else number(cost, 3) for cost in (way.each, way.together, way.population))
+            made.add_row(
+                f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,
+                end_section=place + 1 == len(one.ways),
+            )  # fmt: skip
+    return made
+
+
+def several_record(found: Sequence[Ways]) -> list[dict[str, Any]]:
+    """The same as JSON values."""
+    return [
+        {
+            "epsilon": one.epsilon,
+            "samples": one.samples,
+            "over": "worst" if one.worst else "examples",
+            "ways": [
+                {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(way).items()}
+                for way in one.ways
+            ],
+        }
+        for one in found
+    ]
+
 
 USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
@@ -203,7 +381,7 @@ def _example(
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
     from discreet._tables._coding import Coding
     from discreet._tables._sources import file_source
-    from discreet.estimation._tallies import (
+    from discreet.estimation._sample_tables import (
         client_laws,  # these load polars, which a plan without examples has no use for
     )
 

@@ -9,7 +9,7 @@ from rich.progress import Progress as LiveBars
 
 from discreet._tables._sources import Source
 from discreet.cli._printing import Terminal
-from discreet.engines._telling import Progress
+from discreet.engines._request import Progress
 
 
 @contextmanager

@@ -11,9 +11,11 @@ import typer
 
 from discreet import _core_dumps as core_dumps
 from discreet._showing import pluralise
-from discreet._tables._formats import STANDARD
+from discreet._tables._disk import STANDARD
+from discreet._tables._raw_counts import find_misfits
 from discreet._tables._sources import open_source
 from discreet.agreement import Agreement, weights_path
+from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -36,12 +38,9 @@ from discreet.cli._options import (
     require_domain,
     stated_domain,
 )
-from discreet.cli._population_ledger import open_ledger
 from discreet.cli._printing import write_json
 from discreet.engines._local import sample_file
-from discreet.engines._misfits import find_misfits
-from discreet.engines._request import Request
-from discreet.engines._telling import Summary
+from discreet.engines._request import Request, Summary
 from discreet.errors import DiscreetError, visible
 from discreet.release._keyed import read_secret
 

@@ -14,8 +14,9 @@ from discreet import _core_dumps as core_dumps
 from discreet._files import check_private, read_lines, reason
 from discreet._protocol import address_of
 from discreet._showing import pluralise
-from discreet._tables._formats import STANDARD
+from discreet._tables._disk import STANDARD
 from discreet._tables._sources import open_source
+from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     ClientBudget,
     ClientColumn,
@@ -28,7 +29,6 @@ from discreet.cli._options import (
     labels_option,
     stated_domain,
 )
-from discreet.cli._population_ledger import open_ledger
 from discreet.cli._printing import write_json
 from discreet.client import Sent, send_table
 from discreet.errors import DiscreetError, visible

@@ -1,6 +1,12 @@
-"""`discreet tradeoff`: what privacy costs before any data is touched, and which epsilon a target costs."""
+"""`discreet tradeoff`, `discreet account` and `discreet explore`: what privacy costs, before any data is touched.
 
+`tradeoff` computes the worst-case divergence at an epsilon, and the smallest epsilon that reaches a target. `account` says what several
+samples of one client add up to, and what shuffling gains. `explore` serves a page on which both can be tried.
+"""
+
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +16,14 @@ import typer
 from rich.table import Table
 
 from discreet import divergences, plots
+from discreet._explorer import Explorer, page
+from discreet._files import atomic_write
 from discreet._showing import json_number, pluralise
 from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
+from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.design import minimax_risk
-from discreet.errors import DiscreetError, ImpossibleError
+from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.plots._labels import divergence_label
@@ -353,3 +362,132 @@ def _record(
         ],
         **other,
     }
+
+
+USUAL_SAMPLES = (1, 4, 16, 64)
+
+
+def account(
+    epsilon: Annotated[
+        float | None, typer.Option(metavar="E", help="Budget of each sample.", show_default=False)
+    ] = None,
+    outcomes: Annotated[
+        int | None, typer.Option(metavar="K", help="Number of outcomes, every distribution on them.")
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="Instead: mass on which an extreme client sits; 1/K for K outcomes."),
+    ] = None,
+    samples: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Samples of one client; may be repeated. [default: 1 4 16 64]")
+    ] = None,
+    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which the total may be exceeded.")] = 1e-6,
+    total: Annotated[
+        float | None, typer.Option(metavar="E", help="Instead of --epsilon: a budget to be split over the samples.")
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option(metavar="N", help="Also: so many clients send one sample each, shuffled.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What several samples of one client add up to, exactly, beside simpler sums; --total asks the other way round."""
+    if (epsilon is None) == (total is None):
+        raise DiscreetError("account needs either --epsilon (of each sample) or --total (to be split), and not both")
+    if (outcomes is None) == (alpha is None):
+        raise DiscreetError("account needs either --outcomes K or --alpha A, and not both")
+    if outcomes is not None:
+        alpha = 1.0 / check_count("outcomes", outcomes)
+    assert alpha is not None
+    counts = samples or list(USUAL_SAMPLES)
+    if total is not None:
+        if clients is not None:
+            raise DiscreetError("--clients counts one sample of each client; give it with --epsilon, not with --total")
+        _split(alpha, counts, total, delta, json)
+        return
+    assert epsilon is not None
+    profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
+    rows = [_row(profile, count, delta) for count in counts]
+    shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
+    if json:
+        record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
+        write_json(record if clients is None else record | {"shuffled": {"clients": clients, "epsilon": shuffled}})
+        return
+    made = table("samples", "basic", "Renyi", "exact", texts=0)
+    for row in rows:
+        made.add_row(f"{row['samples']:,}", number(row["basic"]), number(row["renyi"]), number(row["composed"]))
+    blocks: list[Any] = [
+        f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
+        made,
+        "exact: two clients reach it"
+        if profile.attained
+        else "exact: for a reference without atoms; else an upper bound",
+    ]
+    if shuffled is not None:
+        blocks.append(
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {number(shuffled)}"
+        )
+    say(*blocks)
+
+
+def _row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
+    loss = compose([(profile, samples)])
+    found = loss.epsilon(delta)
+    by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
+    return {
+        "samples": samples,
+        "basic": loss.largest,
+        "renyi": by_renyi,
+        "composed": found,
+        "attained": loss.attained,
+    }
+
+
+def _split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
+    shares = [(n, epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=delta)) for n in counts]
+    if json:
+        rows = [{"samples": n, "basic": total / n, "epsilon": share} for n, share in shares]
+        write_json({"total": total, "alpha": alpha, "delta": delta, "samples": rows})
+        return
+    made = table("samples", "basic", "best known", texts=0)
+    for n, share in shares:
+        made.add_row(f"{n:,}", number(total / n), number(share))
+    say(f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:", made)
+
+
+def explore(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a new file, and serve nothing."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", help="Serve at this port; by default one that is free.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the file or the address, and the size in bytes.")
+    ] = False,
+) -> None:
+    """Move a client's bars and the budget, and see at once what is hidden, what it costs, and what the population still tells.
+
+    The page is one file without a network. It is served to this machine alone until you press Ctrl-C, or written with -o. Its second tab says
+    what an agreement file asks of a person, in plain words.
+    """
+    content = page()
+    size = len(content.encode())
+    if output is not None:
+        with atomic_write(output, what="page", folders=True) as file:
+            file.write(content.encode())
+        if json:
+            write_json({"file": str(output), "bytes": size})
+        else:
+            say(f"wrote {plain(output)}; open it in a browser")
+        return
+    explorer = Explorer(content, port=port)
+    if json:
+        write_json({"address": explorer.address, "bytes": size})
+    else:
+        say(f"{explorer.address} (this machine alone; Ctrl-C ends it)")
+    if browser:
+        webbrowser.open(explorer.address)
+    with suppress(KeyboardInterrupt):
+        explorer.serve()

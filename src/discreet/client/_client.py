@@ -11,7 +11,7 @@ one is of the same collection: who has spoken under the first has spoken, and sp
 The collector may say anything. What it can see (whether a sample comes, when, how long the body is) does not depend on what the device
 holds, except through the sample: errors about the data come before it is asked anything, and after that every input has a distribution
 (`discreet.client._holding`). What it says about the past is not believed: the ledger knows what this collector was given, and nothing that
-was given to another one leaves for it (`discreet.ledger._destinations`).
+was given to another one leaves for it (`discreet.ledger._client_ledger`).
 
 The name is a keyed digest of the collection's id and the collector's address under a secret that never leaves the device: two collections
 cannot be joined by it, nor two collectors that call theirs by one id.
@@ -33,14 +33,13 @@ from discreet.agreement import Agreement
 from discreet.client import _collector as collector
 from discreet.client._collector import Collector, Offer
 from discreet.client._holding import DeviceDraw, Holding
+from discreet.client._http import Patience
 from discreet.client._identity import open_identity
-from discreet.client._patience import Patience
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
 from discreet.ledger import Budget, Ledger
-from discreet.ledger._destinations import Destination
-from discreet.ledger._file import IDENTITY, client_ledger_exists, refuse_forgetting
+from discreet.ledger._client_ledger import IDENTITY, Destination, client_ledger_exists, refuse_forgetting
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 NO_KEY = "none"

@@ -14,8 +14,7 @@ from discreet import _protocol as protocol
 from discreet._family_terms import MOST_LISTED_WEIGHTS, FamilyTerms
 from discreet._protocol import Address, CollectionStatement, has_valid_signature, read_signature
 from discreet.agreement import Agreement
-from discreet.client._http import Answer, ask_server
-from discreet.client._patience import Patience
+from discreet.client._http import Answer, Patience, ask_server
 from discreet.errors import CollectorError, DiscreetError
 
 _ID = re.compile("[0-9a-f]{64}")

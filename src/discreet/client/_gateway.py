@@ -24,12 +24,12 @@ from discreet._protocol import address_of
 from discreet.agreement import Agreement
 from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
 from discreet.client._collector import Collector
-from discreet.client._patience import Patience
+from discreet.client._http import Patience
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, need_extra
 from discreet.ledger import PopulationLedger
-from discreet.ledger._destinations import Destination
-from discreet.ledger._population import Round, population_ledger_exists
+from discreet.ledger._client_ledger import Destination
+from discreet.ledger._population_ledger import Round, population_ledger_exists
 from discreet.release._keyed import Question, Secret, as_secret
 from discreet.tradeoff import LARGE_EPSILON
 

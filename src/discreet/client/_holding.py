@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from discreet._labelled import LabelledValues, labelled_values
 from discreet.agreement import Agreement
 from discreet.domain import Domain, Numbers
-from discreet.domain._interval import numbers_or_nan
-from discreet.domain._records import list_records
+from discreet.domain._cells import numbers_or_nan
+from discreet.domain._domain import list_records
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily
 from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalise_laws

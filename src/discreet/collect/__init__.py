@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.collect._opening import open_store
+from discreet.collect._sqlite import open_store
 from discreet.errors import need_extra
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from discreet.collect._limits import PATIENCE
-from discreet.collect._problems import RETRY_SECONDS
+from discreet.collect._requests import PATIENCE, RETRY_SECONDS
 
 MOST_CONNECTIONS = 2_000
 MOST_HEAD = 1 << 14  # bytes of a request line and headers, or between two parts of a body

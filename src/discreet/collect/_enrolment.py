@@ -1,29 +1,39 @@
-"""Who may speak: anybody, or those whom tokens were handed out to.
+"""Who may speak, and who vouches for a collection: tokens of clients and gateways, and agreements signed by the collector's key.
 
-A token is the name of one client; a gateway's token goes into a header, and its holder names clients itself. The store keeps digests
-of tokens and looks up digests, so that how long a look takes says nothing about a token. It is the store that is enrolled and not a
-process: every service of it takes the same tokens, and a store that was enrolled once stays so, whatever a service is started with. A
-token that is revoked is refused at once, a gateway's after a second at most. What a gateway calls "x" is another client than what
-another gateway calls so, and than the holder of a token "x": the digest of its name includes the gateway's id.
+**Tokens.** A token is the name of one client; a gateway's token goes into a header, and its holder names clients itself. The store keeps
+digests of tokens and looks up digests, so the time of a look-up says nothing about a token. The store is enrolled and not a process: every
+service of it takes the same tokens, and a store that was enrolled once stays so, whatever options a service is started with. A revoked
+token is refused at once, a gateway's after a second at most. What a gateway calls "x" is another client than what another gateway calls so,
+and than the holder of a token "x": the digest of its name includes the gateway's id.
 
 What this does to anonymity: whoever handed out the tokens, and holds the store or watches requests, can tell which of them have spoken and
-on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many
-names as they like.
+on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many names as they like.
+
+**Signatures.** A signature says that an agreement, in its collection and after the one it follows, is collected at certain addresses
+(`discreet._protocol.Statement`). Devices that have pinned the key believe it. It is kept in the store beside the agreement, so every
+service of the store shows it, with the key or without. The key itself stays in its file. A store has one key: another one is taken only
+if whoever runs the service says so, since devices that have pinned the first one refuse the second.
 """
 
 import asyncio
 import re
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from discreet._files import atomic_write, read_private
-from discreet._protocol import MOST_NAME
-from discreet.collect._problems import RequestProblem
-from discreet.collect._registers import check_shared
-from discreet.collect._store import Enrolment, Store, digest
+from discreet._protocol import (
+    MOST_NAME,
+    CollectionStatement,
+    CollectorKey,
+    check_addresses,
+    has_valid_signature,
+    short_key,
+)
+from discreet.collect._requests import RequestProblem
+from discreet.collect._store import Enrolment, Store, check_shared, digest
 from discreet.errors import DiscreetError, StoreError, check_count
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
@@ -110,3 +120,37 @@ def read_tokens(path: str | Path) -> list[str]:
     if len(set(lines)) < len(lines):
         raise DiscreetError(f"{path} holds a token twice; each is for another client")
     return lines
+
+
+def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *, replace_key: bool = False) -> None:
+    """Sign every agreement of a store that this key has not signed for these addresses yet.
+
+    Args:
+        store: whose agreements are signed, and where the signatures are kept.
+        key: the collector's.
+        addresses: where devices reach the collector.
+        replace_key: whether signatures by another key may be replaced.
+
+    Raises:
+        DiscreetError: for addresses that are none; and for a store that another key has signed, unless that may be replaced.
+    """
+    checked = check_addresses(addresses)
+    check_key(store, key, replace_key=replace_key)
+    for one in store.agreements():
+        statement = CollectionStatement(
+            agreement=one.agreement.id, collection=one.collection, follows=one.follows, addresses=checked
+        )
+        if one.signed is None or one.signed.key != key.public or not has_valid_signature(statement, one.signed):
+            store.sign(one.agreement.id, key.sign(statement))
+
+
+def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
+    """Refuse a key that is not the one that a store is signed by, unless that may be replaced. None: a key that is to be made."""
+    own = None if key is None else key.public
+    others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
+    if others and not replace_key:
+        named = "a new one" if own is None else short_key(own)
+        raise DiscreetError(
+            f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
+            "would refuse this one; give the file of that key, or replace it with --replace-key"
+        )

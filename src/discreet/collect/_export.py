@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from discreet._files import check_apart, check_target
 from discreet._tables._coding import Coding
-from discreet._tables._formats import STANDARD
+from discreet._tables._disk import STANDARD
 from discreet._tables._outputs import REPLACE_HINT, format_of, published_batch, samples_of, writer_to
 from discreet._tables._records import outcome_codes
 from discreet._tables._sources import METADATA
 from discreet.agreement import Agreement
-from discreet.collect._keeping import choose_agreement
-from discreet.collect._store import Store
+from discreet.collect._store import Store, choose_agreement
 from discreet.errors import DiscreetError
-from discreet.estimation._tallies import coding_and_sampler
+from discreet.estimation._sample_tables import coding_and_sampler
 
 MOST_ROWS = 10**9 - 1
 _ROWS = 1 << 20  # at a time

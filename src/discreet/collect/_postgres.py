@@ -3,17 +3,22 @@
 The primary key of `discreet_spoken` decides who has spoken: INSERT ... ON CONFLICT DO NOTHING waits for whoever is about to insert the same
 client, and says which rows are new; the keys of the others are read in the next statement, which sees what was waited for (READ COMMITTED).
 Rows are written in the order of their keys, spoken before pool before counted before arrived, so that no two transactions wait for each
-other in a circle. Counts are kept in blocks (`discreet.collect._blocks`), and they and the pools in a few slots that are added up when they
-are read: services of different slots do not wait for each other's. Pools and counts are read in one snapshot (REPEATABLE READ), so that
-what goes from one to the other meanwhile is there once.
+other in a circle. Counts and pools are kept in a few slots that are added up when they are read: services of different slots do not wait
+for each other's. Pools and counts are read in one snapshot (REPEATABLE READ), so that what goes from one to the other meanwhile is there
+once.
+
+**Blocks.** Counts are kept in blocks of 128 outcomes, each a row of 64-bit numbers, so that no row says which outcome was counted last.
+PostgreSQL shows to whoever may read a table which transaction wrote each row, and rows of one transaction are found by a join. A row for
+each outcome would tell which outcomes a transaction has counted. A block tells at most which 128 outcomes they are among. Where there are
+few blocks, all of them are written every time, which tells nothing. How much is counted at a time: `discreet.collect._pool`.
 
 PostgreSQL keeps earlier versions of a row, for old snapshots and until it is vacuumed, and its log keeps all of them. Nothing here can take
-them back, so what they tell about the pool is what it is sealed against (`discreet.collect._pool`).
+them back, so the pool is sealed against what they tell (`discreet.collect._pool`).
 
 A store of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 
-Whatever fails, the connection is dropped and the next call opens another one; a connection that turns out to be dead before anything was
-asked of it is replaced at once. A server that says nothing any more is given up after a time-out, here and not only there.
+After any failure the connection is dropped and the next call opens another one. A connection that turns out to be dead before anything was
+asked of it is replaced at once. A server that no longer answers is given up after a time-out, here and not only there.
 """
 
 import os
@@ -21,7 +26,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
@@ -29,21 +34,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.collect._blocks import EMPTY, add_to_blocks, blocks_to_write, totals
-from discreet.collect._keeping import (
+from discreet.collect._pool import Seal, add_outcomes
+from discreet.collect._store import (
     DAMAGED,
     AgreementRow,
+    Arrival,
+    Registers,
+    StoredAgreement,
+    Verdict,
     add_waiting,
     agreements_from_rows,
     check_follows,
+    check_stored_counts,
     find_agreement_row,
     new_outcomes,
     outcome_count,
 )
-from discreet.collect._pool import Seal, add_outcomes
-from discreet.collect._registers import Registers
-from discreet.collect._store import Arrival, StoredAgreement, Verdict
 from discreet.errors import DiscreetError, StoreError, need_extra
+
+BLOCK = 128  # outcomes: a kilobyte, which is updated in its page
+FEW_BLOCKS = 8  # blocks that are all written together
+_NUMBERS = np.dtype("<i8")
+EMPTY = bytes(BLOCK * _NUMBERS.itemsize)
+
+
+def blocks_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
+    """The blocks to write, in order, when some of the outcomes are counted: (outcome, how many)."""
+    every = -(-outcomes // BLOCK)
+    return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
+
+
+def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
+    """What the blocks hold, in the order of their numbers, once these are counted."""
+    held = {block: _read(content).copy() for block, content in sorted(blocks.items())}
+    for outcome, many in new:
+        held[outcome // BLOCK][outcome % BLOCK] += many
+    return [content.tobytes() for content in held.values()]
+
+
+def totals(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+    """Counts of all outcomes, from rows (block, what it holds), several for a block; a part of them at a time."""
+    counts = np.zeros(-(-outcomes // BLOCK) * BLOCK, dtype=np.int64)
+    while rows := cursor.fetchmany(1000):
+        for block, content in rows:
+            if not 0 <= block < len(counts) // BLOCK:
+                raise StoreError(DAMAGED)
+            counts[block * BLOCK : (block + 1) * BLOCK] += _read(content)
+    if counts[outcomes:].any():
+        raise StoreError(DAMAGED)
+    return check_stored_counts(counts[:outcomes])
+
+
+def _read(content: bytes) -> NDArray[np.int64]:
+    if len(content) != len(EMPTY):
+        raise StoreError(DAMAGED)
+    return np.frombuffer(content, dtype=_NUMBERS).astype(np.int64)
+
 
 try:
     import psycopg

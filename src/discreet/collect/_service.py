@@ -1,14 +1,38 @@
-"""The service as an ASGI application: what each path answers (`discreet._protocol`)."""
+"""The service as an ASGI application: what each path answers (`discreet._protocol`), its pages, and its metrics.
+
+The pages show what the collection has learnt so far, and let a visitor take part. They are files of ours and a script that is built of
+`clients/js`. They ask the service they come from and nobody else, hold no script or style inside, and so work under the strictest policy
+that browsers know. They are the same for everybody: what they show they ask for.
+
+`Metrics` counts for Prometheus how many requests there were, how long they took and how full the queue is; nothing about anybody. It also
+leaves out when a counter was made (`..._created`), since that is the moment in which the first request was answered. Where several
+processes serve, each writes its numbers to a folder that `PROMETHEUS_MULTIPROC_DIR` names, and any of them adds them up.
+"""
 
 import asyncio
+import hashlib
 import json
+import os
+from collections import Counter as Tally
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,19 +52,132 @@ from discreet._protocol import (
     WEIGHTS,
     read_collector_key,
 )
-from discreet.collect._catalogue import Catalogue, CollectedAgreement
-from discreet.collect._enrolment import EnrolmentCache, enrol_tokens, gateway_of, token_digest
-from discreet.collect._estimates import USUAL_CONFIDENCE, Estimates
-from discreet.collect._guarding import FAILED, Guard, report
-from discreet.collect._limits import PATIENCE, RequestLimits
-from discreet.collect._metrics import MEDIA_TYPE, Metrics
-from discreet.collect._pages import page_routes
-from discreet.collect._problems import RequestProblem, bad_request, unavailable
+from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, Estimates
+from discreet.collect._enrolment import EnrolmentCache, enrol_tokens, gateway_of, sign_agreements, token_digest
 from discreet.collect._reading import SampleRequest, from_arrow, from_json
-from discreet.collect._signing import sign_agreements
+from discreet.collect._requests import (
+    FAILED,
+    PATIENCE,
+    Guard,
+    RequestLimits,
+    RequestProblem,
+    bad_request,
+    report,
+    unavailable,
+)
 from discreet.collect._store import Arrival, Store, Verdict
 from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
+
+LIVE, TAKE_PART = "/", "/take-part"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+_PLACES = {LIVE: "live.html", TAKE_PART: "take-part.html"} | {
+    f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")
+}
+
+
+def page_routes() -> list[Route]:
+    """Where the pages are, and what they are made of."""
+    return [_route(path, name) for path, name in _PLACES.items()]
+
+
+def _route(path: str, name: str) -> Route:
+    content = (resources.files(__package__) / "pages" / name).read_bytes()
+    # Asked for anew each time, and sent again only if it has changed: a page and its script are of one version.
+    headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
+    kind = _TYPES[name[name.rindex(".") :]]
+
+    async def answer(request: Request) -> Response:
+        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if headers["ETag"] in known:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
+
+    return Route(path, answer, methods=["GET"], name=name)
+
+
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+MEDIA_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_TOGETHER = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+
+
+class _UndatedRegistry(CollectorRegistry):
+    """Numbers without the moments in which they began to be counted."""
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them."""
+        for metric in super().collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
+
+
+class Metrics:
+    """The numbers of one service."""
+
+    def __init__(self, waiting: Callable[[], int]) -> None:
+        self._registry = _UndatedRegistry()
+        self._requests = Counter(
+            "discreet_requests", "Requests by path and status.", ["path", "status"], registry=self._registry
+        )
+        self._answers: dict[tuple[str, int], Counter] = {}
+        self._samples = Counter(
+            "discreet_samples", "Samples by what became of them.", ["verdict"], registry=self._registry
+        )
+        self._by_verdict = {verdict: self._samples.labels(verdict.value) for verdict in Verdict}
+        self._together = Histogram(
+            "discreet_transaction_samples", "Samples in one transaction.", buckets=_TOGETHER, registry=self._registry
+        )
+        self._estimate = Histogram(
+            "discreet_estimate_seconds", "Time to compute an estimate.", buckets=_SECONDS, registry=self._registry
+        )
+        self._bugs = Counter(
+            "discreet_bugs", "Requests that failed by a fault of the service.", registry=self._registry
+        )
+        queue = Gauge(
+            "discreet_waiting_samples",
+            "Samples that wait to be written.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        if METRICS_FOLDER not in os.environ:
+            queue.set_function(waiting)  # of several processes none can ask the others
+            ProcessCollector(registry=self._registry)
+
+    def count_answer(self, path: str, status: int) -> None:
+        """A request was answered. `path`: one of ours."""
+        known = self._answers.get((path, status))
+        if known is None:
+            known = self._answers[path, status] = self._requests.labels(path, str(status))
+        known.inc()
+
+    def count_transaction(self, verdicts: list[Verdict]) -> None:
+        """A transaction is on disk."""
+        self._together.observe(len(verdicts))
+        for verdict, many in Tally(verdicts).items():
+            self._by_verdict[verdict].inc(many)
+
+    def observe_estimate(self, seconds: float) -> None:
+        """An estimate was computed."""
+        self._estimate.observe(seconds)
+
+    def count_failure(self) -> None:
+        """A bug was met."""
+        self._bugs.inc()
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        if METRICS_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        added_up: Any = MultiProcessCollector  # which has no types
+        added_up(together)
+        return generate_latest(together)
+
 
 _READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: from_json, ARROW: from_arrow}
 _SPOKEN = "this client has spoken in this round; its first sample stays"

@@ -28,16 +28,12 @@ from discreet._protocol import CollectorKey, check_addresses, read_collector_key
 from discreet.agreement import Agreement
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
-from discreet.collect._enrolment import check_tokens_apart, enrol_tokens, read_tokens
-from discreet.collect._guarding import LOCAL, checked_origin, report
-from discreet.collect._keeping import LEAST_PREFIX, id_with_prefix
-from discreet.collect._limits import PATIENCE
-from discreet.collect._metrics import METRICS_FOLDER
-from discreet.collect._opening import display_name, open_store
+from discreet.collect._enrolment import check_key, check_tokens_apart, enrol_tokens, read_tokens, sign_agreements
 from discreet.collect._pool import read_seal, write_seal
-from discreet.collect._service import service
-from discreet.collect._signing import check_key, sign_agreements
-from discreet.collect._store import Store
+from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report
+from discreet.collect._service import METRICS_FOLDER, service
+from discreet.collect._sqlite import display_name, open_store
+from discreet.collect._store import LEAST_PREFIX, Store, id_with_prefix
 from discreet.errors import DiscreetError, Range, check_count
 
 _LARGEST_PORT = 65535

@@ -1,16 +1,17 @@
-"""A store in one SQLite file: write-ahead log, synchronous = FULL, so that what is committed survives a kill and a power cut.
+"""A store in one SQLite file, and `open_store`, which opens a store by its name: a file, or the address of a PostgreSQL database.
 
-The primary key of `spoken` decides who has spoken, inside a transaction that has the file's one write lock (BEGIN IMMEDIATE): it needs no
-look beforehand, and so no other process can come between. One connection writes and one reads, each behind a lock of its own; readers of a
-write-ahead log never wait for its writer. After any failure the connection is dropped, and the next call opens the file anew: a disk that
-has room again, or a file that is back in its place, needs no restart.
+The file has a write-ahead log and synchronous = FULL, so that what is committed survives a kill and a power cut. The primary key of
+`spoken` decides who has spoken, inside a transaction that has the file's one write lock (BEGIN IMMEDIATE): it needs no look beforehand, and
+so no other process can come between. One connection writes and one reads, each behind a lock of its own; readers of a write-ahead log never
+wait for its writer. After any failure the connection is dropped, and the next call opens the file anew: a disk that has room again, or a
+file that is back in its place, needs no restart.
 
 The log keeps what was written before, until it is copied to the file and the log's own bytes are overwritten. So it is emptied
 (`wal_checkpoint(TRUNCATE)`) when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are
-counted together (`discreet.collect._pool`). While another process reads, it cannot be emptied, and `settle` tries that again when it is
-called next. Bytes that are freed in the file are overwritten by zeros (`secure_delete`).
+counted together (`discreet.collect._pool`). While another process reads, it cannot be emptied, and `settle` tries again when it is called
+next. Bytes that are freed in the file are overwritten by zeros (`secure_delete`).
 
-The file is made elsewhere and appears whole, or not at all; it says what it is (`application_id`) and of which format (`user_version`).
+The file is made elsewhere and appears whole, or not at all. It says what it is (`application_id`) and of which format (`user_version`).
 A file of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 """
 
@@ -29,8 +30,14 @@ from numpy.typing import NDArray
 
 from discreet._files import atomic_write, reason
 from discreet.agreement import Agreement
-from discreet.collect._keeping import (
+from discreet.collect._pool import KEPT, Seal, add_outcomes, read_seal
+from discreet.collect._store import (
     AgreementRow,
+    Arrival,
+    Registers,
+    Store,
+    StoredAgreement,
+    Verdict,
     add_waiting,
     agreements_from_rows,
     check_follows,
@@ -39,9 +46,6 @@ from discreet.collect._keeping import (
     new_outcomes,
     outcome_count,
 )
-from discreet.collect._pool import KEPT, Seal, add_outcomes
-from discreet.collect._registers import Registers
-from discreet.collect._store import Arrival, StoredAgreement, Verdict
 from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
@@ -408,3 +412,55 @@ def _blank(path: Path) -> bytes:
     finally:
         database.close()
     return path.read_bytes()
+
+
+_POSTGRES = ("postgresql", "postgres")
+_SQLITE = b"SQLite format 3\0"  # how such a file begins
+
+
+def is_store(where: str) -> bool:
+    """Whether a name is that of a store, among names of tables: an address of a database, or a file of SQLite."""
+    scheme, found, _ = where.partition("://")
+    if found:
+        return scheme in _POSTGRES
+    try:
+        with open(where, "rb") as file:
+            return os.path.isfile(where) and file.read(len(_SQLITE)) == _SQLITE
+    except (OSError, ValueError):
+        return False
+
+
+def display_name(where: str) -> str:
+    """A store's name for people to read: an address without its password."""
+    if where.partition("://")[0] not in _POSTGRES:
+        return where
+    from discreet.collect._postgres import shown_address
+
+    return shown_address(where)
+
+
+def open_store(where: str | Path, *, create: bool = True, seal: str | Path | None = None) -> Store:
+    """Open the store of a collection.
+
+    Args:
+        where: an SQLite file, or `postgresql://USER@HOST/DATABASE`.
+        create: make a file that is not there, and tables in a database that has none.
+        seal: the file with the key that the store is sealed under, or is to be from the next sample on; by default the one that the
+            variable DISCREET_SEAL names, if any.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreError: for what cannot be opened, is no store or is one of a newer version; nothing is overwritten.
+    """
+    if not isinstance(where, str | os.PathLike) or not str(where):
+        raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
+    scheme, found, _ = str(where).partition("://")
+    if found and scheme in _POSTGRES:
+        from discreet.collect._postgres import PostgresStore  # whose driver who has files does not need
+
+        return PostgresStore(str(where), create=create, seal=read_seal(seal))
+    if found:
+        raise DiscreetError(f"a store is a file, or postgresql://...; {scheme}:// is neither")
+    return SqliteStore(where, create=create, seal=read_seal(seal))

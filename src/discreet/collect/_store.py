@@ -1,28 +1,47 @@
-"""What a collection keeps: who has spoken, and apart from that how often each outcome was said. No table says who said what.
+"""What a collection keeps, and what stores of every engine share: the protocol, the registers, and checks before anything is written.
 
-    spoken    (collection, round, digest of the client's name) -> digest of the key its sample came with
-    counted   (agreement, round, outcome) -> how many
-    pool      outcomes that are not counted there yet: they wait for others (`discreet.collect._pool`)
-    arrived   (agreement, round, day) -> how many
-    tokens, gateways, signatures: who may speak, and what was signed (`discreet.collect._registers`)
+    spoken      (collection, round, digest of the client's name) -> digest of the key its sample came with
+    counted     (agreement, round, outcome) -> how many
+    pool        outcomes that are not counted there yet: they wait for others (`discreet.collect._pool`)
+    arrived     (agreement, round, day) -> how many
+    tokens      digest of a client's token -> whether it was revoked
+    gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
+    signatures  agreement -> key, signature and addresses (`discreet._protocol.Signed`)
 
-All change in one transaction, and an answer leaves once that is on disk. So whatever fails, a sample that was acknowledged is counted; a
-key that comes again finds itself, and is acknowledged and not counted again; and a client that comes with another key has spoken, and
-is refused. An estimate needs counts and pool alone: its cost grows with the outcomes, not with the samples. Days are UTC's, by the clock
-of the service, and are written for people: nothing is decided by them, and which outcomes came on which day is not kept.
+No table says who said what. All of them change in one transaction, and an answer leaves once that is on disk. So after every failure an
+acknowledged sample is counted. A key that comes again finds itself, and is acknowledged and not counted again. A client that comes with
+another key has spoken, and is refused. An estimate needs counts and pool alone: its cost grows with the outcomes, not with the samples.
+Days are UTC's, by the clock of the service, and are written for people: nothing is decided by them, and which outcomes came on which day is
+not kept.
+
+The engine decides by its constraints (a primary key on collection, round and client) what becomes of each arrival. Rows as agreements,
+checks of arrivals and of stored counts are here, and need no engine.
+
+A store that holds a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if a file that holds it is
+added again. A gateway has an id of its own, drawn at random when its first token is added. It keeps the id when its token is replaced, so
+its clients stay the same clients.
 """
 
 import enum
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import StatementSignature
-from discreet.agreement import Agreement
+from discreet._protocol import StatementSignature, read_signature
+from discreet._showing import pluralise
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.audit._blackbox import MOST_DRAWS
+from discreet.collect._pool import Group, Pool
+from discreet.errors import DiscreetError, StoreError, check_count
+from discreet.estimation._counting import line_of
 
 DIGEST = 16  # bytes
 
@@ -123,3 +142,245 @@ def digest(*parts: str) -> bytes:
     (Whoever makes two names with one digest, which takes 2^64 tries, can speak under one of them.)
     """
     return hashlib.sha256("\0".join(parts).encode()).digest()[:DIGEST]
+
+
+_SIGN = """INSERT INTO signatures SELECT number, ?, ?, ? FROM agreements WHERE id = ?
+ON CONFLICT (agreement) DO UPDATE SET signer = excluded.signer, signature = excluded.signature, addresses = excluded.addresses"""
+
+
+def check_shared(shared: int) -> None:
+    """Refuse tokens that are of clients and of gateways: there are so many."""
+    if shared:
+        raise DiscreetError(
+            f"tokens of clients and of gateways share {pluralise(shared, 'token')}, and a gateway may speak for any number of clients; "
+            "make others for the gateways with: discreet enrol"
+        )
+
+
+class Registers(ABC):
+    """The part of a store that both engines share."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Any]:
+        """A transaction that changes the store."""
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Any]:
+        """A transaction that reads it."""
+
+    @abstractmethod
+    def _before_writing(self) -> AbstractContextManager[Any]:
+        """A transaction that reads it, on the connection that writes: one that reads for long is not waited for."""
+
+    @abstractmethod
+    def _sql(self, statement: str) -> str:
+        """A statement in the engine's spelling."""
+
+    @abstractmethod
+    def _insert(self, database: Any, table: str, columns: Sequence[Sequence[Any]]) -> int:
+        """Insert rows that are not there, given by columns, and say how many were new."""
+
+    @abstractmethod
+    def _find_tokens(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
+        """Which of these are tokens that were not revoked."""
+
+    def enrol(self, tokens: Iterable[bytes] = (), gateways: Iterable[bytes] = ()) -> int:
+        """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
+        clients, speakers = sorted(set(tokens)), sorted(set(gateways))
+        with self._writing() as database:
+            new = self._insert(database, "tokens", [clients, [0] * len(clients)])
+            ids = [secrets.token_hex(16) for _ in speakers]
+            new += self._insert(database, "gateways", [speakers, ids, [0] * len(speakers)])
+            self._check_apart(database)
+        return new
+
+    def revoke(self, digests: Iterable[bytes]) -> int:
+        """Take samples no more from the holders of these tokens, and return how many there were."""
+        found = 0
+        with self._writing() as database:
+            for digest in digests:
+                for table in ("tokens", "gateways"):
+                    revoked = self._sql(f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0")
+                    found += database.execute(revoked, (digest,)).rowcount
+        return found
+
+    def replace_gateways(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        """Give gateways new tokens, (old, new): each keeps its id, and its clients stay the same clients."""
+        with self._writing() as database:
+            for number, (old, new) in enumerate(pairs, start=1):
+                row = self._sql("SELECT id FROM gateways WHERE digest = ? AND revoked = 0")
+                found = database.execute(row, (old,)).fetchone()
+                if found is None:
+                    raise DiscreetError(f"token {number} is not one of a gateway of this store; nothing was replaced")
+                database.execute(self._sql("UPDATE gateways SET revoked = 1 WHERE digest = ?"), (old,))
+                if not self._insert(database, "gateways", [[new], [found[0]], [0]]):
+                    raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
+            self._check_apart(database)
+
+    def enrolment(self) -> Enrolment:
+        """Who may speak by now."""
+        with self._reading() as database:
+            rows = database.execute(self._sql("SELECT digest, id, revoked FROM gateways")).fetchall()
+            (some,) = database.execute(self._sql("SELECT EXISTS (SELECT 1 FROM tokens)")).fetchone()
+        return Enrolment(
+            bool(some or rows), {bytes(digest): str(name) for digest, name, revoked in rows if not revoked}
+        )
+
+    def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
+        """Which of these digests are of clients' tokens that were not revoked."""
+        with self._before_writing() as database:
+            return self._find_tokens(database, digests)
+
+    def sign(self, agreement: str, signed: StatementSignature) -> None:
+        """Keep the signature of an agreement; it takes the place of an earlier one."""
+        row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
+        with self._writing() as database:
+            if not database.execute(self._sql(_SIGN), row).rowcount:
+                raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+
+    def _check_apart(self, database: Any) -> None:
+        """Refuse a token of a client that is a gateway's too: its client could speak for any number of clients."""
+        both = self._sql("SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest")
+        (shared,) = database.execute(both).fetchone()
+        check_shared(shared)
+
+
+_ROWS = 1 << 16
+DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
+LEAST_PREFIX = 12  # digits by which an agreement may be called
+
+
+@dataclass(frozen=True)
+class AgreementRow:
+    """Where an agreement stands in a store: numbers in place of ids, in tables that are long."""
+
+    number: int
+    collection: int
+    outcomes: int
+    rounds: int
+
+    def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
+        """Refuse what no reading of a sample gives: whoever calls has read them under the agreement."""
+        check_count("round", round, most=self.rounds)
+        for arrival in arrivals:
+            if not 0 <= arrival.outcome < self.outcomes:
+                raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
+            if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
+                raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
+
+
+def find_agreement_row(known: dict[str, AgreementRow], agreement: str, look: Callable[[], Any]) -> AgreementRow:
+    """Where an agreement stands; it never moves, so one look (a row, or None) is enough."""
+    if agreement not in known:
+        found = look()
+        if found is None:
+            raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+        known[agreement] = AgreementRow(*found)
+    return known[agreement]
+
+
+def outcome_count(agreement: Agreement) -> int:
+    """How many outcomes are counted apart: on a continuous family, the cells that an estimate puts together to bins."""
+    if isinstance(agreement.family, ContinuousTerms):
+        return line_of(agreement.sampler()).size
+    return agreement.domain.size
+
+
+def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
+    """Agreements from rows (collection, follows, text, weights, id, whether gateways' names are apart, key, signature, addresses).
+
+    A text that has another id than its row is damage.
+    """
+    found = []
+    for collection, follows, text, weights, identity, apart, *signed in rows:
+        agreement = Agreement.from_json(text)
+        if weights is not None:
+            agreement = agreement.with_weights(weights)
+        if agreement.id != identity:
+            raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
+        found.append(StoredAgreement(agreement, collection, follows, bool(apart), _read_signature(*signed)))
+    return found
+
+
+def _read_signature(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
+    """The signature in a row, None where there is none; whether it is a good one is for devices to check."""
+    if key is None:
+        return None
+    try:
+        found = read_signature({"key": key, "signature": signature, "addresses": json.loads(addresses)})
+    except ValueError:
+        found = None
+    if found is None:
+        raise StoreError("a signature in the store is damaged; restore the store from a copy")
+    return found
+
+
+def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+    """Whether the agreement is new among those that are kept, {id: which it follows}; what cannot be is refused."""
+    if agreement in kept:
+        if kept[agreement] != follows:
+            raise DiscreetError(
+                f"agreement {agreement} is in the store already, and follows {kept[agreement] or 'none'}, not {follows or 'none'}; "
+                "whose samples are counted together cannot be changed"
+            )
+        return False
+    if follows is not None and follows not in kept:
+        raise DiscreetError(
+            f"agreement {follows}, which is to be followed, is not in the store; collect under it first"
+        )
+    return True
+
+
+def id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
+    """The one of these ids that begins so; None if none or several do, or if it is too short to be meant."""
+    found = [each for each in agreements if each.startswith(prefix)]
+    return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
+
+
+def choose_agreement(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
+    """The agreement of that id, or whose id alone begins so; by default the newest."""
+    if not kept:
+        raise DiscreetError("the store holds no agreement yet; collect under one first")
+    if prefix is None:
+        return kept[-1]
+    by_id = {each.agreement.id: each for each in kept}
+    found = id_with_prefix(by_id, prefix) if isinstance(prefix, str) else None
+    if found is None:
+        shown = ", ".join(each[:LEAST_PREFIX] for each in by_id)
+        raise DiscreetError(
+            f"agreement = {prefix!r} is not the id of one in the store, nor {LEAST_PREFIX} or more of its first digits; there are {shown}"
+        )
+    return by_id[found]
+
+
+def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
+    """The outcomes of those that are counted."""
+    return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
+
+
+def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], group: Group) -> NDArray[np.int64]:
+    """The counts of an agreement in a round, and what waits in the pools besides."""
+    for pool in pools:
+        waiting = np.array(pool.get(group, []), dtype=np.int64)
+        if waiting.min(initial=0) < 0 or waiting.max(initial=0) >= len(counts):
+            raise StoreError(DAMAGED)
+        np.add.at(counts, waiting, 1)
+    return counts
+
+
+def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+    """Counts of all outcomes, from rows (outcome, how many), a part of them at a time."""
+    counts = np.zeros(outcomes, dtype=np.int64)
+    while rows := cursor.fetchmany(_ROWS):
+        read = np.array(rows, dtype=np.int64)
+        if read[:, 0].min() < 0 or read[:, 0].max() >= outcomes:
+            raise StoreError(DAMAGED)
+        counts[read[:, 0]] = read[:, 1]
+    return check_stored_counts(counts)
+
+
+def check_stored_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Counts as they were read, if they can be."""
+    if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
+        raise StoreError(DAMAGED)
+    return counts

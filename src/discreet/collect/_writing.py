@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.collect._problems import unavailable
+from discreet.collect._requests import unavailable
 from discreet.collect._store import Arrival, Store, Verdict
 from discreet.errors import StoreError
 

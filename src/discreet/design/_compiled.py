@@ -1,4 +1,8 @@
-"""A Newton step of one block of clients in numba: what `discreet.design._plain` does, in one pass where numpy takes a dozen.
+"""Numba kernels of the interior point method: Newton steps of a block of clients, and the squares of the normal matrix.
+
+The sum of squares of the normal matrix in numba: one pass over each client's pairs of outcomes.
+
+A Newton step of one block of clients in numba: what `discreet.design._interior` does, in one pass where numpy takes a dozen.
 
 The two agree up to the rounding of sums. Nothing rests on that: the bound is computed from whatever multipliers come out, and the value
 from whatever floor.
@@ -9,10 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet._kernels import kernel
-from discreet.design._blocks import ClientBlock
-from discreet.design._costs import LEAST_FORESEEN, LEAST_LEFT, MOST_RENORMALISED, OWN_SHARE, SlackPair
-from discreet.design._examples import Floats
-from discreet.design._normal import MatrixShare
+from discreet.design._floors import Floats
+from discreet.design._newton import (
+    LEAST_FORESEEN,
+    LEAST_LEFT,
+    MOST_RENORMALISED,
+    OWN_SHARE,
+    ClientBlock,
+    MatrixShare,
+    SlackPair,
+)
 
 
 class _Slacks(NamedTuple):
@@ -235,7 +245,7 @@ def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
 
 @kernel(error_model="numpy", nogil=True)
 def _move_place_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
-    """What `discreet.design._plain` does of that name, and the multipliers' steps, each cut where little is left of it."""
+    """What `discreet.design._interior` does of that name, and the multipliers' steps, each cut where little is left of it."""
     step = slacks.step[place]
     other = ceiling_step - step
     below, above = _stiffness(slacks, place)
@@ -379,3 +389,27 @@ class CompiledSteps:
 
 def _slacks(low: SlackPair, high: SlackPair) -> _Slacks:
     return _Slacks(low.s, low.z, high.s, high.z, *np.zeros((2, low.s.size)), *np.empty((3, low.s.size)))
+
+
+@kernel(error_model="numpy", nogil=True)
+def add_squares(out: Any, cross: Any, ends: Any, outcome: Any, rest: Any, rank: Any, alpha: Any, pull: Any) -> None:
+    """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' in the lower triangle, with b = alpha - pull; a client's outcomes are in order.
+
+    cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
+    """
+    longest = np.uintp(0)
+    for client in range(rest.size):
+        longest = max(longest, ends[client + 1] - ends[client])
+    beta = np.empty(longest)
+    for client in range(rest.size):
+        start, held = ends[client], ends[client + 1] - ends[client]
+        crossing, least = rank[client] * alpha[client], rest[client]
+        for entry in range(held):
+            one = alpha[client] - pull[start + entry]
+            beta[entry] = one
+            place = outcome[start + entry]
+            cross[place] += least + crossing * one
+            scaled = rank[client] * one
+            row = out[place]
+            for other in range(entry + np.uintp(1)):
+                row[outcome[start + other]] += least + scaled * beta[other]

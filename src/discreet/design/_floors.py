@@ -1,4 +1,12 @@
-"""A sampler is a floor: the theorems that make the best sampler for given clients a convex problem, with their proofs.
+"""Example clients, the floors that samplers have, what a floor costs the clients, and a certificate that bounds every sampler from below.
+
+The example clients a design is made for, by their non-zeros, so that work and memory grow with what clients hold.
+
+Outcomes that no example holds are exchangeable for every client, so the best floor (convex, hence symmetrised for free) is one
+number on all of them: they need no variables. Below, `outcome` numbers the K outcomes that some example holds, `seen` are their
+numbers in the domain.
+
+A sampler is a floor: the theorems that make the best sampler for given clients a convex problem, with their proofs.
 
 Finite outcomes, E = e^eps, |m| for the mass of a measure m, and F(P; m) = min D_f(P||q) over laws q with m <= q <= E m.
 
@@ -30,19 +38,58 @@ k/(e^(eps/2) + 1), so it is exactly Q* of the band 0 <= dP/dmu <= e^(eps/2) + 1.
 **T4 (no outcome is special).** If permuting the outcomes leaves the set of clients with their weights as it is, the best m is
 uniform. *Proof.* The mean V has V(m o pi) = V(m); averaged over all pi, V(average) <= V(m) by convexity, and the average is
 uniform. For the same reason outcomes that no client holds share one value of m.
+
+How well a floor serves given clients: F(P; m) = D_f(P || clip(P/r, m, e^eps m)) for each, from the outcomes it holds alone.
+
+The mass G(a) = sum_x clip(a p_x, m_x, E m_x) is non-decreasing and piecewise linear in a = 1/r. Newton on all clients at once, kept
+inside the largest a known to be too small and the smallest known to be too large, finds the piece on which G = 1. Where G stays
+below 1 for every a the client sits on too small a set: it gets E m there, and what is left goes to the outcomes it does not hold.
+
+A lower bound on what any epsilon-LDP sampler can reach for given clients (T5), as a statement about the numbers it is made of.
+
+Give each client a number l_j, and each outcome that it holds a line below f: f(t) >= i_jx + s_jx t for all t >= 0; for an outcome
+that it does not hold q f(0/q) = q f(0), so i = f(0) and s is not needed. For every law q between m and E m, with E = e^eps,
+
+    sum_x q_x f(p_jx/q_x) >= sum_x p_jx s_jx + q_x i_jx = sum_x p_jx s_jx - l_j + sum_x q_x (i_jx + l_j)        because |q| = 1
+                          >= sum_x p_jx s_jx - l_j + sum_x m_x c_jx, c = i + l where that is positive, E (i + l) where it is negative.
+
+Averaged over the clients this is linear in m: no sampler whose floor is m does better than (constant) + sum_x C_x m_x. What remains
+is the least of a linear function over the floors allowed: m = y + v with v >= 0, y >= t0/E, |v| + (k-1) y <= 1 - t0 and 1/E <= |m|
+<= 1. The mass |v| sits where C is least, which leaves two unknowns, |v| and y, and a polygon whose corners are tried in rationals.
+
+Where masses are known up to an enclosure a_jx <= p_jx <= b_jx only, the same lines bound every law within it: for any number c_j
+
+    sum_x p_jx s_jx = c_j + sum_x p_jx (s_jx - c_j) >= c_j + sum_x a_jx (s_jx - c_j)_+ - b_jx (c_j - s_jx)_+        because |p_j| = 1,
+
+and the best c_j is the slope at which a law that fills up its lowest slopes first runs out of mass. Outcomes that an example may hold,
+though with less than floats can tell, get the line through (0, f(0) - d) and (t, f(t)) for a tiny t, d = f(0) - f(t), which costs at most
+E d.
+
+`lower_bound` computes it in floats and takes off what rounding can have added: a sum of N terms in any order is within (N - 1) u /
+(1 - (N - 1) u) of exact, relative to the sum of their sizes, u = 2^-53. `exact` computes the same in rationals, after checking in
+rationals that every line lies below f.
 """
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from discreet.design._curves import is_below
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError
 from discreet.families import Band
-from discreet.families._on_outcomes import FiniteFamily
+from discreet.families._finite import FiniteFamily
+from discreet.families._laws import as_floats, is_law, refuse_bad_entries, refuse_bad_law
 from discreet.numerics import exp_lower, exp_upper
+from discreet.projection._vectorised import NEGLIGIBLE
 
 _INSIDE = 2.0**-40  # how far alpha stays from 0 and 1, where a box holds one law alone
 
@@ -89,3 +136,328 @@ class AllowedFloors:
                 if all(p * v + q * y >= r for p, q, r in sides):
                     values.append(spread * v + everywhere * y)
         return min(values)
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleClients:
+    """n laws on `size` outcomes with weights (n,) that sum to one: entries in the order of the clients, who begin at `starts`."""
+
+    size: int
+    starts: Integers
+    outcome: NDArray[np.int32]
+    mass: Floats
+    weight: Floats
+    seen: Integers
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @cached_property
+    def support_sizes(self) -> Integers:
+        """How many outcomes each client holds (n,)."""
+        return np.diff(np.append(self.starts, self.mass.size))
+
+    @cached_property
+    def client(self) -> NDArray[np.int32]:
+        """The client of every entry."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
+
+    @cached_property
+    def partial(self) -> Floats:
+        """1 for clients that leave outcomes out, 0 for those that hold all of them."""
+        return np.asarray(self.support_sizes < self.size, dtype=np.float64)
+
+    def by_client(self, values: Floats) -> Floats:
+        """Sums of entries over each client (n,)."""
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def by_outcome(self, values: Floats) -> Floats:
+        """Sums of entries over each seen outcome (K,)."""
+        return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
+
+    def rows(self, entries: int) -> list[slice]:
+        """Slices of clients with about so many entries each."""
+        cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
+        return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
+
+    def entries(self, rows: slice) -> slice:
+        """The entries of a slice of clients."""
+        ends = self.starts[rows.stop] if rows.stop < len(self) else self.mass.size
+        return slice(int(self.starts[rows.start]), int(ends))
+
+    def parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
+        """The same clients, some at a time."""
+        for rows in self.rows(entries):
+            held = self.entries(rows)
+            starts = self.starts[rows] - held.start
+            yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
+
+    def dense(self) -> Floats:
+        """The laws (n, size)."""
+        laws = np.zeros((len(self), self.size))
+        laws[self.client, self.seen[self.outcome]] = self.mass
+        return laws
+
+    def spread_out(self, on_seen: Floats, elsewhere: float) -> Floats:
+        """Values of the seen outcomes as a vector over the domain, with one value on all others."""
+        whole = np.full(self.size, elsewhere)
+        whole[self.seen] = on_seen
+        return whole
+
+
+def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
+    """Laws (n, size), or a scipy.sparse matrix whose rows are counts or laws, as `ExampleClients`; everything else is refused by name."""
+    starts, outcome, mass = (
+        _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
+    )
+    weight, counts = _weights(weights, starts.size - 1), np.diff(starts)
+    counted = weight > 0.0
+    if not counted.all():
+        entries = np.repeat(counted, counts)
+        outcome, mass, counts, weight = outcome[entries], mass[entries], counts[counted], weight[counted]
+    occurs = np.zeros(size, dtype=bool)
+    occurs[outcome] = True
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return ExampleClients(size, begin, place[outcome], mass, weight, np.flatnonzero(occurs))
+
+
+def _dense_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+    laws = as_floats(clients, name, size)
+    if laws.ndim != 2 or not len(laws):
+        raise DiscreetError(
+            f"{name} has shape {laws.shape}; give one law a row, (n, {size}) with n at least 1, or a sparse matrix of counts"
+        )
+    good = is_law(laws)
+    if not good.all():
+        refuse_bad_law(laws, int(np.argmin(good)), name)
+    held = laws > NEGLIGIBLE
+    counts = held.sum(axis=1)
+    mass = laws[held]
+    return np.concatenate([[0], np.cumsum(counts)]), np.nonzero(held)[1], mass / np.repeat(laws.sum(axis=1), counts)
+
+
+def _sparse_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integers, Floats]:
+    """Rows of a sparse matrix, each divided by its sum."""
+    if clients.ndim != 2 or clients.shape[1] != size or not clients.shape[0]:
+        raise DiscreetError(f"{name} has shape {clients.shape}; give one row a client, (n, {size}) with n at least 1")
+    rows = clients.tocsr().astype(np.float64)
+    if rows is clients:
+        rows = rows.copy()
+    rows.sum_duplicates()
+    bad = ~(np.isfinite(rows.data) & (rows.data >= 0.0))
+    if bad.any():
+        entry = int(np.argmax(bad))
+        row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        dense = np.asarray(rows[[row]].todense()).ravel()
+        refuse_bad_entries(dense, f"{name}[{row}]")
+    largest = rows.max(axis=1).toarray().ravel()
+    if not (largest > 0.0).all():
+        raise DiscreetError(
+            f"{name}[{int(np.argmin(largest > 0.0))}] is all zero: a client without records has no law; leave it out"
+        )
+    counts = np.diff(rows.indptr)
+    rows.data /= np.repeat(largest, counts)  # so that no sum overflows
+    rows.data /= np.repeat(np.add.reduceat(rows.data, rows.indptr[:-1]), counts)
+    rows.data[rows.data <= NEGLIGIBLE] = 0.0
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return rows.indptr.astype(np.int64), rows.indices, rows.data
+
+
+def _weights(weights: ArrayLike | None, number: int) -> Floats:
+    if weights is None:
+        return np.full(number, 1.0 / number)
+    found = as_floats(weights, "weights")
+    if found.shape != (number,):
+        raise DiscreetError(f"weights has shape {found.shape}; give one for each of the {number} clients")
+    refuse_bad_entries(found, "weights")
+    if not found.max() > 0.0:
+        raise DiscreetError("weights are all zero; give some client a positive one")
+    found = found / found.max()
+    return np.asarray(found / found.sum())
+
+
+_STEPS = 200
+_ROUNDING = 1e-14
+
+
+def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
+    """q of every entry, and the mass that each client's law gives to outcomes it does not hold (n,), for a floor of the seen outcomes."""
+    low = floor[examples.outcome]
+    high = ratio * low
+    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.partial
+    p, client = examples.mass, examples.client
+    at_most = examples.by_client(high) + rest
+    lifted = at_most <= 1.0
+    too_small = np.minimum.reduceat(low / p, examples.starts)  # there everything is at the floor, and |m| <= 1
+    too_large = np.maximum.reduceat(high / p, examples.starts)  # there everything that is held is at the ceiling
+    slope = np.clip(1.0, too_small, too_large)
+    settled = lifted.copy()
+    for _ in range(_STEPS):
+        value = slope[client] * p
+        q = np.clip(value, low, high)
+        middle = examples.by_client(np.where(q == value, p, 0.0))
+        excess = examples.by_client(q) + rest - 1.0
+        settled |= np.abs(excess) <= _ROUNDING
+        if settled.all():
+            break
+        too_large = np.where(excess > 0.0, np.minimum(slope, too_large), too_large)
+        too_small = np.where(excess < 0.0, np.maximum(slope, too_small), too_small)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = slope - excess / middle
+        usable = (middle > 0.0) & (step > too_small) & (step < too_large)
+        between = np.sqrt(too_small) * np.sqrt(too_large)
+        moved = np.where(usable, step, between)
+        stuck = np.abs(moved - slope) <= 4e-16 * slope
+        settled |= stuck
+        slope = np.where(settled, slope, moved)
+    q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
+    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.partial
+
+
+def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
+    """F(P_j; m) of every client (n,)."""
+    found = []
+    for part in examples.parts():
+        q, rest = floor_outputs(part, floor, total, ratio)
+        held = part.by_client(np.asarray(f.perspective(part.mass, q)))
+        found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
+    return np.concatenate(found)
+
+
+_UNIT = 2.0**-53
+PART = 1 << 17  # entries that are looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class DesignCertificate:
+    """Multipliers (n,) and lines (entries,) that bound the mean of every epsilon-LDP sampler from below.
+
+    `enclosure`: numbers (entries,) between which the masses of the examples are, and the c_j (n,); None where the masses are exact.
+    """
+
+    examples: ExampleClients
+    floors: AllowedFloors
+    multiplier: Floats
+    slope: Floats
+    intercept: Floats
+    at_zero: float
+    name: str
+    constant: float = 0.0
+    enclosure: tuple[Floats, Floats, Floats] | None = None
+
+    def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
+        """The same for all examples whose masses (entries,) are between these, less what is lost on outcomes that they hardly hold."""
+        constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
+        centre = _filled_slopes(self.examples, self.slope, least, most)
+        return replace(self, constant=constant, enclosure=(least, most, centre))
+
+    def lower_bound(self) -> float:
+        """A float that is at most the exact bound."""
+        examples, growth = self.examples, _float_above(self.floors.growth)
+        terms = examples.mass.size + 2 * len(examples)
+        kinds = examples.seen.size
+        price, price_size = np.zeros(kinds), np.zeros(kinds)
+        idle, idle_size, gain, gain_size = (0.0,) * 4
+        for rows, part in zip(examples.rows(PART), examples.parts(PART), strict=True):
+            entries, multiplier = examples.entries(rows), self.multiplier[rows]
+            client, weight = part.client, part.weight
+            held = _entry_prices(self.intercept[entries], multiplier[client], growth)
+            rest = _entry_prices(np.full(len(part), self.at_zero), multiplier, growth)
+            price += part.by_outcome(weight[client] * (held - rest[client]))
+            price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
+            idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
+            gained, paid = (
+                weight[client] * self._gains(entries, client, rows),
+                weight * (multiplier - self._centre(rows)),
+            )
+            gain, gain_size = (
+                gain + float(gained.sum() - paid.sum()),
+                gain_size + float(np.abs(gained).sum() + np.abs(paid).sum()),
+            )
+        unseen = float(_sum_lower_bound(idle, idle_size, terms))
+        seen = _sum_lower_bound(price, price_size, terms) + unseen
+        seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
+        hidden = examples.size - kinds
+        spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
+        everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
+        bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
+        return _float_below(bound + Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant))
+
+    def _centre(self, rows: slice) -> Floats | float:
+        """The c_j of some examples."""
+        return 0.0 if self.enclosure is None else self.enclosure[2][rows]
+
+    def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
+        """At most p (s - c) of each entry, rounding aside, for every p within its enclosure."""
+        if self.enclosure is None:
+            return np.asarray(self.examples.mass[entries] * self.slope[entries])
+        least, most, centre = self.enclosure
+        apart = self.slope[entries] - centre[rows][client]
+        return np.asarray(np.where(apart > 0.0, least[entries], most[entries]) * apart)
+
+    def exact(self) -> Fraction:
+        """The bound in rationals. It looks at every entry in turn: for checking, not for large examples."""
+        examples, growth = self.examples, self.floors.growth
+        least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
+        middle = [Fraction(float(c)) for c in centre]
+        multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
+        at_zero = Fraction(self.at_zero)
+        rest = [_price(at_zero + one, growth) for one in multiplier]
+        unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
+        fixed = Fraction(self.constant)
+        fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
+        seen = [unseen] * examples.seen.size
+        for j, x, a, b, s, i in zip(
+            examples.client.tolist(), examples.outcome.tolist(), least.tolist(), most.tolist(), self.slope.tolist(),
+            self.intercept.tolist(), strict=True,
+        ):  # fmt: skip
+            slope, intercept = Fraction(s), Fraction(i)
+            if not is_below(self.name, slope, intercept):
+                raise DiscreetError(f"{intercept} + {slope} t is not below f")
+            apart = slope - middle[j]
+            fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
+            seen[x] += weight[j] * (_price(intercept + multiplier[j], growth) - rest[j])
+        hidden = examples.size - len(seen)
+        spread = min([*seen, unseen]) if hidden else min(seen)
+        return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
+
+
+def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
+    """(n,) the slope at which each example runs out of mass that fills up its lowest slopes first, past the least of each entry."""
+    order = np.lexsort((slope, examples.client))
+    room = np.cumsum((most - least)[order])
+    before = np.append(0.0, room)[examples.starts]
+    left = before + 1.0 - examples.by_client(least)
+    ends = np.append(examples.starts[1:], slope.size) - 1
+    place = np.clip(np.searchsorted(room, left), examples.starts, ends)
+    return np.asarray(slope[order][place])
+
+
+def _price(level: Fraction, growth: Fraction) -> Fraction:
+    return level if level > 0 else growth * level
+
+
+def _entry_prices(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
+    """c of each entry, from below."""
+    level = intercept + multiplier  # exact where it is 0
+    level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))
+    return np.where(level > 0.0, level, growth * level * (1.0 + 4.0 * _UNIT))
+
+
+def _sum_lower_bound(total: Floats | float, size: Floats | float, terms: int) -> Floats:
+    """At most a sum of so many terms that was computed as `total`, their sizes as `size`."""
+    return np.asarray(total - 2.0 * (terms + 8) * _UNIT * size)
+
+
+def _float_above(value: Fraction) -> float:
+    return math.nextafter(float(value), math.inf)
+
+
+def _float_below(value: Fraction) -> float:
+    return math.nextafter(float(value), -math.inf)

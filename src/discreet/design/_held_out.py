@@ -27,8 +27,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._model import Clusters, Shape
-from discreet.design._posterior import LEAST_SHARE, Mode, Response, ResponseFit, RoundCounts, posterior, softmax
+from discreet.design._posterior import (
+    LEAST_SHARE,
+    Clusters,
+    Mode,
+    Response,
+    ResponseFit,
+    RoundCounts,
+    Shape,
+    posterior,
+    softmax,
+)
 
 Floats = NDArray[np.float64]
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergences
-from discreet.design._designed import Design, design
+from discreet.design._designs import Design, design
 from discreet.design._held_out import HeldOut, judge_kinds
 from discreet.design._posterior import Posterior, RoundCounts, posterior
 from discreet.divergences import FDivergence
@@ -45,7 +45,7 @@ from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy._epsilon import check_epsilon
 
 Floats = NDArray[np.float64]
 

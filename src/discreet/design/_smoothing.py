@@ -35,7 +35,7 @@ from discreet.mechanisms import OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 
 if TYPE_CHECKING:
-    from discreet.design._designed import Design
+    from discreet.design._designs import Design
 
 Floats = NDArray[np.float64]
 BandSampler = OptimalSampler[Band[Any]]
@@ -189,7 +189,7 @@ class Smoother:
         return self._keeping((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
     def _design(self, clients: Floats, weights: Floats) -> "Design":
-        from discreet.design._designed import design  # which smooths by these rules
+        from discreet.design._designs import design  # which smooths by these rules
 
         return design(
             Simplex(clients.shape[1]),

@@ -1,6 +1,6 @@
 """The minimax risk of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
-**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design._worst`)
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design._convex_hulls`)
 its minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound
 of it. No closed form is known in general.
 
@@ -29,16 +29,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.design._convex_hulls import floor_for_tv
 from discreet.design._curves import curve_of, hinge
-from discreet.design._examples import as_examples
-from discreet.design._floors import band_of
+from discreet.design._floors import as_examples, band_of
 from discreet.design._solving import best_floor
-from discreet.design._worst import floor_for_tv
 from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.mechanisms import OptimalSampler
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy._epsilon import check_epsilon
 
 __all__ = ["Bracket", "minimax_bracket"]
 

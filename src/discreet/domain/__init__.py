@@ -4,12 +4,9 @@ A domain is public and explicit: inferring labels, bounds or cells from the data
 and outcome numbers into samples, and it has one canonical form, so that two parties can tell whether they mean the same outcomes.
 """
 
-from discreet.domain._bins import Bins
-from discreet.domain._digested import Digested
-from discreet.domain._given import as_domain
-from discreet.domain._interval import Interval
-from discreet.domain._labels import Labels
-from discreet.domain._numbers import Numbers
-from discreet.domain._role import Domain
+from discreet.domain._cells import Bins, Interval
+from discreet.domain._domain import Domain, Numbers
+from discreet.domain._labels import Digested, Labels
+from discreet.domain._parsing import as_domain
 
 __all__ = ["Bins", "Digested", "Domain", "Interval", "Labels", "Numbers", "as_domain"]

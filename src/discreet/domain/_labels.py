@@ -1,4 +1,8 @@
-"""A list of labels: the outcomes are what it names, in its order."""
+"""Domains of labels: `Labels`, a list whose outcomes are what it names, in its order; and labels of which only the digest is known.
+
+An agreement may hold the digest of its labels instead of the list. Such a domain can tell whether a list is the one meant, and nothing
+else.
+"""
 
 import math
 import re
@@ -6,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +18,7 @@ from numpy.typing import NDArray
 from discreet._labelled import is_frame, plain_column
 from discreet._showing import with_short_repr
 from discreet.domain._canonical import VERSION, canonical, digest
-from discreet.domain._records import first_few, list_records
-from discreet.domain._role import Domain, Outcome
+from discreet.domain._domain import Domain, Outcome, first_few, list_records
 from discreet.errors import DiscreetError
 
 LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
@@ -197,3 +200,60 @@ def _as_seen(text: str) -> str:
         character for character in folded if unicodedata.category(character) not in ("Cf", "Cc") or character.isspace()
     )
     return " ".join(_UNSEEN.sub("", drawn).split())
+
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Digested(Domain):
+    """So many labels with that digest. It can be told whether a list is the one meant, and nothing more.
+
+    Args:
+        size: how many labels there are.
+        labels_digest: the digest of the list.
+    """
+
+    size: int
+    labels_digest: str
+
+    @property
+    def labels(self) -> None:
+        """None: they are not known."""
+        return
+
+    @property
+    def names(self) -> NoReturn:
+        """An error: they are not known."""
+        self.refuse()
+
+    @property
+    def values(self) -> NoReturn:
+        """An error: the labels are not known."""
+        self.refuse()
+
+    def numbers(self, records: Iterable[Any]) -> NoReturn:
+        """An error: the labels are not known."""
+        self.refuse()
+
+    def find_numbers(self, records: Iterable[Any]) -> NoReturn:
+        """An error: the labels are not known."""
+        self.refuse()
+
+    def to_samples(self, numbers: NDArray[np.int64]) -> NoReturn:
+        """An error: the labels are not known."""
+        self.refuse()
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """How many labels there are, and their digest."""
+        return {"size": self.size, "labels": self.labels_digest}
+
+    def refuse(self) -> NoReturn:
+        """Say that the labels are not known."""
+        raise DiscreetError("the agreement holds a digest of its labels; pass the family it was made with")
+
+
+def is_digest(value: Any) -> bool:
+    """Whether a value is a digest as agreements write them."""
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

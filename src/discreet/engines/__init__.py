@@ -10,11 +10,10 @@ from discreet.errors import need_extra
 from discreet.release._keyed import Secret, read_secret, write_secret
 
 if TYPE_CHECKING:
-    from discreet.engines._kernel import Kernel
+    from discreet._tables._raw_counts import DryRun, dry_run
+    from discreet.engines._drawing import Kernel
     from discreet.engines._local import Release, sample, sample_file
-    from discreet.engines._misfits import DryRun, dry_run
-    from discreet.engines._request import Request
-    from discreet.engines._telling import Summary
+    from discreet.engines._request import Request, Summary
 
 __all__ = [
     "DryRun",
@@ -32,10 +31,10 @@ __all__ = [
 
 _HOMES = {
     "Request": "discreet.engines._request",
-    "Kernel": "discreet.engines._kernel",
-    "Summary": "discreet.engines._telling",
-    "DryRun": "discreet.engines._misfits",
-    "dry_run": "discreet.engines._misfits",
+    "Kernel": "discreet.engines._drawing",
+    "Summary": "discreet.engines._request",
+    "DryRun": "discreet._tables._raw_counts",
+    "dry_run": "discreet._tables._raw_counts",
     "Release": "discreet.engines._local",
     "sample": "discreet.engines._local",
     "sample_file": "discreet.engines._local",

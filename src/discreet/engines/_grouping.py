@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet._kernels import kernel
-from discreet._tables._marks import MARK_LISTED, MARK_OUTSIDE
+from discreet._tables._coding import MARK_LISTED, MARK_OUTSIDE
 
 _ONE = np.uint64(1)
 

@@ -15,24 +15,22 @@ import pyarrow as pa
 
 from discreet._files import check_apart, check_target
 from discreet._tables._clients import client_array, client_list, plain_clients
-from discreet._tables._formats import STANDARD
-from discreet._tables._marks import MARK_LISTED
+from discreet._tables._coding import MARK_LISTED
+from discreet._tables._disk import STANDARD
 from discreet._tables._outputs import REPLACE_HINT, format_of, published_batch, writer_to
 from discreet._tables._records import RecordReader
 from discreet._tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
 from discreet.agreement import weights_path
-from discreet.engines._request import Job, Request, RequestTerms
-from discreet.engines._telling import Progress, Summary
+from discreet.engines._request import Job, Progress, Request, RequestTerms, Summary
 from discreet.errors import DiscreetError, check_count
 from discreet.ledger import PopulationLedger
-from discreet.ledger._population import check_over_budget
-from discreet.ledger._rounds import Rounds
+from discreet.ledger._book import Rounds
+from discreet.ledger._population_ledger import check_over_budget
 from discreet.release._keyed import InputDigest
 
 if TYPE_CHECKING:
-    from discreet.engines._kernel import Draws
+    from discreet.engines._drawing import Draws, LedgerSettlement
     from discreet.engines._parts import ClientGroup, Parts
-    from discreet.engines._settling import LedgerSettlement
 
 Result = TypeVar("Result")
 
@@ -93,12 +91,12 @@ class Release:
         self._frames = source.frames(
             reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
         )
-        from discreet.engines._kernel import Kernel
+        from discreet.engines._drawing import Kernel
 
         self.kernel = Kernel(self.job)
         self._settling: LedgerSettlement | None = None
         if ledger is not None:
-            from discreet.engines import _settling as settling
+            from discreet.engines import _drawing as settling
 
             self._settling = settling.LedgerSettlement(
                 self.job, ledger, request.round, over_budget=over_budget, ordered=drop_client

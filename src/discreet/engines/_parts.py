@@ -1,12 +1,14 @@
-"""Records in parts by client, in memory up to a budget and on disk past it; each part then grouped exactly.
+"""Records in parts by client, in memory up to a budget and on disk past it; each part is then grouped exactly.
 
-All records of a client lie in one part. A part too large for the budget is split again, by another hash; equal records of a client
-are counted together before that, so that a client with many of them is not larger than its distinct values. In which order parts and
-clients come depends on the clients alone, not on how many records they have: on whether a part was split, nothing that is written
-depends.
+All records of a client lie in one part. A part that is too large for the budget is split again by another hash. Before that, equal records
+of a client are counted together, so a client takes no more room than its distinct values. The order of parts and clients depends on the
+clients alone, never on how many records they have or on whether a part was split.
 
-What `discreet.engines._grouping` does in compiled code stands here in numpy and Arrow, with the same results: for tables so small that
-loading it would take longer than they do.
+Counting together rounds nothing: sums stay the same to the last bit. Whole numbers below 2^53 add up exactly. Weights of one power of two
+add up as whole numbers of 53 bits, in two halves that leave room for 2^26 of them.
+
+The functions of `discreet.engines._grouping`, which is compiled, stand here in numpy and Arrow with the same results, for tables so small
+that loading compiled code would take longer than they do.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +25,33 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet._kernels import compiled_for, read_only_view
-from discreet._tables._marks import MARK_LISTED, MARK_OUTSIDE
-from discreet._tables._scratch import Scratch, ScratchBlock
-from discreet.engines._combining import combine_equal_rows
+from discreet._tables._coding import MARK_LISTED, MARK_OUTSIDE
+from discreet._tables._disk import Scratch, ScratchBlock
 from discreet.errors import DiscreetError
 from discreet.release._clients import ClientColumns
+
+_EXACT = 2.0**53  # below this, whole numbers add up without rounding
+_HALF = 26  # bits
+
+
+def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
+    """Records (client, outcome, count) with the counts of equal ones added up; as they are, where that would round."""
+    counts = records["count"].to_numpy()
+    if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:
+        return records.group_by("client", "outcome").agg(pl.col("count").sum())
+    if counts.dtype != np.float64 or counts.size >= 1 << _HALF:
+        return records
+    digits, powers = np.frexp(counts)
+    whole = (digits * _EXACT).astype(np.int64)
+    halves = {"high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)}
+    split = records.select("client", "outcome").with_columns(power=powers, **halves)
+    sums = split.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
+    parts = []
+    for half, shift in (("high", _HALF - 53), ("low", -53)):
+        weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
+        parts.append(sums.select("client", "outcome").with_columns(count=weights))
+    return pl.concat(parts)
+
 
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]

@@ -1,19 +1,20 @@
-"""A release before it meets an engine: which columns, which domain, which mechanism, under which agreement, with which key.
+"""A release as it is asked for and reported: which columns, domain, mechanism, agreement and key; its progress and its summary.
 
-`RequestTerms` is the one list of what can be asked for: every function that takes a request in words takes these keywords.
+`RequestTerms` is the one list of what can be asked for: every function that takes a request in words takes these keywords. `Request`
+checks them, and `Request.job` fits them to the columns of a table. `Progress` hears how far a release has come. `Summary` says what it
+read, left out and wrote.
 """
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Protocol, Required, TypedDict, Unpack
 
 import numpy as np
 import polars as pl
 
-from discreet._tables._coding import Coding, Columns
+from discreet._tables._coding import Coding, Columns, agreed_clients, agreed_coding, agreed_term
 from discreet._tables._records import Reading
-from discreet._tables._terms import agreed_clients, agreed_coding, agreed_term
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
@@ -279,3 +280,49 @@ def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     if agreement is not None:
         return agreed_term(name, given, agreement)
     return _USUAL.get(name) if given is None else given
+
+
+class Progress(Protocol):
+    """Hears how far a release has come."""
+
+    def rows(self, number: int) -> None: ...
+    def clients(self, number: int) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a release read, left out and wrote. The counts are for whoever runs it: they are not private.
+
+    Attributes:
+        agreement: what the samples were released under.
+        rows: rows read.
+        clients: samples written.
+        nulls: values that were null.
+        not_numbers: values that were NaN.
+        outside: values outside the domain, taken as `other`.
+        without_records: listed clients without records, who drew from the reference.
+        spilled_bytes: what went through the disk.
+        seconds: how long it took.
+        known: clients whose sample of this round was in the ledger already.
+        over_budget: clients that the ledger left out.
+    """
+
+    agreement: Agreement
+    rows: int
+    clients: int
+    nulls: int
+    not_numbers: int
+    outside: int
+    without_records: int
+    spilled_bytes: int
+    seconds: float
+    known: int = 0
+    over_budget: int = 0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        agreement = self.agreement
+        terms = {name: getattr(agreement, name) for name in ("id", "epsilon", "mechanism", "rounds", "purpose")}
+        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "agreement"}
+        return {"agreement": terms, **counts}

@@ -1,15 +1,15 @@
-"""The same on Spark: Spark brings the records of a client together, the kernel draws, batch by batch.
+"""One private sample for each client of a Spark data frame: Spark brings the records of a client together, the kernel draws.
 
-Every sample is a keyed function of client, data, agreement and round, so a task that is retried, run twice by speculation or
-recomputed by a second action gives the same sample again. (A fresh draw each time would spend epsilon again each time.)
+Every sample is a keyed function of client, data, agreement and round. So a task that is retried, run twice by speculation or recomputed by
+a second action gives the same sample again. (A fresh draw each time would spend epsilon again each time.)
 
-Rows are first gathered by client within each input partition, as a combiner does, so that the shuffle moves one row for each
-client and partition; it then sorts by client, by Spark's own means, which spill to disk. The executors are given the key of
-this run, never the secret it comes from.
+Rows are first gathered by client within each input partition, as a combiner does, so the shuffle moves one row for each client and
+partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client, by Spark's own means, which
+spill to disk. The executors are given the key of this run, never the secret it comes from.
 
-Under a secret a round is released on one input (`discreet.ledger._rounds`), and a lazy frame could be computed again after its
-source has changed. So the samples are then computed at once and kept (a checkpoint), their input's digest with them, and the
-round is noted or refused before the caller has them; whatever is done with them later reads what was kept.
+Under a secret a round is released on one input (`discreet.ledger._book`), and a lazy frame could be computed again after its source has
+changed. So the samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted or refused
+before the caller has them, and later actions read what was kept.
 """
 
 import os
@@ -28,24 +28,72 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from discreet._tables._arrow import check_batch
-from discreet._tables._clients import check_client_kind, client_list, is_integer_name, warn_of_floats, whole_below
-from discreet._tables._delimited import NUMBER, RUN
-from discreet._tables._formats import AGREEMENT_FILE, TEXTS
-from discreet._tables._marks import MARK_LISTED
+from discreet._tables._clients import (
+    check_client_kind,
+    client_list,
+    is_integer_name,
+    plain_clients,
+    warn_of_floats,
+    whole_below,
+)
+from discreet._tables._coding import MARK_LISTED
+from discreet._tables._disk import AGREEMENT_FILE, TEXTS
 from discreet._tables._outputs import format_of, published_batch
 from discreet._tables._records import RecordReader
 from discreet._tables._sources import METADATA, distinct
+from discreet._tables._text_files import NUMBER, RUN
 from discreet.agreement import Agreement
-from discreet.engines._kernel import Kernel
-from discreet.engines._packing import pack_group, unpack_records
-from discreet.engines._parts import Parts, group_records
-from discreet.engines._request import Job, Request, RequestTerms
-from discreet.engines._telling import Summary
+from discreet.engines._drawing import Kernel
+from discreet.engines._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records
+from discreet.engines._request import Job, Request, RequestTerms, Summary
 from discreet.errors import DiscreetError, need_extra
-from discreet.ledger._rounds import Rounds
+from discreet.ledger._book import Rounds
 from discreet.release._keyed import DIGEST_WORDS, InputDigest
+
+__all__ = ["sample", "sample_files"]
+
+
+def pack_group(group: ClientGroup) -> pa.RecordBatch:
+    """A row (client, outcomes[, counts]) for each client of a group."""
+    columns = {
+        "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
+        "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
+    }
+    amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
+    if amounts.size:
+        columns["counts"] = _as_bytes(group.clients.ends, amounts)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, NDArray[np.int64]]:
+    """The records of such rows, and how many each row has. `amounts`: the type of counts."""
+    lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
+    counts = np.empty(0)
+    if "counts" in batch.schema.names:
+        counts = _from_bytes(batch.column("counts"), amounts)[1]
+    return RecordArrays(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts), lengths
+
+
+def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
+    """Lists of numbers as a column of bytes: lists themselves would be passed on element by element."""
+    offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
+    ).cast(pa.binary())
+
+
+def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """(how many numbers in each row, the numbers)."""
+    rows = column.cast(pa.large_binary())
+    _, offsets, content = rows.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+    size = np.dtype(kind).itemsize
+    values = np.frombuffer(content, dtype=kind, count=(ends[-1] - ends[0]) // size, offset=ends[0])
+    return np.diff(ends) // size, values
+
 
 try:
     from pyspark.errors import PySparkException
@@ -57,7 +105,6 @@ except ImportError as missing:
 
 Batches = Iterator[pa.RecordBatch]
 
-__all__ = ["sample", "sample_files"]
 
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
@@ -416,7 +463,7 @@ def _write_to(frame: DataFrame, path: str, kind: str) -> None:
 
 
 def _guard_text(text: Any) -> Any:
-    """As `discreet._tables._delimited.guarded` does it."""
+    """As `discreet._tables._text_files.guarded` does it."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from discreet._kernels import Code, use_only
 from discreet.agreement import Agreement
 from discreet.design import design
-from discreet.engines._kernel import clients_of, refuse_repeated_clients
+from discreet.engines._drawing import clients_of, refuse_repeated_clients
 from discreet.engines._local import sample
 from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler

@@ -1,9 +1,8 @@
 """The curator's side: the population behind one private sample of each client, and how wrong it can be."""
 
-from discreet.estimation._behind import population
-from discreet.estimation._inversion import Inversion, Line, inversion_of
+from discreet.estimation._from_samples import population
+from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._liars import Liars, liars
-from discreet.estimation._nearest import nearest_law
 from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import (

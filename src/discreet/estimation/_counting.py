@@ -1,15 +1,39 @@
-"""Samples as counts of outcomes: what is counted, whose samples they are, and the reference mass of each outcome."""
+"""Samples as counts: on the outcomes of a domain, on bins of a line, and by client where each client released several.
 
+**Bins of a line.** What is known of P and Q on every cell (`discreet.estimation._inversion`) holds for every union of cells, and the
+reference mass of a union is the sum of those of its cells. So a bin of whole cells is estimated as an outcome of a finite family is, with
+no integral and no interpolation. The number of bins is a matter of noise alone. n clients tell a share near 1/N to about
+2/(gamma sqrt(N n)), which is half of the share at N = gamma^2 n/16; so many bins are taken, between `FEWEST` and `MOST`. The number
+depends on how many samples there are and not on what they are, so intervals hold as often as they say. Where the atoms are points of a
+public seed, bins are those of the family's usual cells, and their masses are counted on the points.
+
+**Several samples of each client** (`SampleRows`). n clients who released J samples each tell less than n J clients would: the J samples of
+one client are independent given its law, and so alike. The clients are independent. The share of an outcome among a client's samples is
+one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. An interval for their mean is Gaffke's bound
+(`discreet.estimation._intervals`), of which J = 1 is the case of two values, Clopper and Pearson's. The same holds for averages of any
+function. Nothing is assumed about how the samples of one client depend on each other, so the interval holds for several rounds, for joint
+draws, and for one release that was read twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._labelled import plain_column
-from discreet.audit._bounds import MOST_DRAWS
-from discreet.domain import Domain, Interval
+from discreet.audit._blackbox import MOST_DRAWS
+from discreet.domain import Bins, Domain, Interval
 from discreet.domain._labels import LARGEST_VALUE
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation._intervals import Ends, largest_average
+from discreet.mechanisms._cells_and_points import DEFAULT_CELLS, CellAtoms, PointAtoms
+from discreet.mechanisms._discretisation import DensityAtoms
+from discreet.mechanisms._line_cells import LineCells
+from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 
@@ -81,3 +105,210 @@ def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
     if float(given.sum(dtype=np.float64)) > MOST_DRAWS:
         raise DiscreetError(f"counts sums to more than {MOST_DRAWS:,}, past which counts are no longer exact")
     return given.astype(np.int64)
+
+
+Integers = NDArray[np.int64]
+
+FEWEST, MOST = 4, 32
+_COVERED = 1e-3  # of the reference that bins may leave out
+_ROUNDING = 1e-9  # of the reference up to a cell
+
+
+@dataclass(frozen=True, eq=False)
+class CellBins:
+    """Bins along a line, the reference mass of each, and at which of so many cells along the line each begins."""
+
+    bins: Bins
+    reference: Floats
+    starts: Integers
+    cells: int
+
+    @property
+    def bin_of_cell(self) -> Integers:
+        """The bin that each of the cells along the line is a part of."""
+        return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
+
+    def of(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """What the cells along the line (..., cells) hold, added up for each bin."""
+        return np.asarray(np.add.reduceat(cells, self.starts, axis=-1))
+
+
+def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
+    """The cells of the line that a sampler releases on; where it is not by cells, the usual ones of its family."""
+    carrier = sampler.carrier
+    if not isinstance(carrier, DensityAtoms) or carrier.family.dim != 1:
+        raise DiscreetError(
+            f"{sampler!r} does not release on a line, where samples are counted by bins; to estimate shares of regions in more "
+            "dimensions let clients release the number of their region, on a Simplex"
+        )
+    return LineCells(
+        carrier.partition if isinstance(carrier, CellAtoms) else carrier.family.cells(DEFAULT_CELLS[carrier.family.dim])
+    )
+
+
+def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
+    """Each cell a bin of its own."""
+    line = line_of(sampler)
+    if not np.isfinite(line.edges).all():
+        raise DiscreetError(
+            f"{sampler.family!r} has cells that reach to infinity, of which nothing can be averaged; give public bins, edges="
+        )
+    bins = Bins(line.edges)
+    counted = _counted_on_points(sampler, bins)
+    return CellBins(bins, line.masses if counted is None else counted / counted.sum(), np.arange(line.size), line.size)
+
+
+def usual_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
+    """How many bins leave the noise of an average share at about half of it, between `FEWEST` and `MOST`."""
+    return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
+
+
+def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
+    """Whole cells in `count` bins of about equal reference mass, or in the usual number for so many clients."""
+    cells = cells_as_bins(sampler)
+    if count is None:
+        wanted = min(usual_bin_count(sampler, clients), cells.bins.size)
+    else:
+        wanted = check_count("bins", count, most=cells.bins.size, fix="a bin is at least one of the family's cells")
+    if wanted == cells.bins.size:
+        return cells
+    upto = np.cumsum(cells.reference)
+    starts = np.unique(
+        1 + np.searchsorted(upto, np.arange(1, wanted) / wanted - _ROUNDING)
+    )  # a heavy cell is worth several
+    starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
+    edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
+    return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
+
+
+def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
+    """mu of bins between any edges: of whole cells what they have, of the parts of cells by Gauss's rule."""
+    found = _counted_on_points(sampler, bins)
+    if found is None:
+        line = line_of(sampler)
+        below = np.append(0.0, np.cumsum(line.masses))
+        cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
+        found = np.diff(below[cell] + line.share_below(cell, bins.edges) * line.masses[cell])
+    if abs(found.sum() - 1.0) > _COVERED:
+        raise DiscreetError(f"edges cover {found.sum():.3f} of the family's reference; extend them to the whole space")
+    return np.asarray(found / found.sum())
+
+
+def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
+    """How many of the cells that are released hold an edge of the bins inside them; 0 where release is not by cells of a line."""
+    carrier = sampler.carrier
+    if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
+        return 0
+    line = line_of(sampler)
+    cell = np.clip(np.searchsorted(line.edges, bins.edges, side="right") - 1, 0, line.size - 1)
+    share = line.share_below(cell, bins.edges)
+    return int(np.unique(cell[(share > _ROUNDING) & (share < 1.0 - _ROUNDING)]).size)
+
+
+def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
+    """The share of the public points that lies in each bin; None where the atoms are no public points."""
+    carrier = sampler.carrier
+    if not isinstance(carrier, PointAtoms) or carrier.how.seed is None or carrier.family.dim != 1:
+        return None
+    points = carrier.at(np.arange(carrier.size), carrier.how.seed)[:, 0]
+    inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
+    return np.asarray(np.bincount(bins.cells_of(inside), minlength=bins.size) / len(points))
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRows:
+    """Outcome numbers (n, J): J samples of each of n clients, on so many outcomes."""
+
+    numbers: Integers
+    size: int
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return len(self.numbers)
+
+    @property
+    def counts(self) -> Integers:
+        """How often each outcome is among all samples."""
+        return np.bincount(self.numbers.ravel(), minlength=self.size).astype(np.int64)
+
+    def renumber_outcomes(self, number: Integers, size: int) -> SampleRows:
+        """The same samples where outcome i is called number[i], which several outcomes may share."""
+        return SampleRows(number[self.numbers], size)
+
+    @cached_property
+    def _repeat_counts(self) -> Integers:
+        """(size, J + 1): how many clients have each outcome so often among their samples."""
+        n, samples = self.numbers.shape
+        pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
+        met, times = np.unique(pairs, return_counts=True)
+        found = np.zeros((self.size, samples + 1), dtype=np.int64)
+        np.add.at(found, (met % self.size, times), 1)
+        found[:, 0] = n - found[:, 1:].sum(axis=1)
+        return found
+
+    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+        """Of the intervals of all outcomes' shares; as they would be if so many more of the clients had sent each of them alone.
+
+        Negative: if so many of those that sent it most often had not sent it at all.
+        """
+        often = (
+            _move_clients(self._repeat_counts, liars)
+            if liars >= 0
+            else _move_clients(self._repeat_counts[:, ::-1], -liars)[:, ::-1]
+        )
+        return _mean_ends(often, confidence, among)
+
+    def ends_below(self, order: Integers, confidence: float) -> Ends:
+        """Of the intervals of the shares of the first, the first two, ... outcomes in this order."""
+        n, samples = self.numbers.shape
+        rank = np.empty(self.size, dtype=np.int64)
+        rank[order] = np.arange(self.size)
+        ranks = np.sort(rank[self.numbers], axis=1)
+        steps = np.zeros((self.size, samples + 1), dtype=np.int64)
+        steps[0, 0] = n
+        for place in range(samples):  # from here on a client has one more of its samples below
+            here = np.bincount(ranks[:, place], minlength=self.size)
+            steps[:, place] -= here
+            steps[:, place + 1] += here
+        return _mean_ends(np.cumsum(steps, axis=0), confidence, 1)
+
+    def largest_average(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
+        """The largest average that phi can have under the laws drawn from."""
+        means, clients = np.unique(phi[self.numbers].mean(axis=1), return_counts=True)
+        values = np.concatenate([means, [phi.min(), phi.max()]])  # which nobody need have
+        return largest_average(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
+
+
+def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
+    """Samples with a row for each client, if that is what they are: else one sample is one client's."""
+    rows = as_list(samples)
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
+        return None
+    lengths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else 0 for row in rows}
+    if len(lengths) != 1 or 0 in lengths:
+        raise DiscreetError(
+            f"samples has rows of {min(lengths)} to {max(lengths)}; give as many samples of each client, and leave out who has fewer"
+        )
+    numbers = domain.numbers([one for row in rows for one in row])
+    checked_counts(np.bincount(numbers, minlength=domain.size), domain)
+    return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
+
+
+def _move_clients(often: Integers, number: int) -> Integers:
+    """So many clients of each row moved from the first columns to the last."""
+    before = np.cumsum(often, axis=1)
+    left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
+    left[:, -1] += np.minimum(number, before[:, -1])
+    return np.asarray(left)
+
+
+def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
+    """The ends of intervals of means, from how many clients have each of the values 0, 1/J, ..., 1."""
+    values = np.arange(often.shape[1]) / (often.shape[1] - 1)
+    distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes
+    high = np.array([largest_average(values, row, confidence, among=among) for row in distinct])
+    low = np.array([1.0 - largest_average(1.0 - values, row, confidence, among=among) for row in distinct])
+    share = distinct @ values / distinct.sum(axis=1)
+    low, high = np.clip(np.minimum(low, share), 0.0, 1.0), np.clip(np.maximum(high, share), 0.0, 1.0)
+    return low[places.ravel()], high[places.ravel()]

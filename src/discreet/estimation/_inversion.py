@@ -1,7 +1,7 @@
 """What the released law tells of the population's: P lies between two signed mixtures of the reference mu and of Q.
 
 Write P for the average over clients of the laws they hold, Q for the average of the laws their samples are drawn from. A `Line`
-a mu + s Q is a signed measure; an `Inversion` is two of them with low <= P <= high on every outcome, whoever the clients are.
+a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= high on every outcome, for all clients.
 
 * Linear mechanism, Q = gamma P + (1 - gamma) mu: both lines are (Q - (1 - gamma) mu)/gamma, so P is known once Q is.
 * Any projection onto a box, for members of the family: r1 Q <= P <= r2 Q [paper, Appendix C]. Where an outcome is not clipped
@@ -18,27 +18,31 @@ a mu + s Q is a signed measure; an `Inversion` is two of them with low <= P <= h
   and one of them at least is above the floor, with L + U - q if it is alone, 1 - r q >= r (L + U - q), so t <= q/(L + U) <= the
   right side. If q = L then lambda = 0, t <= r L, and the others have 1 - t >= r U: again t <= L/(L + U). If q = U then
   lambda = 1 and U <= t <= 1. Both sides of (*) are affine in q, so averaging over clients keeps them. Both are attained.
-
 * J samples drawn at once, the law P^J on multisets projected onto a box around a reference there: if r1 Q <= P^J <= r2 Q, then the same
   is true of any single sample, since the share of an outcome among J draws of P is P(x) on average, and the share among those released is
   its Q(x). Around the envelope r1 and r2 are those of its band (above). Around a product or a design Q <= 1, so P^J <= 1 <= Q/(B mu) where
   Q is at its ceiling, and r <= 1/(1 - b) elsewhere, as for a projection that serves everybody.
 
 Lines that differ are a statement about identifiability, not about noise: with Q known perfectly P may still be anywhere between.
+
+**Nearest law.** An unbiased estimate of a law may have negative entries. `nearest_law` is the law nearest to it in Euclidean distance:
+clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that contains
+the truth), but no longer unbiased.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, Range
 from discreet.families import Band, Simplex
 from discreet.families._band import Bounds
-from discreet.families._kinds import serves_everybody
+from discreet.families._continuous import serves_everybody
+from discreet.families._laws import SUM_TOLERANCE, as_floats
 from discreet.mechanisms import JointSampler, LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms._projecting import ProjectingSampler
+from discreet.mechanisms._optimal import ProjectingSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
@@ -155,3 +159,49 @@ def joint_inversion(joint: JointSampler) -> Inversion:
             "epsilon"
         )
     return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
+
+
+_ROUNDS = 3
+_ENTRIES = Range(-1e300, 1e300)
+
+
+def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> Floats:
+    """The law between `lower` and `upper` that is nearest to the vector. Exact: t lies on a segment between breakpoints."""
+    v = as_floats(vector, "vector")
+    if v.ndim != 1 or not v.size:
+        raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")
+    for end in (v.min(), v.max()):
+        _ENTRIES.check("vector", float(end), "every entry has to be")
+    low, high = _bound(lower, "lower", v.size), np.minimum(_bound(upper, "upper", v.size), 1.0)
+    if not ((low >= 0.0) & (low <= high)).all():
+        raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper, lower <= 1")
+    if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
+        raise DiscreetError(f"no law lies between bounds that sum to {low.sum():g} and {high.sum():g}")
+    for _ in range(_ROUNDS):
+        shift, law = _shift_and_clip(v, low, high)
+        if abs(law.sum() - 1.0) <= SUM_TOLERANCE:
+            break
+        v = v - shift  # entries were too large to tell t from its neighbours: those that matter are now near 0
+    return law
+
+
+def _bound(end: ArrayLike, name: str, size: int) -> Floats:
+    given = as_floats(end, name)
+    if given.shape not in ((), (size,)):
+        raise DiscreetError(f"{name} has shape {given.shape}; it is one number, or one for each of the {size} outcomes")
+    return np.broadcast_to(given, size)
+
+
+def _shift_and_clip(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
+    """t and the law clip(v - t, low, high), up to the rounding of v."""
+    breaks = np.sort(np.concatenate([v - low, v - high]))
+    first, last = 0, len(breaks) - 1  # the mass falls from sum(high) at the first break to sum(low) at the last
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (middle, last) if np.clip(v - breaks[middle], low, high).sum() >= 1.0 else (first, middle)
+    middle_of_segment = v - 0.5 * (breaks[first] + breaks[last])
+    free = (middle_of_segment > low) & (middle_of_segment < high)
+    clipped = np.clip(middle_of_segment, low, high)[~free].sum()
+    ends = breaks[first], breaks[last]
+    shift = float((v[free].sum() + clipped - 1.0) / free.sum() if free.any() else ends[int(clipped > 1.0)])
+    return shift, np.asarray(np.clip(v - shift, low, high))

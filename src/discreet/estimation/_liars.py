@@ -13,7 +13,7 @@ n' = n - a and c - m <= c' <= c + m - a, and
   An interval from the one to the other holds whatever the honest samples alone would have given, and so holds the honest clients'
   average as often as that does, however the lies were chosen, also by somebody who has seen all samples before. (Ends move by more
   than m/n where few samples fell: from none of n to one, the upper end of a 95 % interval moves by 1.9/n.) The intervals of an estimate
-  are sharper (`discreet.estimation._share_tests`) and lie inside these.
+  are sharper (`discreet.estimation._intervals`) and lie inside these.
 
 Where each client released several samples, a liar is a client with all of its samples, and n is how many clients there are. Their
 intervals are Gaffke's, whose bound grows with every client's share and with every client that is added at the top.

@@ -21,7 +21,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
-from discreet.estimation._binning import bin_cells
+from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
 from discreet.estimation._inversion import Inversion, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily

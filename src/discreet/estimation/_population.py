@@ -1,10 +1,14 @@
-"""The population behind one private sample of each client, or several, with intervals that hold.
+"""The population behind one private sample of each client, or several: shares and statistics, with intervals that hold.
 
-Counts of samples estimate Q, the average of the laws drawn from; an `Inversion` turns what is known of Q into what is known of P, the
+Counts of samples estimate Q, the average of the laws drawn from. An `Inversion` turns what is known of Q into what is known of P, the
 average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
-(1/(n gamma)^2) sum_i Var_{Q_i}(phi); what the samples alone show is that it is at most Var_Q(phi)/(n gamma^2), with equality for clients
-drawn from a population. For a projection P is not determined by Q: an interval then consists of a band that no number of clients
-narrows, and of the noise around its ends.
+(1/(n gamma)^2) sum_i Var_{Q_i}(phi). The samples alone show that it is at most Var_Q(phi)/(n gamma^2), with equality for clients drawn
+from a population. For a projection P is not determined by Q: an interval then consists of a band that no number of clients narrows, and of
+the noise around its ends.
+
+A statistic is the average of a function `Phi` of the outcome. Where outcomes are cells, a client's own values are known to a cell only.
+`low` and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's
+values lie; `values` are the averages over the cells.
 """
 
 import math
@@ -16,26 +20,107 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._quadrature import gauss_rule
 from discreet._showing import with_short_repr
 from discreet.domain import Bins, Domain
+from discreet.domain._labels import LARGEST_VALUE, is_value
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
-from discreet.estimation import _statistics as statistics
-from discreet.estimation._binning import cut_cells
-from discreet.estimation._intervals import AT_LIMIT, Ends, clopper_pearson, first_past_limit, largest_average, tail
-from discreet.estimation._inversion import Inversion, invert_intervals, limits
-from discreet.estimation._nearest import nearest_law
+from discreet.estimation._counting import SampleRows, cut_cells
+from discreet.estimation._intervals import (
+    AT_LIMIT,
+    Ends,
+    band_ends,
+    clopper_pearson,
+    exact_ends,
+    first_past_limit,
+    largest_average,
+    tail,
+)
+from discreet.estimation._inversion import Inversion, invert_intervals, limits, nearest_law
 from discreet.estimation._reweighting import Reweighted
-from discreet.estimation._rows import SampleRows
-from discreet.estimation._share_tests import band_ends, exact_ends
-from discreet.estimation._statistics import Phi
 from discreet.families import Simplex
 from discreet.families._band import Bounds
-from discreet.mechanisms._carriers._points import PointAtoms
+from discreet.mechanisms._cells_and_points import PointAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.mechanisms._several import JointSampler
+from discreet.mechanisms._several_samples import JointSampler
 
 Floats = NDArray[np.float64]
+_NODES = 8
+
+
+@dataclass(frozen=True)
+class Phi:
+    """A statistic on the outcomes: its value (on a cell, its average), and its least and largest value there."""
+
+    values: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def sharp(cls, values: Floats) -> "Phi":
+        """One value for each outcome."""
+        return cls(values, values, values)
+
+
+def numeric(domain: Domain, what: str) -> Floats:
+    """The numbers that the outcomes are, or an error that says what needs them."""
+    if domain.values is None:
+        raise DiscreetError(
+            f"{what} needs numbers, but the outcomes are labels such as "
+            f"{next(name for name in domain.names if not is_value(name))!r}; pass a function that gives each label a number"
+        )
+    return domain.values
+
+
+def first_moment(domain: Domain) -> Phi:
+    """phi(x) = x."""
+    values = numeric(domain, "mean")
+    return Phi.sharp(values) if domain.edges is None else Phi(values, domain.edges[:-1], domain.edges[1:])
+
+
+def squares_around(domain: Domain, centre: float) -> Phi:
+    """phi(x) = (x - centre)^2."""
+    if domain.edges is None:
+        return Phi.sharp(np.square(numeric(domain, "variance") - centre))
+    low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
+    ends = np.square(low), np.square(high)
+    least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
+    return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
+
+
+def at_most(domain: Domain, threshold: float) -> Phi:
+    """phi(x) = 1 if x <= threshold, else 0. A cell that the threshold divides may count as either."""
+    if domain.edges is None:
+        return Phi.sharp((numeric(domain, "at-most") <= threshold).astype(np.float64))
+    low, high = domain.edges[:-1], domain.edges[1:]
+    inside = (np.clip(threshold, low, high) - low) / (high - low)
+    return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
+
+
+def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
+    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and its extremes are estimated."""
+    if domain.edges is None:
+        return Phi.sharp(np.array([_number(phi, name) for name in domain.names]))
+    nodes, weights = gauss_rule(_NODES)
+    low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
+    points = np.concatenate([low, low + width * nodes, low + width], axis=1)
+    values = np.array([[_number(phi, x) for x in row] for row in points.tolist()])
+    return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
+
+
+def _number(phi: Callable[[Any], float], outcome: Any) -> float:
+    value = phi(outcome)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(f"statistic({outcome!r}) = {value!r} is not a number") from None
+    if not abs(number) <= LARGEST_VALUE:
+        raise DiscreetError(
+            f"statistic({outcome!r}) = {number:g} is not in [{-LARGEST_VALUE:g}, {LARGEST_VALUE:g}]; it has to be bounded on the outcomes"
+        )
+    return number
+
 
 _WIDE = 0.1  # the half-width of a share's interval from which on a reader is told how many clients would do better
 _IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
@@ -146,11 +231,11 @@ class Population:
         if self.finest is not None:
             return self.finest.statistic(wanted)
         if callable(wanted):
-            return self._average(getattr(wanted, "__name__", "statistic"), statistics.callable_phi(self.domain, wanted))
+            return self._average(getattr(wanted, "__name__", "statistic"), callable_phi(self.domain, wanted))
         name, _, parameter = str(wanted).partition(":")
         match name:
             case "mean" if not parameter:
-                return self._average(name, statistics.first_moment(self.domain))
+                return self._average(name, first_moment(self.domain))
             case "variance" if not parameter:
                 return self._variance()
             case "median" if not parameter:
@@ -158,7 +243,7 @@ class Population:
             case "quantile":
                 return self._quantile(wanted, OPEN_UNIT.check("quantile", _parse_parameter(wanted, parameter)))
             case "at-most":
-                return self._average(wanted, statistics.at_most(self.domain, _parse_parameter(wanted, parameter)))
+                return self._average(wanted, at_most(self.domain, _parse_parameter(wanted, parameter)))
         raise DiscreetError(
             f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
         )
@@ -307,9 +392,9 @@ class Population:
 
     def _variance(self) -> Estimate:
         """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
-        first = self._average("mean", statistics.first_moment(self.domain), among=2)
+        first = self._average("mean", first_moment(self.domain), among=2)
         centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", statistics.squares_around(self.domain, centre), among=2)
+        second = self._average("squares", squares_around(self.domain, centre), among=2)
         estimate = None
         if first.estimate is not None and second.estimate is not None:
             estimate = second.estimate - (first.estimate - centre) ** 2
@@ -324,7 +409,7 @@ class Population:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds at which the interval of the share at most there holds the level; outcomes have to be in order."""
-        values = statistics.numeric(self.domain, name)
+        values = numeric(self.domain, name)
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)

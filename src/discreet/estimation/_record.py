@@ -1,25 +1,52 @@
 """What an estimate says to programs: one record of plain values, the same from a command and from a service.
 
-Notes are what a reader should know before trusting the numbers: what the records leave open, whom intervals do not speak for, and what the
-samples themselves give to doubt.
+Notes are what a reader should know before trusting the numbers: what the records leave open, whom intervals do not speak for, and where
+the samples themselves raise doubts. Where the truth is known, `Fidelity` says how near an estimated law is to it: total variation, KL,
+squared Hellinger, largest error of a share, earth mover's distance.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
 from discreet._showing import json_number
 from discreet.agreement import Agreement
-from discreet.estimation._fidelity import Fidelity, fidelity
+from discreet.divergences import divergence
+from discreet.domain import Domain
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._several import rounds_cost
-from discreet.families._kinds import serves_everybody
+from discreet.families._continuous import serves_everybody
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Distances from the truth to an estimate; `wasserstein` (in units of the outcomes) is None if they are no numbers."""
+
+    tv: float
+    kl: float
+    hellinger: float
+    largest: float
+    wasserstein: float | None
+
+
+def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
+    """Of a law to the truth. KL is infinite if the law rules out what the truth does not."""
+    return Fidelity(
+        float(divergence("tv")(truth, law)),
+        float(divergence("kl")(truth, law)),
+        float(divergence("hellinger")(truth, law)),
+        float(np.abs(truth - law).max()),
+        None
+        if domain.values is None
+        else float(scipy.stats.wasserstein_distance(domain.values, domain.values, truth, law)),
+    )
 
 
 def notes(found: Population, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
@@ -38,7 +65,11 @@ def record(
 ) -> dict[str, Any]:
     """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
     one = liars(found)
-    parts = {"released": found.released_shares, "law": found.law, **({} if lies is None else {"despite_liars": lies.law})}
+    parts = {
+        "released": found.released_shares,
+        "law": found.law,
+        **({} if lies is None else {"despite_liars": lies.law}),
+    }
     columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "samples": found.counts.tolist()}
     for name, part in parts.items():
         fields = vars(part)

@@ -2,7 +2,7 @@
 
 S_x of n reports hold outcome x. A client's report holds x with probability p_out + (p_in - p_out) P(x), where P is its own law, so
 (S_x/n - p_out)/(p_in - p_out) estimates the average client's share of x without bias, and its intervals are those of S_x/n under the same
-map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._share_tests` hold for such sums: the
+map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._intervals` hold for such sums: the
 binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is proved there.
 
 **Liars.** A lie, sent in place of an honest report or added to them, changes S_x by at most one for every outcome. What
@@ -24,10 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Ends, clopper_pearson, largest_average
-from discreet.estimation._nearest import nearest_law
+from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average
+from discreet.estimation._inversion import nearest_law
 from discreet.estimation._population import Estimate, Shares
-from discreet.estimation._share_tests import exact_ends
 from discreet.families._laws import as_floats
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, Reports

@@ -27,7 +27,7 @@ from discreet.estimation._planning import outlook
 from discreet.families import FiniteFamily, Simplex
 from discreet.families._band import Bounds
 from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
-from discreet.mechanisms._several import AROUND
+from discreet.mechanisms._several_samples import AROUND
 from discreet.privacy import Privacy
 from discreet.tradeoff import constants_for_privacy
 

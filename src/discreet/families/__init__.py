@@ -2,14 +2,11 @@
 
 from discreet.families._continuous import ContinuousFamily
 from discreet.families._densities import BoundedDensity, Tabulated
-from discreet.families._density_band import DensityBand
-from discreet.families._finite import Band, Simplex
+from discreet.families._density_band import DensityBand, Near
+from discreet.families._finite import Band, FiniteFamily, Preserving, Simplex
 from discreet.families._fits import HistogramFit, KernelFit, MixtureFit
-from discreet.families._kernels import Mixture
+from discreet.families._kernel_mixtures import Mixture
 from discreet.families._mixtures import GaussianMixtures, LaplaceMixtures
-from discreet.families._near import Near
-from discreet.families._on_outcomes import FiniteFamily
-from discreet.families._preserving import Preserving
 
 __all__ = [
     "Band",

@@ -1,11 +1,14 @@
 """Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
 
-The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3].
-Where the class holds infinitely many mutually singular laws, every epsilon-LDP sampler has the largest risk there is
-[paper, Prop. 3.2], and the constructor says so instead of building something useless.
+The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3]. Where
+the class holds infinitely many mutually singular laws, every epsilon-LDP sampler has the largest risk there is [paper, Prop. 3.2], and
+the constructor says so instead of building something useless.
 
-A family knows its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into
-cells of known mass, and as a law to draw from. None of these depend on any client.
+A family knows its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
+known mass, and as a law to draw from. None of these depend on any client.
+
+`check_family` and `serves_everybody` are for every family, finite or continuous: what counts as one, and which claim nothing about
+clients.
 """
 
 from __future__ import annotations
@@ -25,12 +28,11 @@ from discreet._quadrature import ORDER, Panels
 from discreet._showing import notebook_table, short_repr, with_short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families._band import Bounds, describe_bounds
-from discreet.families._charts import Chart
-from discreet.families._clients import as_clients
 from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
-from discreet.families._features import features_of, split_at
+from discreet.families._finite import Band
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._seen import look_at_clients, seen_outsiders
+from discreet.families._integration import Chart, features_of, split_at
+from discreet.families._membership import as_clients, look_at_clients, seen_outsiders
 
 Floats = NDArray[np.float64]
 
@@ -414,3 +416,15 @@ def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
                 f"{name} = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units"
             )
     return [(float(low), float(high)) for low, high in pairs]
+
+
+def check_family(family: Any) -> None:
+    """Refuse whatever is not a family: a number of outcomes, a sampler, a class instead of a value."""
+    known = isinstance(getattr(family, "bounds", None), Bounds)
+    if not known or not (isinstance(family, ContinuousFamily) or isinstance(getattr(family, "size", None), int)):
+        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
+
+
+def serves_everybody(family: Any) -> bool:
+    """Whether it is a band that chooses a box and claims nothing about clients, as designs do: risks are stated for every law there is."""
+    return isinstance(family, (Band, ContinuousFamily)) and family.everybody

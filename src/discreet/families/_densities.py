@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._showing import short_repr
 from discreet.domain._canonical import digest
 from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
-from discreet.families._features import Features, features_of
-from discreet.families._interval_masses import (
+from discreet.families._integration import (
     TINY,
+    Features,
     IntervalMasses,
     distribution_masses,
+    features_of,
     kernel_masses,
     lipschitz_masses,
     table_masses,
@@ -224,7 +225,7 @@ class KernelEstimate(FunctionDensity):
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
-        from discreet.families._kernels import GAUSSIAN  # which imports this module
+        from discreet.families._kernel_mixtures import GAUSSIAN  # which imports this module
 
         if self.dim > 1:
             return None

@@ -30,11 +30,16 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import normalised_bounds
-from discreet.families._charts import Chart, Polar, Spherical, cartesian
+from discreet.families._band import (
+    WorstMembers,
+    gaussian_in_space,
+    gaussian_on_line,
+    laplace_on_line,
+    normalised_bounds,
+)
 from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, singular_error
-from discreet.families._kernels import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
-from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
+from discreet.families._integration import Chart, Polar, Spherical, cartesian
+from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
 
 Floats = NDArray[np.float64]
 

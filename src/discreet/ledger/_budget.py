@@ -27,8 +27,8 @@ from discreet.accounting._composition import MOST_SAMPLES
 from discreet.errors import Range
 from discreet.numerics import stated_decimal
 from discreet.privacy import Privacy, Pure
+from discreet.privacy._epsilon import check_epsilon
 from discreet.privacy._notion import EXPONENT
-from discreet.privacy._pure import check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12

@@ -18,10 +18,10 @@ from discreet._worst_case import sampler_risk
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
-from discreet.families._kinds import serves_everybody
-from discreet.mechanisms._carriers._choice import Discretisation
+from discreet.families._continuous import serves_everybody
+from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._sampler import F, Sampler
-from discreet.mechanisms._several import ComposedSampler
+from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.privacy import Privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy

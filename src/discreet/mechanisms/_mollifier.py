@@ -23,12 +23,11 @@ from discreet.divergences import divergence as divergence_named
 from discreet.errors import DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, FiniteFamily, Simplex
 from discreet.families._band import Bounds
-from discreet.families._continuous import ANY
+from discreet.families._continuous import ANY, serves_everybody
 from discreet.families._densities import as_density
-from discreet.families._kinds import serves_everybody
 from discreet.families._laws import is_law, refuse_bad_law
-from discreet.mechanisms._carriers._choice import Discretisation, atoms_of
-from discreet.mechanisms._projecting import ProjectingSampler
+from discreet.mechanisms._cells_and_points import Discretisation, atoms_of
+from discreet.mechanisms._optimal import ProjectingSampler
 from discreet.mechanisms._sampler import F
 from discreet.privacy import Privacy, Pure
 from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants

@@ -1,26 +1,112 @@
-"""Q*: the minimax-optimal sampler, for every f-divergence at once [paper, Thms 3.1, 3.3 and C.4].
+"""The optimal sampler, what all projecting samplers share (scale, sensitivity), and the member of a family nearest to a distribution.
+
+What samplers share that project onto their box: the scale r_P, and how far their output moves when the client does [paper, Prop. 4.1].
+
+Q*: the minimax-optimal sampler, for every f-divergence at once [paper, Thms 3.1, 3.3 and C.4].
 
 Optimal means: no epsilon-LDP sampler has a smaller worst case over the family. That is a theorem on the simplex, for a
 `DensityBand`, and for a `Band` whose reference is alpha-decomposable. Elsewhere (other bands, mixtures) Q* is the sampler of the
 same formula, private as ever, but others can do better: on `Band([1]*5, lower=.5, upper=2)` at epsilon 0.5 its worst TV is
 0.1933, the mollifier's 0.1864, and 0.1764 is possible. `risk(...).tight` says which case it is.
+
+The member of a family closest to a law, for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
 """
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
-from typing import final
+from typing import Any, final, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._labelled import LawLike
 from discreet._worst_case import sampler_risk
 from discreet.divergences import FDivergence
-from discreet.errors import check_count
-from discreet.families import ContinuousFamily
-from discreet.mechanisms._projecting import ProjectingSampler
-from discreet.mechanisms._sampler import AnyFamily, F
-from discreet.mechanisms._several import ComposedSampler, JointSampler, Multisets
-from discreet.mechanisms._several._multisets import SAMPLES_ARE
+from discreet.errors import OPEN_UNIT, OutsideFamilyWarning, check_count
+from discreet.families import ContinuousFamily, FiniteFamily
+from discreet.families._continuous import check_family
+from discreet.families._membership import as_clients, is_many
+from discreet.mechanisms._multisets import SAMPLES_ARE, Multisets
+from discreet.mechanisms._output_law import OutputLaw, OutputProblem
+from discreet.mechanisms._output_solver import OutputSolver
+from discreet.mechanisms._sampler import AnyFamily, Client, F, Sampler
+from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Pure
+from discreet.projection import Box
 from discreet.tradeoff import Constants, Risk, constants_for_privacy
+
+
+class ProjectingSampler(Sampler[F]):
+    """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
+
+    def scale(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
+        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
+        of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            One number, or one for each client.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        return self._outputs.scale(self.carrier.read(p))
+
+    def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
+        """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
+
+        It is 2/r_P, so it can be computed from the estimate a client has instead of the truth.
+
+        Args:
+            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
+                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+
+        Returns:
+            One number, or one for each client.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        with np.errstate(divide="ignore"):
+            found = 2.0 / np.asarray(self.scale(p))
+        return found if found.ndim else float(found)
+
+    def estimation_cost(
+        self, p: LawLike | Client, *, records: int, confidence: float = 0.95
+    ) -> float | NDArray[np.float64]:
+        """A bound on TV(Q(P), Q(P_hat)) when p is the empirical law of that many independent records of P.
+
+        E TV(P, P_hat) <= sqrt((k - 1)/n)/2 (Cauchy-Schwarz), and one record moves it by at most 1/n (McDiarmid), so with the
+        given confidence TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)); times `sensitivity(p)`, and
+        never more than min(1 - b, B - 1), the diameter of the box. It is a loss of utility: privacy has no part in it.
+
+        On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
+        itself costs depends on how much p/h varies inside a cell, and is not in the bound.
+
+        Args:
+            p: the empirical law, or on a continuous family a histogram fit.
+            records: how many records it comes from.
+            confidence: how sure the bound is, in (0, 1).
+
+        Returns:
+            The bound, for one client or for each.
+
+        Raises:
+            DiscreetError: for counts or a confidence out of range, or a continuous client that is no histogram.
+        """
+        n = min(check_count("records", records), 10**300)  # what a float can hold
+        OPEN_UNIT.check("confidence", confidence)
+        moved = 0.5 * math.sqrt((self.carrier.bins(p) - 1) / n) + math.sqrt(-math.log1p(-confidence) / (2 * n))
+        diameter = min(1.0 - self.constants.b, self.constants.B - 1.0)
+        bound = np.minimum(np.asarray(self.sensitivity(p)) * min(moved, 1.0), diameter)
+        return bound if bound.ndim else float(bound)
 
 
 @final
@@ -95,3 +181,55 @@ class OptimalSampler(ProjectingSampler[F]):
             DiscreetError: for an unknown divergence.
         """
         return sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
+
+
+Floats = NDArray[np.float64]
+
+_NO_FLOOR = 1e-290
+
+
+@overload
+def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw: ...
+@overload
+def nearest_member(family: FiniteFamily, p: LawLike) -> Floats: ...
+def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw | Floats:
+    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
+
+    On a finite family laws (..., k) go to laws (..., k). On a continuous one it is an `OutputLaw`, between the bounds at every
+    point, whose mass is one as far as its `mass_error` knows.
+
+    Args:
+        family: a finite or a continuous family.
+        p: one law or many, as samplers take them.
+
+    Returns:
+        Laws of the shape of p, or an `OutputLaw`.
+
+    Raises:
+        DiscreetError: for something that is no family or no law.
+    """
+    check_family(family)
+    if isinstance(family, ContinuousFamily):
+        return _nearest_density(family, p)
+    return _nearest_law(family, p)
+
+
+def _nearest_law(family: FiniteFamily, p: LawLike) -> Floats:
+    """The projection onto the band as a box. With c1 = 0 a floor that no float notices stands in for 0, and is taken off again."""
+    reference = np.broadcast_to(family.reference, family.size)
+    lower = max(family.bounds.lower, _NO_FLOOR) * reference
+    box = Box(family.size, lower, np.minimum(np.maximum(family.bounds.upper * reference, lower), 1.0))
+    found = box.project(family.as_rows(p))
+    if family.bounds.lower == 0.0:
+        found[found <= 2.0 * lower] = 0.0
+    return found
+
+
+def _nearest_density(family: ContinuousFamily, p: Any) -> OutputLaw:
+    bounds = family.bounds
+    lower = max(bounds.lower, 1e-12 * bounds.upper)
+    constants = Constants(bounds.alpha, lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
+    problem = OutputProblem(family, constants, math.log(bounds.upper / lower) + 1e-9, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutsideFamilyWarning)
+        return OutputSolver(problem).law(as_clients(p, family), many=is_many(p))

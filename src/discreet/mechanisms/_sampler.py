@@ -21,24 +21,24 @@ from discreet._labelled import LawLike
 from discreet._showing import notebook_table
 from discreet.accounting._composition import MOST_SAMPLES
 from discreet.divergences import FDivergence
-from discreet.domain._role import Outcome
+from discreet.domain._domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.families._band import Bounds
+from discreet.families._continuous import check_family
 from discreet.families._densities import HasLogPdf, LogDensity
-from discreet.families._kinds import check_family
 from discreet.families._laws import as_floats
-from discreet.mechanisms._carriers._carrier import Atoms, LawsOnAtoms, Outputs
-from discreet.mechanisms._carriers._choice import (
+from discreet.mechanisms._cells_and_points import (
+    Density,
     Discretisation,
     atoms_of,
     chosen_discretisation,
     default_discretisation,
 )
-from discreet.mechanisms._carriers._density import Density
-from discreet.mechanisms._continuous._output_law import OutputLaw
-from discreet.mechanisms._several import ComposedSampler, JointSampler
-from discreet.mechanisms._several._multisets import SAMPLES_ARE
+from discreet.mechanisms._discretisation import Atoms, LawsOnAtoms, Outputs
+from discreet.mechanisms._multisets import SAMPLES_ARE
+from discreet.mechanisms._output_law import OutputLaw
+from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy

@@ -7,13 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.plots._audit import audit
-    from discreet.plots._frontier import frontier
     from discreet.plots._output import output
-    from discreet.plots._plan import plan
-    from discreet.plots._population import population
+    from discreet.plots._planning import frontier, plan, tradeoff
+    from discreet.plots._results import audit, population
     from discreet.plots._style import save
-    from discreet.plots._tradeoff import tradeoff
 
 __all__ = ["audit", "frontier", "output", "plan", "population", "save", "tradeoff"]
 

@@ -1,5 +1,12 @@
-"""How divergences and outcomes are called in front of people; the library's own names stay what they are."""
+"""What pictures need before matplotlib is loaded: names of divergences and promises as people say them, and the file formats.
 
+A wrong file name is therefore refused before anything is computed. The library's own names of divergences stay what they are.
+"""
+
+from pathlib import Path
+
+from discreet._files import check_target
+from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure
 
 _DIVERGENCES = {
@@ -26,3 +33,13 @@ def promise_label(privacy: Privacy, epsilon: float) -> str:
 def shorten_name(name: str, most: int = 32) -> str:
     """A name that leaves room for the picture."""
     return name if len(name) <= most else name[: most - 1] + "…"
+
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that no picture can be written under."""
+    if path.suffix.lower() not in FORMATS:
+        raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
+    check_target(path, what="picture", replace=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._files import atomic_write
 from discreet.errors import DiscreetError, need_extra
-from discreet.plots._formats import check_picture
+from discreet.plots._labels import check_picture
 
 try:
     import matplotlib

@@ -30,7 +30,7 @@ from discreet._kernels import compiled_for
 from discreet._showing import with_short_repr
 from discreet.families._laws import as_laws, refuse_bad_law
 from discreet.numerics import exp_nearest
-from discreet.projection import _breakpoints as breakpoints
+from discreet.projection import _vectorised as breakpoints
 from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]

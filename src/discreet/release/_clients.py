@@ -40,7 +40,7 @@ class ReferencePlan(NamedTuple):
     """The same over a reference that is not uniform: what is looked up of an outcome, and running sums from 0 on of all that is searched.
 
     `held` holds L, U, S and the sum of S before it for each outcome, and `bounds`, the same memory read as floats, its floor and its
-    ceiling beside them, so that one look-up brings them all. `edges` are sums of L, `portions` of S (`discreet.release._portions`),
+    ceiling beside them, so that one look-up brings them all. `edges` are sums of L, `portions` of S (`discreet.release._lattice`),
     `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they can exceed 64 bits. The guides say where to
     search: `guide[i]` is the last place whose sum is at most i 2^shift.
     """
@@ -115,7 +115,7 @@ class ClientColumns(NamedTuple):
     """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
 
     `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every
-    record counts once. Which of the two it is decides how a law is made of them: `discreet.release._grid`.
+    record counts once. Which of the two it is decides how a law is made of them: `discreet.release._keyed`.
     """
 
     integers: NDArray[np.int64]

@@ -1,7 +1,9 @@
 """The exact draw in numba: check, solve and draw each row while it is in cache, rows shared out among threads.
 
-The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without any licence to
-re-associate or contract, so that the law drawn is bit for bit the one that `Lattice.weights` shows.
+The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without any licence to re-associate or
+contract, so that the law drawn is bit for bit the one that `Lattice.weights` shows.
+
+floor(a b / c) of 64-bit numbers (`quotient`) needs a product of 128 bits, so it is taken and divided by halves (Knuth's algorithm D).
 """
 
 from typing import Any
@@ -12,12 +14,69 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet._kernels import kernel
-from discreet.projection._breakpoints import NEGLIGIBLE
 from discreet.projection._compiled import bound_at, inspect_law, solve, solve_held
 from discreet.projection._threads import first_bad_row
+from discreet.projection._vectorised import NEGLIGIBLE
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
-from discreet.release._wide import quotient
+
+_HALF = np.uint64(32)
+_MASK = np.uint64(0xFFFFFFFF)
+_BASE = np.uint64(1 << 32)
+_ONE, _TOP = np.uint64(1), np.uint64(1 << 63)
+
+
+@kernel()
+def _digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
+    """One digit (32 bits) of (high, low) divided by (upper, lower), a number whose first bit is set: a guess, put right."""
+    guess = high // upper
+    left = high - guess * upper
+    while guess >= _BASE or guess * lower > (left << _HALF) + low:
+        guess -= _ONE
+        left += upper
+        if left >= _BASE:
+            break
+    return guess
+
+
+@kernel()
+def _product(one: Any, other: Any) -> Any:
+    """The upper and lower 64 bits of a product."""
+    bottom = (one & _MASK) * (other & _MASK)
+    cross = (one >> _HALF) * (other & _MASK) + (bottom >> _HALF)
+    middle = (one & _MASK) * (other >> _HALF) + (cross & _MASK)
+    high = (one >> _HALF) * (other >> _HALF) + (cross >> _HALF) + (middle >> _HALF)
+    return high, (middle << _HALF) | (bottom & _MASK)
+
+
+@kernel()
+def share_of_total(a: Any, b: Any) -> Any:
+    """floor(a b / 2^62) for 0 <= a, b <= 2^62."""
+    high, low = _product(np.uint64(a), np.uint64(b))
+    return np.int64((high << np.uint64(64 - BITS)) | (low >> np.uint64(BITS)))
+
+
+@kernel()
+def quotient(a: Any, b: Any, c: Any) -> Any:
+    """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 where c is."""
+    if c <= 0:
+        return np.int64(0)
+    divisor = np.uint64(c)
+    high, low = _product(np.uint64(a), np.uint64(b))
+    if high == np.uint64(0):
+        return np.int64(low // divisor)
+    shift = np.uint64(0)
+    while divisor < _TOP:
+        divisor <<= _ONE
+        shift += _ONE
+    if shift > np.uint64(0):
+        high = (high << shift) | (low >> (np.uint64(64) - shift))
+        low <<= shift
+    upper, lower = divisor >> _HALF, divisor & _MASK
+    first = _digit(high, low >> _HALF, upper, lower)
+    left = (high << _HALF) + (low >> _HALF) - first * divisor
+    return np.int64((first << _HALF) + _digit(left, low & _MASK, upper, lower))
+
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,19 @@
-"""Draw one outcome for each client, or show the integer weights it would be drawn with: the same arithmetic for both."""
+"""Draw one outcome for each client, or show the integer weights it would be drawn with; for one client also in constant time.
+
+`outcomes` and `weights` use the same arithmetic. `outcomes` is fast because it may stop: a draw of the shared part does not look at the
+client, a search ends where it has found its outcome, a solver where it has settled. Whoever can time it learns from that more than the
+sample says. `outcome_in_constant_time` takes the same instructions for every client and every integer:
+
+* the slope is found by halving the bits of a float, always `_HALVINGS` times: it is the smallest float in [2^-64, 2^960] whose mass is at
+  least one, or the largest of them where P sits on so small a set that there is none;
+* the shared part, the excess, the portions and the fill are all made and all searched, to their ends, by counting; running sums are kept
+  in two halves, so that no size needs another path; which of them counts is a selection, not a branch;
+* masses that are negligible are zero before anything is multiplied, so that no float is subnormal.
+
+Its law is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice: the guarantee is the same statement
+about integers. What is left are differences that no program controls (caches, the clock of the processor), and input that is refused, for
+which no sample leaves.
+"""
 
 from importlib import import_module
 
@@ -7,12 +22,10 @@ from numpy.typing import NDArray
 
 from discreet._kernels import compiled_for
 from discreet.errors import DiscreetError
-from discreet.families._laws import refuse_bad_law
+from discreet.families._laws import is_law, refuse_bad_law
 from discreet.projection._box import Affine, numpy_seconds
-from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.projection._vectorised import blocks, first_bad, solve_held_rows, solve_rows
-from discreet.release._lattice import TOTAL, Integers, Lattice
-from discreet.release._portions import all_fit
+from discreet.projection._vectorised import NEGLIGIBLE, blocks, first_bad, solve_held_rows, solve_rows
+from discreet.release._lattice import TOTAL, Integers, Lattice, all_fit, portion_out
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
@@ -22,7 +35,9 @@ def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None,
 
 def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) -> Integers:
     """The integers (n, k), each row summing to 2^62, that `outcomes` draws from."""
-    past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)  # so that every row is solved
+    past_shared = np.full(
+        len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64
+    )  # so that every row is solved
     _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 
@@ -83,3 +98,80 @@ def _solve_laws(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
         )
     return slope, lift
+
+
+Floats = NDArray[np.float64]
+
+_HALF = 31
+_MASK = (1 << _HALF) - 1
+_LOWEST, _HIGHEST = (
+    np.float64(2.0**-64),
+    np.float64(2.0**960),
+)  # times a mass above NEGLIGIBLE neither vanishes nor overflows
+_HALVINGS = 63  # the bits of the two differ by less than 2^63
+
+
+def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
+    """The outcome that a uniform integer falls on for one law (k,). `mixing` None: project onto the box."""
+    if not is_law(law[None, :])[0]:
+        refuse_bad_law(law[None, :], 0)
+    rest = np.int64(uniform - lattice.shared_total)
+    which = np.int64(rest >= 0)
+    found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
+    for part in parts_in_constant_time(lattice, law, mixing):
+        ends = np.cumsum(part)
+        found.append(np.count_nonzero(ends <= rest))
+        rest = rest - ends[-1]
+        which = which + np.int64(rest >= 0)
+    return int(np.array(found)[np.minimum(which, len(found) - 1)])
+
+
+def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
+    """What is added to L, as `Lattice.parts` of one law: the excess, the portions unless the reference is uniform, the fill."""
+    mass = np.where(law > NEGLIGIBLE, law, 0.0)
+    portioning = mixing is None and not isinstance(lattice.lower, int)
+    slope, lift = (
+        _solve_in_constant_time(lattice, mass)
+        if mixing is None
+        else (np.float64(mixing.slope), np.float64(mixing.lift))
+    )
+    lift = np.float64(0.0) if portioning else lift
+    value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
+    low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
+    wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
+    excess = _hand_out_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
+    missing = np.int64(TOTAL - lattice.shared_total) - excess.sum()
+    capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
+    if not portioning:
+        return excess, _hand_out_in_constant_time(capacity - excess, missing)
+    portion = portion_out(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
+    return excess, portion, _hand_out_in_constant_time(capacity - excess - portion, missing - portion.sum())
+
+
+def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
+    """(slope, lift) of the projection."""
+    lower, ceiling = lattice.box.lower, lattice.box.ceiling
+    low, high = np.array(_LOWEST.view(np.int64)), np.array(_HIGHEST.view(np.int64))
+    value = np.empty_like(mass)
+    for _ in range(_HALVINGS):
+        middle = np.asarray(low + (high - low) // 2)
+        np.multiply(mass, middle.view(np.float64), out=value)
+        np.minimum(np.maximum(value, lower, out=value), ceiling, out=value)
+        enough = value.sum() >= 1.0
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    held = mass > 0.0
+    upper = np.where(held, lattice.box.upper, 0.0).sum()
+    unheld = np.where(held, 0.0, lower).sum()
+    lift = np.maximum(0.0, 1.0 - upper) / np.maximum(unheld, NEGLIGIBLE)
+    saturated = upper + unheld < 1.0  # no slope serves: the ceiling where P is, a multiple of the floor elsewhere
+    return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
+
+
+def _hand_out_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
+    """How much each outcome gets when `available` units are handed out in order: `lattice.handed_out` without a choice of path."""
+    low = np.cumsum(wanted & _MASK)
+    high = np.cumsum(wanted >> _HALF) + (low >> _HALF)
+    over = high > (available >> _HALF)
+    ends = (np.where(over, 0, high) << _HALF) + (low & _MASK)
+    ends = np.where(over, available, np.minimum(ends, available))
+    return np.asarray(np.diff(ends, prepend=np.int64(0)))

@@ -1,47 +1,116 @@
-"""The draw of a client as a keyed function of its data: BLAKE2b [RFC 7693], keyed, of the client's canonical input.
+"""The draw of a client as a keyed function of its data, the law in whole numbers that is hashed for it, and the files that hold secrets.
+
+The function is BLAKE2b [RFC 7693], keyed, of the client's canonical input.
 
     run key  =  BLAKE2b-512(key = secret,  person = "discreet run v2",   agreement id | round | question)
     words    =  BLAKE2b-512(key = run key, person = "discreet draw v2",  message(client, outcomes, counts))
 
-The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release._lattice`; the second orders
-samples that are published without their clients; the third places a point within a cell; the last four add up to the
-digest of the whole input (`InputDigest`). As long as the secret is one, words of different messages or under different run
-keys cannot be told from independent uniform ones. So the same question to the same client with the same data, under the same
-agreement and in the same round, has the same answer however often a task is retried, and nothing new is released; while
-another question (another column of the same domain), another round or another agreement is an independent draw.
+The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release._lattice`. The second orders samples that are
+published without their clients; the third places a point within a cell; the last four add up to the digest of the whole input
+(`InputDigest`). As long as the secret is one, words of different messages or under different run keys cannot be told from independent
+uniform ones. So the same question to the same client with the same data, under the same agreement and in the same round, has the same
+answer however often a task is retried, and nothing new is released. Another question (another column of the same domain), another round
+or another agreement is an independent draw.
 
-What this does not give, and no rule without a memory can, is a second answer to one question in one round on data that may
-have changed. Let S(D) be the sample from data D under a fixed key, with the law Q(D) over keys. If the answer is repeatable,
-S(D) = S(D) for certain; while if D and D' have different laws, P(S(D) != S(D')) is at least the total variation distance of Q(D)
-and Q(D'), *however the two depend on each other*, and that is not zero. So two answers that differ prove a change: the odds
-shift by an infinite factor, not by e^(2 epsilon). Hashing the data makes it nearly certain that a change shows (the two draws
-are independent, and agree by chance alone); leaving them out makes it rarer, and tells where the change was as well. Hence a
-round is released once: whoever keeps the secret keeps the digest of what went into each round beside it, and refuses a round
-whose input has changed. New data are a new round, that is a new run key and fresh randomness, whether anything has changed or
-not; and then two rounds of one client are 2 epsilon-LDP together, for any two histories of its data.
+What this does not give, and no rule without a memory can, is a second answer to one question in one round on data that may have changed.
+Let S(D) be the sample from data D under a fixed key, with the law Q(D) over keys. If the answer is repeatable, S(D) = S(D) for certain;
+while if D and D' have different laws, P(S(D) != S(D')) is at least the total variation distance of Q(D) and Q(D'), *however the two
+depend on each other*, and that is not zero. So two answers that differ prove a change: the odds shift by an infinite factor, not by e^(2
+epsilon). Hashing the data makes it nearly certain that a change shows (the two draws are independent, and agree by chance alone); leaving
+them out makes it rarer, and tells where the change was as well. Hence a round is released once: whoever keeps the secret keeps the digest
+of what went into each round beside it, and refuses a round whose input has changed. New data are a new round, that is a new run key and
+fresh randomness, whether anything has changed or not; and then two rounds of one client are 2 epsilon-LDP together, for any two histories
+of its data.
 
 The message is a list of 64-bit words, little-endian, and can be read back uniquely, so that two clients or laws never share one:
 
     header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
     client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is how a 64-bit
              integer is written ("7", "-12"; not "07", "+7", "-0") is that integer: formats differ in which of the two they hold
-    law      the distinct outcomes in increasing order with the numbers that `discreet.release._grid` makes of their counts or
-             weights: narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
+    law      the distinct outcomes in increasing order with the numbers that are made of their counts or weights, below:
+             narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
+
+**The law in whole numbers.** What is the same law is the same whole numbers. *Counts* (and records, which count once each) are added up
+in integers and divided by their greatest common divisor, so that proportional counts are one law, and different laws are different
+numbers.
+
+*Weights* come out of somebody's floating-point sums, whose last bits depend on the order of the rows and on how they were cut into
+partitions. They are added up without rounding, to W_x, and T for the client as a whole, and then put on a public grid:
+
+    an outcome with W_x < 2^-44 T counts as none (what cancellation leaves behind is no outcome); m are left
+    n_x = floor(2^s W_x / T + 1/2),   s = 20 + ceil(log2 m),   divided by what the n_x have in common
+
+and n_x / sum(n) is the law that is drawn from. It is a function of the shares W_x / T alone: order, scale and the way in which a weight
+was split over rows do not enter, but for the rounding errors they caused before the weights came here.
+
+* *There is a law*: the largest W_x is at least (1 - 2^-12) T/m (there are less than 2^32 outcomes, those that count as none are less than
+  2^-12 of T), so its n_x is at least 2^20 (1 - 2^-12) - 1/2 > 0, as soon as one weight is positive.
+* *It costs nothing*: with q_x = 2^s W_x / T and A = sum |n_x - q_x|, the total variation distance to the law W/T is at most A / 2^s,
+  since |sum(n) - 2^s| <= A too. Rounding adds at most m/2 to A; hence it is at most 2^-21, and 2^-44 more for each outcome that counts as
+  none: below 2^-20 for every client with fewer than eight million of those.
+* *How often noise still crosses a line.* Let each W_x change by a factor within 1 +- d. Then q_x moves by at most about 2 d q_x, and
+  crosses one of the lines k + 1/2 with that probability if it lies anywhere between them: for the client as a whole, with probability at
+  most 2^(s+1) d. For a change in the last bit of everything, d = 2^-52, that is 2^(s-51) < m 2^-30: one client in a hundred million, for
+  ten outcomes each.
+* *Weights that are multiples of a common unit*, such as cents, N units in all, do not cross at all as long as N < 2^(50-s) (67 million,
+  up to 16 outcomes), unless N has the factor 2^(s+1): the distance of q_x = 2^s a/N from a line is a multiple of 1/(2 N), and not 0
+  unless the reduced denominator of a/N is 2^(s+1).
+
+The grid has no bearing on privacy, which the box decides for every law (`discreet.release._lattice`).
 """
 
 import hashlib
+import math
 import os
 import re
 import shlex
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet._files import atomic_write, read_private
 from discreet.errors import DiscreetError, check_count
-from discreet.release._grid import integer_law_of_counts
 from discreet.release._randomness import BITS
+
+SHARE_BITS = 20  # the grid is 2^-20 of the total, and finer by the number of outcomes
+NOTHING_BITS = 44  # a smaller share than 2^-44 is none
+
+_SMALLEST_BITS = 1074  # every float is a multiple of 2^-1074
+
+
+def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dict[int, int]:
+    """The law of records with whole-number counts, in any order: the numbers by outcome, in increasing order of outcome."""
+    return _divide_by_gcd(_sums_by_outcome(outcomes, counts))
+
+
+def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
+    """The law of records with weights, likewise. (`discreet.release._canonical` computes both for millions of clients.)"""
+    sums = _sums_by_outcome(outcomes, [_in_smallest_units(weight) for weight in weights])
+    total = sum(sums.values())
+    held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
+    bits = SHARE_BITS + (len(held) - 1).bit_length() if held else 0
+    return _divide_by_gcd({x: ((each << (bits + 1)) + total) // (2 * total) for x, each in held.items()})
+
+
+def _sums_by_outcome(outcomes: Iterable[int], amounts: Iterable[int]) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for x, amount in zip(outcomes, amounts, strict=True):
+        if amount:
+            sums[x] = sums.get(x, 0) + amount
+    return dict(sorted(sums.items()))
+
+
+def _divide_by_gcd(numbers: dict[int, int]) -> dict[int, int]:
+    common = math.gcd(*numbers.values())
+    return {x: number // common for x, number in numbers.items() if number}
+
+
+def _in_smallest_units(weight: float) -> int:
+    """A float in units of 2^-1074."""
+    numerator, denominator = float(weight).as_integer_ratio()
+    return (numerator << _SMALLEST_BITS) // denominator
+
 
 INTEGER_CLIENT, TEXT_CLIENT = 1, 2
 NARROW_FORM, WIDE_FORM = 0, 1
@@ -217,7 +286,7 @@ def as_integer(name: str) -> int | str:
 
 
 def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
-    """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release._grid.gridded` for weights)."""
+    """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release._keyed.gridded` for weights)."""
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(number < 1 << 32 for number in law.values())
     form = NARROW_FORM if narrow else WIDE_FORM

@@ -1,28 +1,44 @@
-"""epsilon-LDP as a statement about integers.
+"""epsilon-LDP as a statement about integers: the `Lattice` of weights that may be drawn, and how it is filled up to 2^62.
 
 A law is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. Every law that can be drawn obeys
 
     L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
 
-so for any two inputs whatever, W_x <= e^epsilon W'_x: no floating point number, however wrong, can break it. Other notions of privacy
-are kept likewise (`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two laws of the lattice and every beta. The weights
-are the client's affine law rounded down to the box, cut off where their sum would pass 2^62, and what is then missing
-is added to the outcomes that have room, in order:
+so W_x <= e^epsilon W'_x for any two inputs: no error in a floating-point number can break it. Other notions of privacy are kept likewise
+(`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two laws of the lattice and every beta. The weights are the
+client's affine law rounded down to the box and cut off where their sum would pass 2^62. What is then missing is added to the outcomes
+that have room, in order:
 
     E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
     W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
 
-Over a reference that is not uniform, a law that is projected (lift 0, or slope infinite) has E_x = 0 wherever the client holds nothing,
-and what is missing is first portioned out over those outcomes in proportion to the reference (`portions`), then to whoever has room.
+A draw u < sum L belongs to the part that all clients share, and does not look at the client at all. So a release is faster than a
+projection, and its cost grows with a client's records rather than with the domain.
 
-A draw u < sum L belongs to the part that all clients share, and does not look at the client at all; this is what makes
-a release faster than a projection, and its cost grow with a client's records rather than with the domain.
+**Portions.** Over a reference that is not uniform, a law that is projected (lift 0, or slope infinite) has E_x = 0 wherever the client
+holds nothing. A client on a small set leaves much of 2^62 to those outcomes: each is to get the same multiple of its floor. Rounding each
+by itself would leave sums that only a pass over the domain finds. So the running sum is rounded instead. With M units to hand out, sizes
+S_x (the reference in units of 2^-62), A_x = sum of S over the unheld outcomes before x, and H over all of them,
+
+    portion_x = ceil((A_x + S_x) M/H) - ceil(A_x M/H)          unit i of the M goes to the outcome where floor(i H/M) lies in A_x + [0, S_x)
+
+which sums to M, takes one division and one search, and exceeds S_x M/H by less than one.
+
+*No portion exceeds the room U_x - L_x.* Let R = 2^62 - sum L. Only M <= R H/2^62 units are portioned out, and S_x R/2^62 <= U_x - L_x - 1
+(S_x = 0 where there is no room). Then portion_x <= floor(S_x M/H) + 1 <= U_x - L_x. What M had to leave out, in practice rounding alone,
+goes to the outcomes that have room, in order.
+
+*Why so little is left out.* Over the reals S = mu, and a client whose held outcomes are all at U leaves M = 1 - U(held) - L(unheld) = 1 -
+U(held) - b H, at most R H = (1 - b) H because U(held) >= mu(held): the box holds mu. For the same reason a client that holds nothing gets
+L_x + (1 - b) mu_x, the reference itself, up to rounding; and S_x R <= U_x - L_x is mu_x <= U_x, so S is cut down only for outcomes of a
+few units.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +47,66 @@ from discreet._showing import with_short_repr
 from discreet.errors import DiscreetError
 from discreet.numerics import floor_product
 from discreet.privacy import Privacy, Pure, extreme_masses
-from discreet.privacy._pure import at_most_exp
+from discreet.privacy._epsilon import at_most_exp
 from discreet.projection._box import Box
-from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.projection._vectorised import scale_laws
-from discreet.release._portions import exact_sum, portion_out, portion_sizes
+from discreet.projection._vectorised import NEGLIGIBLE, scale_laws
 from discreet.release._randomness import BITS
 
 TOTAL = 1 << BITS
-_INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before it is given up
 Integers = NDArray[np.int64]
+_HALF = 31
+_MASK = (1 << _HALF) - 1
+
+
+def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
+    """S: the floors in units that sum to at most 2^62, each as small as its room asks for."""
+    whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
+    fine = floor_product(whole, Fraction(TOTAL, exact_sum(whole)), TOTAL)
+    rest = TOTAL - shared
+    if rest == 0:
+        return fine
+    return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
+
+
+def all_fit(spans: Integers, available: int) -> NDArray[np.bool_]:
+    """Whether the sum of each row, however large, is at most `available`: then a client's outcomes are all at their ceilings."""
+    low = (spans & _MASK).sum(axis=-1)
+    high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
+    most = available >> _HALF
+    return np.asarray((high < most) | ((high == most) & ((low & _MASK) <= (available & _MASK))))
+
+
+def exact_sum(values: Integers) -> int:
+    """The sum, however large."""
+    return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
+
+
+def portion_out(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
+    """How much each outcome gets of `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S of the outcomes not held, else 0."""
+    ends = np.cumsum(parts, axis=-1)
+    whole = ends[..., -1:]
+    limit = np.minimum(missing, fraction_of(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    given = limit - fraction_of(whole - ends, limit, np.maximum(whole, 1), bits)
+    return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
+
+
+def fraction_of(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
+    """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
+    value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
+    quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
+    left = np.zeros_like(quotient)  # below 3 whole, so below 2^64
+    one = np.uint64(1)
+    for bit in range(bits - 1, -1, -1):
+        left = (left << one) + value * ((many >> np.uint64(bit)) & one)
+        quotient <<= one
+        for _ in range(2):
+            over = left >= whole
+            quotient += over
+            left -= whole * over
+    return quotient.astype(np.int64)
+
+
+_INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before it is given up
 
 
 @with_short_repr

@@ -1,7 +1,7 @@
-"""The draw of `discreet.release._sparse` in numpy and the standard library: the same words, outcomes, digest and refusals.
+"""The draws of `_sparse` and `_referenced` in numpy and the standard library: the same words, outcomes, digest and refusals.
 
-For a few thousand clients this is done before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers
-are those of `discreet.release._grid`, slopes those of `discreet.projection._vectorised`; integers are Python's.
+For a few thousand clients this is done before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are
+those of `discreet.release._keyed`, slopes those of `discreet.projection._vectorised`; integers are Python's.
 """
 
 import hashlib
@@ -14,22 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.projection._breakpoints import NARROW as NOT_LONG
-from discreet.projection._breakpoints import NEGLIGIBLE
-from discreet.projection._vectorised import solve_uniform
-from discreet.release import _plain_referenced as plain_referenced
+from discreet.projection._vectorised import NARROW as NOT_LONG
+from discreet.projection._vectorised import NEGLIGIBLE, scale_laws, solve_listed, solve_uniform
 from discreet.release._clients import (
+    CEILING,
+    FLOOR,
+    HALF,
     LONGEST,
+    LOWER,
     REFUSED_INFINITE,
     REFUSED_NAN,
     REFUSED_NEGATIVE,
     REFUSED_OUTSIDE,
     REFUSED_OVERFLOW,
+    SIZE,
+    UPPER,
     ClientColumns,
     ReferencePlan,
     UniformPlan,
 )
-from discreet.release._grid import integer_law_of_counts, integer_law_of_weights
 from discreet.release._keyed import (
     DIGEST_WORDS,
     DRAW_PERSON,
@@ -40,9 +43,85 @@ from discreet.release._keyed import (
     WORDS,
     RunKey,
     as_integer,
+    integer_law_of_counts,
+    integer_law_of_weights,
 )
-from discreet.release._lattice import TOTAL
+from discreet.release._lattice import TOTAL, all_fit
 from discreet.release._randomness import BITS
+
+
+def _excesses_over_reference(
+    plan: ReferencePlan, masses: NDArray[np.float64], lengths: NDArray[np.int64], outcomes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """What each client's outcomes get above L, from lists that are padded with zeros."""
+    present = np.arange(masses.shape[1]) < lengths[:, None]
+    low, high = (np.where(present, plan.bounds[outcomes, column], 0.0) for column in (FLOOR, CEILING))
+    lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
+    shared = int(plan.edges[-1])
+    unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    slope = np.full(len(masses), np.inf)
+    rows = ~all_fit(np.where(present, upper - lower, 0), TOTAL - shared)
+    if rows.any():
+        slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
+    with np.errstate(over="ignore"):
+        value = scale_laws(masses, slope[:, None] * TOTAL)
+    inside = np.fmin(np.fmax(lower.astype(np.float64), value), upper.astype(np.float64))
+    return np.asarray(inside.astype(np.int64) - lower)
+
+
+def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
+    """The outcome on which an integer past the shared part falls, for a client with excess `own` at `held`."""
+    shared = int(plan.edges[-1])
+    rest = uniform - shared
+    for place, excess in zip(held, own, strict=True):
+        if rest < excess:
+            return place
+        rest -= excess
+    before = 0  # S of held outcomes so far
+    whole = int(plan.portions[-1]) - sum(plan.held[held, SIZE].tolist())
+    limit = min(TOTAL - shared - sum(own), whole * (TOTAL - shared) // TOTAL)
+    if rest < limit:
+        wanted = rest * whole // limit
+        for place in held:
+            if wanted < plan.portions[place]:
+                break
+            wanted += int(plan.held[place, SIZE])
+        return int(np.searchsorted(plan.portions, wanted, side="right")) - 1
+    rest -= limit
+
+    def portions_before(place: int) -> int:
+        """Portions of the unheld outcomes before this one."""
+        return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
+
+    def room(first: int, last: int) -> int:
+        """What outcomes first..last - 1, none of them held, can still take."""
+        high = int(plan.room[last] - plan.room[first])
+        return (
+            (high << HALF)
+            + int(plan.rest_of_room[last] - plan.rest_of_room[first])
+            - portions_before(last)
+            + portions_before(first)
+        )
+
+    first = 0
+    for place, excess in zip([*held, plan.size], [*own, 0], strict=True):
+        gap = room(first, place)
+        if rest < gap:
+            low, high = first, place
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if room(first, middle) <= rest else (low, middle)
+            return low
+        rest -= gap
+        if place < plan.size:
+            left = int(plan.held[place, UPPER] - plan.held[place, LOWER]) - excess
+            if rest < left:
+                return place
+            rest -= left
+            before += int(plan.held[place, SIZE])
+        first = place + 1
+    return -1  # unreachable: the lattice was built with sum U >= 2^62
+
 
 _MOST_COUNTS = (1 << 63) - 1
 _ENTRIES = 1 << 20  # in a matrix of masses
@@ -213,14 +292,14 @@ def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[
         if isinstance(plan, UniformPlan):
             own, base = _over_uniform(plan, some.masses, some.lengths)
         else:
-            own = plain_referenced._excesses_over_reference(plan, some.masses, some.lengths, some.outcomes)
+            own = _excesses_over_reference(plan, some.masses, some.lengths, some.outcomes)
         for line, row in enumerate(some.rows):
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
             if isinstance(plan, UniformPlan):
                 found[row] = _outcome(plan, held, mine, int(base[line, 0]), uniform[row])
             else:
-                found[row] = plain_referenced._outcome_over_reference(plan, held, mine, uniform[row])
+                found[row] = _outcome_over_reference(plan, held, mine, uniform[row])
     return found
 
 
@@ -228,7 +307,7 @@ def _outcome_of_nothing(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client that holds nothing: one of the reference."""
     if isinstance(plan, UniformPlan):
         return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
-    return plain_referenced._outcome_over_reference(plan, [], [], uniform)
+    return _outcome_over_reference(plan, [], [], uniform)
 
 
 def _over_uniform(plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:

@@ -1,25 +1,49 @@
-"""The exact draw for clients given by their few distinct values, over any reference, in time that grows with the logarithm of the domain.
+"""The exact draw over any reference for clients given by their few distinct values, in time that grows with the logarithm of the domain.
 
-The law, and the outcome for a given integer, are those of `Lattice.weights` on the client's k numbers: the shared part, then the
-excess of what is held, then the portions of what is not (`discreet.release._portions`), then the fill. Over outcomes that are not held
-each of these is a difference of running sums, so the gap between two held outcomes takes one step and the gap that an integer falls
-into one search.
+The law, and the outcome for a given integer, are those of `Lattice.weights` on the client's k numbers: the shared part, then the excess
+of the held outcomes, then the portions of the others (`discreet.release._lattice`), then the fill. Over outcomes that are not held each
+of these is a difference of running sums. So the gap between two held outcomes takes one step, and the gap that an integer falls into one
+search.
 
 Tables of many outcomes are far from the processor, and a draw that waits for each look-up waits most of the time. So clients are drawn
-for in batches: where the last search of a draw begins is noted (`locate_outcome`), brought near for all of them, and searched (`search_batch`).
+for in batches: where the last search of a draw begins is noted (`locate_outcome`), prefetched for all of them, and searched
+(`search_batch`). A prefetch is a hint to the processor that a number will be read soon. It changes no result.
 """
 
 from typing import Any
 
+import numba.core.cgutils
+import numba.core.types
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 from discreet._kernels import kernel
 from discreet.projection._compiled import solve_held
 from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
-from discreet.release._compiled import clipped_above, scaled_over_reference
+from discreet.release._compiled import clipped_above, quotient, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL
-from discreet.release._prefetch import prefetch
-from discreet.release._wide import quotient, share_of_total
+
+cgutils: Any = numba.core.cgutils  # without types of their own
+types: Any = numba.core.types
+
+
+def _prefetch(typing: Any, line: Any, place: Any) -> Any:
+    """Begin to bring line[place] near. Any place is allowed: a hint about memory that is not ours is none."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        where = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [where.type, *[ir.IntType(32)] * 3])
+        hint = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(hint, [where, *(ir.Constant(ir.IntType(32), number) for number in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(line, types.intp), generate
+
+
+prefetch: Any = intrinsic(_prefetch)
+
 
 _TOTAL = TOTAL
 _UNITS = float(TOTAL)

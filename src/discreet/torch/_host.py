@@ -20,8 +20,7 @@ from discreet.families._laws import is_law, law_of_logits, refuse_bad_law, renor
 from discreet.mechanisms import OptimalSampler
 from discreet.release import TOTAL, outcomes
 from discreet.release import weights as weights_of
-from discreet.torch._boxes import Terms
-from discreet.torch._inputs import TensorRows
+from discreet.torch._inputs import TensorRows, Terms
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

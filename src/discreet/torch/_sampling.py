@@ -1,7 +1,7 @@
 """`release`, `weights` and `output` for tensors: the law of `OptimalSampler`, drawn where the tensors lie.
 
 Whatever a client's row says, the integers W it is drawn with satisfy L <= W <= U, with L and U from the reference alone and
-U <= e^epsilon L (`discreet.release._lattice`, `discreet.torch._boxes`): every outcome is at most e^epsilon times as likely for one row as
+U <= e^epsilon L (`discreet.release._lattice`, `discreet.torch._inputs`): every outcome is at most e^epsilon times as likely for one row as
 for any other over the same reference. So all that is done to the client's own row beforehand is as private as nothing: temperature,
 top-k, top-p, a mask. What is done to the reference must not depend on the client: a mask there (-inf) says which outcomes can occur
 at all, and has to be public.
@@ -25,8 +25,7 @@ from discreet.privacy import Privacy
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import IntegerFiller
 from discreet.torch import _host as host
-from discreet.torch._boxes import Terms, terms_of
-from discreet.torch._inputs import TensorRows, rows_of
+from discreet.torch._inputs import TensorRows, Terms, rows_of, terms_of
 from discreet.tradeoff import warn_of_weak_privacy
 
 P = ParamSpec("P")

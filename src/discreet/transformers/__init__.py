@@ -13,13 +13,10 @@ try:
 except ImportError as missing:
     need_extra("transformers", missing)
 
-from discreet.transformers._choosing import box_for
-from discreet.transformers._folders import load_model
-from discreet.transformers._generation import PrivateText, generate
-from discreet.transformers._processor import PrivateLogits
-from discreet.transformers._statement import Statement
-from discreet.transformers._stream import TokenStream
-from discreet.transformers._terms import TokenTerms
+from discreet.transformers._generation import PrivateText, box_for, generate
+from discreet.transformers._models import load_model
+from discreet.transformers._stream import PrivateLogits, TokenStream
+from discreet.transformers._terms import Statement, TokenTerms
 
 __all__ = [
     "PrivateLogits",

@@ -1,4 +1,8 @@
-"""One token for each row, from both models' logits: all that is done to the public law before it is the reference of the box."""
+"""One private token for each row: the public law becomes the reference of the box, a token is drawn, and it leaves once it is paid for.
+
+Everything that is done to the public law before it is the reference stands in `reference_of`. `TextInProgress` collects the tokens of one
+text, charges its ledger and notes why it stopped.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import math
 
 import torch
 
-from discreet.errors import DiscreetError
+from discreet.errors import BudgetError, DiscreetError
+from discreet.ledger import Ledger
 from discreet.torch import release
 from discreet.transformers._terms import TokenTerms
 
@@ -62,3 +67,35 @@ def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, 
         for epsilon in sorted(terms.epsilons - {terms.epsilon_of(0)}):
             draw_at(epsilon)
     return [int(token) for token in draw_at(terms.epsilon_of(place)).tolist()]
+
+
+class TextInProgress:
+    """One text in the making: its tokens, and why it stopped ("" as long as it goes on)."""
+
+    def __init__(self, terms: TokenTerms, ledger: Ledger | None, number: int) -> None:
+        self._terms, self._ledger = terms, ledger
+        self._before = (number - 1) * terms.tokens
+        self.tokens: list[int] = []
+        self.stopped = ""
+
+    def take(self, token: int, ends: set[int]) -> None:
+        """Let a token that was drawn leave, once it is paid for; a ledger that has one for this place already gives that one."""
+        if self._ledger is not None:
+            here = len(self.tokens)
+            try:
+                token = self._ledger.charged_sample(
+                    self._terms.id,
+                    round=self._before + here + 1,
+                    profile=self._terms.profile_of(here),
+                    draw=lambda: token,
+                )
+            except BudgetError:
+                if not self.tokens:
+                    raise
+                self.stopped = "budget"
+                return
+        self.tokens.append(token)
+        if token in ends:
+            self.stopped = "end"
+        elif len(self.tokens) == self._terms.tokens:
+            self.stopped = "tokens"

@@ -1,11 +1,15 @@
-"""The loop that writes texts: two forward passes and one private draw for each token, a charge before it leaves.
+"""`generate` writes private texts, with two forward passes and one private draw for each token; `box_for` chooses the box for it.
 
-Rows of a batch are clients of their own: each has its private prompt and, where there are ledgers, its own ledger. What is released of a
-row is a function of its tokens, each drawn from the box around a public law that depends on tokens released before and on public prompts.
+Rows of a batch are separate clients: each has its private prompt and, where there are ledgers, its own ledger, charged before a token
+leaves. What is released of a row is a function of its tokens. Each is drawn from the box around a public law, which depends on the tokens
+released before and on public prompts.
 
-A text by itself keeps its promise to every private prompt there is, since each of its tokens comes from that box. Whoever sees the texts of
-several clients must learn about one prompt from its own text alone: so the logits of a row may not depend on other rows' prompts, not even
+A text by itself keeps its promise to every private prompt, since each of its tokens comes from that box. Somebody who sees the texts of
+several clients must learn about one prompt from its own text alone. So the logits of a row may not depend on other rows' prompts, not even
 in their last bits, and private prompts are read one by one. With `together=True` they are one batch, and that is left to the model.
+
+`box_for` continues public prompts that stand for private ones, drawing tokens at the default `upper`, so that the laws are those that a
+private text meets, and takes the box that serves their tokens best. The choice depends on public data alone, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -19,19 +23,11 @@ import torch
 from discreet.domain._canonical import digest
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.ledger import Budget, Ledger
+from discreet.torch import FittedBox, fitted_box
 from discreet.tradeoff import warn_of_large_epsilon
-from discreet.transformers._contexts import (
-    Context,
-    SeparateContexts,
-    check_length,
-    check_model,
-    end_tokens,
-    read_prompt,
-)
-from discreet.transformers._drawing import draw_tokens
-from discreet.transformers._rows import TextInProgress
-from discreet.transformers._statement import Statement
-from discreet.transformers._terms import TokenTerms
+from discreet.transformers._drawing import TextInProgress, draw_tokens, reference_of
+from discreet.transformers._models import Context, SeparateContexts, check_length, check_model, end_tokens, read_prompt
+from discreet.transformers._terms import Statement, TokenTerms
 
 
 @dataclass(frozen=True)
@@ -195,3 +191,58 @@ def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
             "different"
         )
     return found
+
+
+def box_for(
+    model: Any,
+    tokenizer: Any,
+    *,
+    public: str,
+    examples: Sequence[str],
+    epsilon: float,
+    tokens: int = 16,
+    temperature: float = 1.0,
+    measure: str = "kl",
+    public_model: Any = None,
+) -> FittedBox:
+    """The box for `generate` that serves public examples of private prompts best: `upper`, and how flat the public law is made.
+
+    Args:
+        model: the model that will read private prompts.
+        tokenizer: its tokenizer.
+        public: the public prompt.
+        examples: prompts of the kind of the private ones that nobody minds being known. Never private ones: their choice would tell of them.
+        epsilon: the budget of one token.
+        tokens: how many tokens of each example are looked at.
+        temperature: what the logits of both models are divided by.
+        measure: the name of the divergence to make small.
+        public_model: the model that reads the public prompt, where it is another one.
+
+    Returns:
+        A `discreet.torch.FittedBox`: pass its `upper` and `reference_temperature` to `generate`.
+
+    Raises:
+        DiscreetError: for no examples, or models and prompts that do not fit.
+    """
+    if isinstance(examples, str) or not examples:
+        raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
+    vocabulary, count = check_model("model", model, None), check_count("tokens", tokens)
+    terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
+    reader, known = public_model or model, len(tokenizer)
+    check_model("public_model", reader, vocabulary)
+    rows = [read_prompt(tokenizer, "examples", text) for text in examples]
+    opening = [read_prompt(tokenizer, "public", public)] * len(rows)
+    check_length(model, rows, count, "examples")
+    check_length(reader, opening, count, "public")
+    own, common = Context(model, rows, 0), Context(reader, opening, 0)
+    held, shared = [], []
+    for place in range(count):
+        private, beside = own.logits(), common.logits()
+        held.append(private)
+        shared.append(reference_of(beside, terms, known))
+        latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
+        own.append(latest)
+        common.append(latest)
+    return fitted_box(
+        epsilon=epsilon, logits=torch.cat(held), reference=torch.cat(shared), measure=measure, temperature=temperature
+    )

@@ -1,15 +1,15 @@
-"""What is agreed before a text is written: how many tokens at most, the epsilon of each, and the box that each is drawn from.
+"""`TokenTerms`, what is agreed before a text is written, and `Statement`, the guarantee that stands beside it afterwards.
 
-The box is b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1) around whatever law mu the public model has at that place,
-so every token has the profile of alpha = 1/upper (`discreet.accounting._profile`), though mu depends on the text so far. The integers
-that are drawn with share s 2^62 of theirs with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._boxes`,
-`discreet.release._lattice`): every token has one integer at least, which of a tiny b is much. `TokenTerms.profile_of` has the alpha of the
-worst s in between, so what is composed is true of what is drawn.
+The terms fix how many tokens there are at most, the epsilon of each, and the box that each is drawn from:
+b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1), around the law mu that the public model has at that place. So every
+token has the profile of alpha = 1/upper (`discreet.accounting._profile`), although mu depends on the text so far. The integers that are
+drawn with share s 2^62 of theirs, with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._inputs`,
+`discreet.release._lattice`): every token has at least one integer, which is much for a tiny b. `TokenTerms.profile_of` takes the alpha of
+the worst s in between, so what is composed is true of what is drawn.
 
-Some tokens may have another epsilon than the rest, as long as which ones is fixed beforehand too: `schedule`.
-
-How many tokens is fixed beforehand because a bound at delta > 0 holds for a number that is: where a text ends by itself is then a
-function of the whole sequence, and costs nothing. Answers of a ledger depend on the id of these terms and the token's number alone.
+Some tokens may have another epsilon than the rest (`schedule`), as long as that is fixed beforehand too. The number of tokens is fixed
+beforehand because a bound at delta > 0 holds for a fixed number. Where a text ends by itself is then a function of the whole sequence and
+costs nothing. A ledger's answers depend on the id of the terms and the token's number alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -29,10 +29,10 @@ from discreet.domain._canonical import VERSION, canonical
 from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
 from discreet.families._band import Bounds
 from discreet.ledger import Budget
-from discreet.privacy._pure import check_epsilon
+from discreet.privacy._epsilon import check_epsilon
 from discreet.release import TOTAL
 from discreet.release._randomness import BITS
-from discreet.torch._boxes import terms_of
+from discreet.torch._inputs import terms_of
 from discreet.tradeoff import optimal_constants
 
 _MARGIN = Fraction(1, 1 << 12)
@@ -228,3 +228,54 @@ class TokenTerms:
         if not low:
             raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon_of(0):g}")
         return replace(self, tokens=low, schedule=self.schedule[:low], delta=budget.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """The guarantee of one text.
+
+    Attributes:
+        agreement: the id of the terms.
+        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other; of a schedule, the
+            largest.
+        tokens: how many were agreed on at most: what the bound at delta is for, however many came.
+        released: how many came.
+        epsilon: the text as a whole is (epsilon, delta)-LDP: exact composition of the boxes, rounded up.
+        delta: that delta.
+        pure: what `tokens` of them lose at most for certain.
+        stopped: "end" (the model ended the text), "tokens" (all that were agreed on) or "budget" (the ledger refused the next one).
+    """
+
+    agreement: str
+    epsilon_per_token: float
+    tokens: int
+    released: int
+    epsilon: float
+    delta: float
+    pure: float
+    stopped: str
+
+    @classmethod
+    def of(cls, terms: TokenTerms, released: int, stopped: str) -> Statement:
+        """The statement of a text that came under these terms."""
+        return cls(
+            agreement=terms.id,
+            epsilon_per_token=terms.largest,
+            tokens=terms.tokens,
+            released=released,
+            epsilon=terms.total,
+            delta=terms.delta,
+            pure=terms.loss.largest,
+            stopped=stopped,
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The statement as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.released} tokens of at most {self.tokens}, each {self.epsilon_per_token:g}-LDP in the private prompt; together "
+            f"({self.epsilon:.6g}, {self.delta:g})-LDP, and {self.pure:.6g}-LDP for certain. Agreement {self.agreement}."
+        )

@@ -13,9 +13,9 @@ from scipy import integrate, stats
 
 import discreet as dc
 from discreet.families._densities import as_density
-from discreet.families._features import Features, split_at
-from discreet.families._seen import sampling_deviation
-from discreet.mechanisms._carriers._cells import CellAtoms
+from discreet.families._integration import Features, split_at
+from discreet.families._membership import sampling_deviation
+from discreet.mechanisms._cells_and_points import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
 

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import discreet as dc
 from discreet._quadrature import ORDER
 from discreet.families._continuous import ContinuousFamily
-from discreet.mechanisms._continuous import _one_client as one_client
+from discreet.mechanisms import _output_solver as one_client
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
 from tests.soaking import examples
 

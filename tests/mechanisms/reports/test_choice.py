@@ -5,8 +5,16 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.mechanisms._reports._blocks import AffineBlocks, MaskedSubsets, RankedSubsets, Values
-from discreet.mechanisms._reports._choice import best_subset, chances, choose_blocks, worst_variance
+from discreet.mechanisms._reports._blocks import (
+    AffineBlocks,
+    MaskedSubsets,
+    RankedSubsets,
+    Values,
+    best_subset,
+    chances,
+    choose_blocks,
+    worst_variance,
+)
 
 EPSILONS = (0.05, 0.2, 0.5, 1.0, 1.7, 2.5, 3.0, 3.12, 3.6, 4.0, 5.0, 6.0, 7.5, 8.5, 10.0)
 SIZES = (

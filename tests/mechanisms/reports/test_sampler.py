@@ -19,7 +19,7 @@ from discreet.mechanisms._reports import _sampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, RankedSubsets
 from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Pure
-from discreet.privacy._pure import at_most_exp
+from discreet.privacy._epsilon import at_most_exp
 from discreet.release import TOTAL
 from discreet.release._below import draw_below, keyed_words, next_below
 from discreet.release._keyed import Question, RunKey, Secret, client_message

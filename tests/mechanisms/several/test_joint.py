@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 
 import discreet as dc
 from discreet.mechanisms import ComposedSampler
-from discreet.mechanisms._several import AROUND
-from discreet.mechanisms._several._envelope import envelope_of
+from discreet.mechanisms._multisets import envelope_of
+from discreet.mechanisms._several_samples import AROUND
 from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL

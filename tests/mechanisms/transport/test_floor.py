@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet.mechanisms._transport import _floor as floor
-from discreet.mechanisms._transport._spaces import space_of
+from discreet.mechanisms import _transport_floor as floor
+from discreet.mechanisms._transport_floor import space_of
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 
 

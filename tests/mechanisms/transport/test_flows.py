@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms._transport._flows import nearest_between, transport_distance
+from discreet.mechanisms._transport_sampler import nearest_between, transport_distance
 from tests.mechanisms.transport.programmes import cheapest_transport, grid
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet.audit import certificate_of
-from discreet.mechanisms._transport._floor import even_floor
-from discreet.mechanisms._transport._spaces import space_of
+from discreet.mechanisms._transport_floor import even_floor, space_of
 from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms

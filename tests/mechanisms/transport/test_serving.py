@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.mechanisms._transport._serving import nearest_on_line
+from discreet.mechanisms._transport_sampler import nearest_on_line
 from tests.mechanisms.transport.programmes import cheapest_transport
 
 Floats = NDArray[np.float64]

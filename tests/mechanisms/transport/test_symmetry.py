@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.mechanisms._transport._symmetry import orbits_of
+from discreet.mechanisms._transport_floor import orbits_of
 from tests.mechanisms.transport.programmes import grid
 
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.research._boosted import PRESETS, BoostedSampler, Training
-from discreet.research._boosted import _compiled as compiled
-from discreet.research._boosted import _networks as networks
-from discreet.research._boosted import _tensors as tensors
-from discreet.research._boosted._learning import Learner
+from discreet.research import _boosted as networks
+from discreet.research import _boosted_compiled as compiled
+from discreet.research import _boosted_tensors as tensors
+from discreet.research._boosted import PRESETS, BoostedSampler, Learner, Training
 
 SMALL = Training(epochs=12, samples=600, batch=300, burn_in=40)
 INTERVAL = (np.array([-4.0]), np.array([4.0]))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet import data
-from discreet.research.experiments._design_shifts import SAFE, SHIFTS, Shift, ShiftComparison
-from discreet.research.experiments._running import run_experiment
+from discreet.research.experiments._designs import SAFE, SHIFTS, Shift, ShiftComparison
+from discreet.research.experiments._records import run_experiment
 
 rng = np.random.default_rng(0)
 LEFT, RIGHT = (

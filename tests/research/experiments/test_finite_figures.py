@@ -7,9 +7,9 @@ from typing import Any
 import mpmath
 import pytest
 
-from discreet.research.experiments._finite_figures import FiniteMechanism, FiniteWorstCases
-from discreet.research.experiments._paper import OUTCOMES, experiment
-from discreet.research.experiments._running import run_experiment
+from discreet.research._reproduction import OUTCOMES, experiment
+from discreet.research.experiments._paper_figures import FiniteMechanism, FiniteWorstCases
+from discreet.research.experiments._records import run_experiment
 
 F: dict[str, Callable[[Any], Any]] = {
     "kl": lambda x: x * mpmath.log(x) if x else mpmath.mpf(0),

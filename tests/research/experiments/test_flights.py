@@ -7,8 +7,8 @@ import pytest
 import discreet as dc
 from discreet.data import Logbooks, logbooks
 from discreet.numerics import exp_lower
-from discreet.research.experiments._costs import PAPER_DIVERGENCES
 from discreet.research.experiments._flights import FlightRelease, Guarantee, released_flights
+from discreet.research.experiments._records import PAPER_DIVERGENCES
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dc
 from discreet.audit import black_box_audit
-from discreet.research.experiments._frequency_oracles import (
+from discreet.research.experiments._population import (
     FrequencyOracle,
     LocalHashing,
     SubsetSelection,
@@ -116,7 +116,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance(kind: type[Frequenc
 
 
 def test_many_clients_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.research.experiments._frequency_oracles._BLOCK", 64)
+    monkeypatch.setattr("discreet.research.experiments._population._BLOCK", 64)
     oracle, raw = SubsetSelection(10, epsilon=0.5), np.arange(1_000) % 10
     supports = oracle.supports(raw, np.random.default_rng(3))
     assert supports.sum() == oracle.size * len(raw)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._reports._learned import learned_findings, learned_table
+from discreet.research._report_designs import learned_findings, learned_table
 from discreet.research.experiments._learned import (
     BATCHES,
     LearnedComparison,
@@ -13,7 +13,7 @@ from discreet.research.experiments._learned import (
     _ClientQueue,
     _ResampledClients,
 )
-from discreet.research.experiments._running import run_experiment
+from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = LearnedComparison(epsilons=(0.1, 2.0), times=(1, 100), splits=1, sets=(skewed(1_000, 6),))

@@ -22,9 +22,8 @@ from scipy import stats
 
 from discreet.research import _published as published
 from discreet.research._boosted import Training
-from discreet.research.experiments._mixtures import MixtureClient, RandomMixtures
-from discreet.research.experiments._records import read_records
-from discreet.research.experiments._running import records_path, run_experiment
+from discreet.research.experiments._paper_figures import MixtureClient, RandomMixtures
+from discreet.research.experiments._records import read_records, records_path, run_experiment
 
 PUBLISHED = np.loadtxt(Path(__file__).with_name("published_mixtures.csv"), delimiter=",", skiprows=1)
 COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
@@ -118,7 +117,7 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """kill -9 once some clients are done; the same command again; the records are those of a run that was left alone."""
     program = (
         "import sys; from pathlib import Path; from tests.research.experiments.test_mixtures import small; "
-        "from discreet.research.experiments._running import run; run(small(), Path(sys.argv[1]))"
+        "from discreet.research.experiments._records import run; run(small(), Path(sys.argv[1]))"
     )
     root = Path(__file__).parents[3]
     path = records_path(small(), tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research.experiments._ordered import OrderedComparison, clamped_laplace
+from discreet.research.experiments._follow_up import OrderedComparison, clamped_laplace
 
 
 @pytest.mark.parametrize("size", [2, 5, 24])

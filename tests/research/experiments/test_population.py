@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research._reports._population_findings import fidelity_table
+from discreet.research._report_population import fidelity_table
 from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,
@@ -17,7 +17,7 @@ from discreet.research.experiments._population import (
     distances,
     raw_draws,
 )
-from discreet.research.experiments._running import run_experiment
+from discreet.research.experiments._records import run_experiment
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._reports._learned import ESTIMATES, reweighted_findings, reweighted_table
-from discreet.research.experiments._reweighted import ReweightedComparison, _first_axis
-from discreet.research.experiments._running import run_experiment
+from discreet.research._report_designs import ESTIMATES, reweighted_findings, reweighted_table
+from discreet.research.experiments._learned import ReweightedComparison, _first_axis
+from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
 
 SMALL = ReweightedComparison(epsilons=(1.0,), repetitions=4, sets=(skewed(400, 6),))

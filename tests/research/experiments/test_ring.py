@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.research import _published as published
-from discreet.research.experiments._ring import GaussianRing, RingLaw
-from discreet.research.experiments._running import run_experiment
+from discreet.research.experiments._paper_figures import GaussianRing, RingLaw
+from discreet.research.experiments._records import run_experiment
 
 
 @pytest.fixture(scope="module")

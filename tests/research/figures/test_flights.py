@@ -7,9 +7,8 @@ import pytest
 
 from discreet.data import logbooks, zone_logbooks
 from discreet.plots import save
-from discreet.research._figures._flights import flights_figure, lesson_figure
-from discreet.research.experiments._flights import released_flights
-from discreet.research.experiments._time_zones import learnt_time_zones
+from discreet.research._report_flights import flights_figure, lesson_figure
+from discreet.research.experiments._flights import learnt_time_zones, released_flights
 from tests.pictures import assert_picture
 
 

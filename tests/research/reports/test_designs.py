@@ -7,19 +7,17 @@ from pathlib import Path
 import pytest
 
 from discreet.plots._style import save
-from discreet.research._figures._designs import design_figure
-from discreet.research._reports._design_page import design_page
-from discreet.research._reports._designs import (
+from discreet.research._report_designs import (
     cases,
+    design_figure,
     design_findings,
+    design_page,
     design_table,
     keep_table,
     shift_findings,
     shift_table,
 )
-from discreet.research.experiments._design_keeps import KeepResult, KeptAtBudget
-from discreet.research.experiments._design_shifts import ShiftedDesign
-from discreet.research.experiments._designs import DesignedSplit
+from discreet.research.experiments._designs import DesignedSplit, KeepResult, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._records import Header, RecordedRun
 from tests.pictures import assert_picture
 

@@ -3,18 +3,22 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.research._reports._follow_up import (
+from discreet.research._report_follow_up import (
     follow_up_findings,
     minimax_table,
     mixture_table,
     ordered_table,
     published_table,
 )
-from discreet.research.experiments._follow_up._finite import FiniteClasses
-from discreet.research.experiments._follow_up._mixtures import MixtureClasses
-from discreet.research.experiments._follow_up._notions import ClassAtBudget, Pointwise
-from discreet.research.experiments._follow_up._plane import PlaneLaw
-from discreet.research.experiments._ordered import Distances, OrderedSet
+from discreet.research.experiments._follow_up import (
+    ClassAtBudget,
+    Distances,
+    FiniteClasses,
+    MixtureClasses,
+    OrderedSet,
+    PlaneLaw,
+    Pointwise,
+)
 from discreet.research.experiments._records import Header, RecordedRun
 
 SERVED = Pointwise(projection=0.2, projection_mean=0.1, linear=0.4, linear_mean=0.2, worse=0, excess=-1e-3)

@@ -11,14 +11,11 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._figures._paper import paper_figure
-from discreet.research._reports._paper import paper_findings, report_page
-from discreet.research._reports._summaries import STATISTICS, CostQuantiles, client_costs, realised_epsilon
-from discreet.research.experiments._mixtures import MixtureClient, MixtureLaw, RandomMixtures
-from discreet.research.experiments._paper import FIGURES, experiment
-from discreet.research.experiments._records import read_records
-from discreet.research.experiments._ring import GaussianRing
-from discreet.research.experiments._running import records_path, run_experiment
+from discreet.research._report_pages import STATISTICS, CostQuantiles, client_costs, realised_epsilon
+from discreet.research._report_paper import paper_figure, paper_findings, report_page
+from discreet.research._reproduction import FIGURES, experiment
+from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
+from discreet.research.experiments._records import read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 
 TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.plots._style import save
-from discreet.research._figures._population import population_figures, separate_heights
-from discreet.research._reports._contests import RIVALS, Contest, by_set, mean_error
-from discreet.research._reports._population import population_page
-from discreet.research._reports._population_findings import contest_table, fidelity_table, population_findings
+from discreet.research._report_population import (
+    RIVALS,
+    Contest,
+    by_set,
+    contest_table,
+    fidelity_table,
+    mean_error,
+    population_figures,
+    population_findings,
+    population_page,
+    separate_heights,
+)
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
-from discreet.research.experiments._records import RecordedRun, read_records
-from discreet.research.experiments._running import records_path, run_experiment
+from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
 from tests.pictures import assert_picture
 from tests.research.experiments.test_population import skewed
 

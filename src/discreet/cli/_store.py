@@ -1,0 +1,152 @@
+"""`discreet enrol` and `discreet export`: what is done to the store of a collection from the command line.
+
+`enrol` makes the tokens by which a collector knows its clients, adds them to a store and revokes them. `export` writes the samples of a
+collection as a table that `discreet estimate` reads. Neither needs the packages of the service itself.
+"""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet._files import check_apart
+from discreet._showing import pluralise
+from discreet.agreement import weights_path
+from discreet.cli._printing import plain, say, write_json
+from discreet.collect import export as exported
+from discreet.collect import open_store
+from discreet.collect._enrolment import enrol_tokens, read_tokens, token_digest, write_tokens
+from discreet.collect._store import choose_agreement
+from discreet.errors import DiscreetError
+
+
+def enrol(
+    number: Annotated[
+        int | None, typer.Argument(metavar="N", help="How many tokens to make.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, one token on each line.")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|URL", help="A store: add, revoke or replace tokens there. Services see it at once."),
+    ] = None,
+    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the tokens of clients in this file.")] = None,
+    add_gateways: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add the tokens of gateways in this file.")
+    ] = None,
+    revoke: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Revoke the tokens in this file, of clients and of gateways.")
+    ] = None,
+    replace_gateways: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="OLD NEW", help="Give gateways new tokens, line by line; they stay the same gateways."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; the tokens themselves are never printed.")] = False,
+) -> None:
+    """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
+
+    A client that holds one may speak once in each round. Hand them out so that you do not note who got which: whoever knows that can
+    tell who took part and on which day, though no table says who said what. A store that holds a token takes samples from enrolled
+    clients and gateways alone, for good. A token that was revoked stays so.
+    """
+    changes = [given for given in (add, add_gateways, revoke, replace_gateways) if given is not None]
+    if (number is None) != (output is None) or (number is None and not changes):
+        raise DiscreetError(
+            "say how many tokens to make and where, N -o FILE, or what to change in a store: --add FILE"
+        )
+    if bool(changes) != (store is not None):
+        raise DiscreetError("--store names the store that --add, --add-gateways, --revoke or --replace-gateways change")
+    done: dict[str, Any] = {}
+    if number is not None and output is not None:
+        write_tokens(output, number)
+        done |= {"file": str(output), "tokens": number, "mode": "0600"}
+    if store is not None:
+        done |= _change(store, add, add_gateways, revoke, replace_gateways)
+    if json:
+        write_json(done)
+        return
+    said = []
+    if output is not None and number is not None:
+        said.append(f"wrote {number:,} tokens to {plain(output)} (mode 0600)")
+    for what in ("added", "revoked", "replaced"):
+        if what in done:
+            said.append(f"{what} {pluralise(done[what], 'token')}")
+    say("\n".join(said))
+
+
+def _change(
+    where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
+) -> dict[str, Any]:
+    """Change who may speak in a store, and say how many tokens that were."""
+    new = [[] if path is None else read_tokens(path) for path in (add, gateways)]
+    gone = [] if revoke is None else read_tokens(revoke)
+    old, now = ([], []) if replace is None else (read_tokens(replace[0]), read_tokens(replace[1]))
+    if len(old) != len(now):
+        raise DiscreetError(f"the files of --replace-gateways hold {len(old):,} and {len(now):,} tokens, not as many")
+    done: dict[str, Any] = {}
+    with closing(open_store(where, create=False)) as store:
+        if any(new):
+            done["added"] = enrol_tokens(store, *new)
+        if gone:
+            done["revoked"] = store.revoke(map(token_digest, gone))
+            if done["revoked"] < len(gone):
+                missing = len(gone) - done["revoked"]
+                raise DiscreetError(
+                    f"{missing:,} of the {len(gone):,} tokens in {revoke} are not in the store or were revoked before; the others are revoked"
+                )
+        if old:
+            store.replace_gateways([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
+            done["replaced"] = len(old)
+    return done
+
+
+def export(
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT", help="A file that ends in .parquet, .csv or .arrow.")
+    ],
+    agreement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="What the samples were released under, or 12 or more of its first digits. [default: the newest]",
+            show_default=False,
+        ),
+    ] = None,
+    round_number: Annotated[int, typer.Option("--round", metavar="R", help="Which of its rounds.")] = 1,
+    write_agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the agreement; Parquet and Arrow files carry it anyway."),
+    ] = None,
+    seal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace OUT if it is there (never the store, a link or a device).")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The samples of a collection as a table, which `discreet estimate` reads as it reads those of `discreet sample`.
+
+    No table of a store says who said what: rows are made of the counts, in random order, and numbered; the numbers say nothing of any client.
+    The service may go on meanwhile.
+    """
+    with closing(open_store(store, create=False, seal=seal)) as opened:
+        if write_agreement is not None:
+            check_apart(output, {"agreement": write_agreement, "weights": weights_path(write_agreement)})
+            agreed = choose_agreement(opened.agreements(), agreement).agreement
+            agreed.check_file(write_agreement)
+        made = exported(opened, output, agreement=agreement, round=round_number, replace=force)
+        if write_agreement is not None:
+            made.agreement.write(write_agreement)
+    if json:
+        found = {"agreement": made.agreement.id, "round": made.round, "samples": made.samples, "output": str(output)}
+        write_json({**found, **({} if write_agreement is None else {"agreement_file": str(write_agreement)})})
+        return
+    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
+    say(f"wrote {pluralise(made.samples, 'sample')} {of} to {plain(output)}")

@@ -1,0 +1,596 @@
+"""`design`: the best epsilon-LDP sampler for example clients, on outcomes (`Design`) or on a line (`LineDesign`), with a lower bound.
+
+A designed reference for `DensityBand`: the best floor for example clients on a line, on the cells of a continuous family.
+
+**On cells.** Cut the interval into cells. Every epsilon-LDP sampler on the line is one on the cells, and D_f can only be smaller there
+  (data
+processing), so the certified bound of T1 (`discreet.design._floors`) for the examples' laws on cells holds for every sampler on the line
+and
+for the examples as they are. Conversely let m be a floor on the cells, h the density that is even inside each cell with the masses m/|m|,
+and
+alpha = (1/|m| - 1)/(e^eps - 1). Q* of the band 0 <= p/h <= 1/alpha has the floor |m| h, whose cells have the masses m. A client that is
+even inside cells has the same p/h all over a cell, hence clip(p/h) is even there too: its output on the line is that on the cells,
+with the same divergence. So the design's `value` is what its own sampler costs the examples' histograms, and `value` and `bound`
+are as close as on outcomes.
+
+**Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and
+a scipy distribution with a checked distribution function enclose them (`discreet.families._integration`). The certificate then holds
+for
+every law within the enclosures. Of a bare function nothing is known between the points that it was asked about. Its masses are integrals
+with
+an estimated error, so `bound` is an estimate too, `certified` is False, and there is no certificate.
+
+The band claims nothing about clients (`everybody=True`): whoever leaves it is served by its projection all the same, epsilon-LDP whatever
+it holds. `output` describes a density by its own shape; `sampler` releases by the design's own cells, so that a client of which only a
+list of values is known is served by the design on cells itself, and `worst` is what it can lose. That is over every law that is even
+inside cells: over all laws on a line every sampler has the largest worst case there is (`discreet._worst_case`), which is what
+`sampler.risk` says.
+
+`design`: the best epsilon-LDP sampler for given clients, what it costs them, and the proof that nothing else costs less.
+
+The examples are public, or have spent their own budget: a floor fitted on the clients that it then serves depends on them, and that
+is a release which nobody accounted for. Privacy of those who are served does not rest on the examples at all: whatever floor comes
+out, every law drawn from lies between m and e^eps m.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, final, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import divergences
+from discreet._quadrature import Panels
+from discreet._showing import pluralise
+from discreet.design._convex_hulls import floor_costs, minimax_floor
+from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of
+from discreet.design._smoothing import KEEP_SMOOTHED as KEEP_SMOOTHED
+from discreet.design._smoothing import LARGEST_SMOOTHED as LARGEST_SMOOTHED
+from discreet.design._smoothing import Smoother, Smoothing
+from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence
+from discreet.divergences import FDivergence, RenyiDivergence
+from discreet.errors import (
+    POSITIVE,
+    PROBABILITY,
+    DiscreetError,
+    ImpossibleError,
+    LargeEpsilonWarning,
+    WideBracketWarning,
+    check_count,
+    warn_caller,
+)
+from discreet.families import Band, ContinuousFamily, DensityBand, FiniteFamily, Simplex
+from discreet.families._band import LARGEST_ENUMERATED, vertices
+from discreet.families._densities import Tabulated, as_density
+from discreet.families._integration import Cartesian, Identity, IntervalMasses
+from discreet.families._membership import panel_masses, unseen_error, warn_of_coarse_masses
+from discreet.mechanisms import Cells, OptimalSampler
+from discreet.privacy._epsilon import check_epsilon
+from discreet.tradeoff import Risk
+
+DESIGN_CELLS = 128
+LARGEST_CELLS = 4096
+_NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
+_LEAST_OF_HIGH = 1e-6
+_UNTOLD = 1e-250  # more than masses that count as none have together
+_LARGEST_EXPONENT = 700.0
+_SAME = 1e-12  # of the interval: edges closer than that are one
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LineDesign:
+    """A designed sampler on a line: `sampler` is Q* of `family` at `epsilon`.
+
+    Attributes:
+        family: the band around the designed reference, which serves everybody.
+        sampler: its optimal sampler, which releases by the design's cells.
+        edges: of the cells that the examples were seen on, going up.
+        on_cells: the design on the cells as outcomes.
+        estimated: the places of examples that are bare functions, or other densities without a distribution function: `bound` is an
+            estimate where there are any.
+    """
+
+    family: DensityBand
+    sampler: OptimalSampler[DensityBand]
+    edges: Floats
+    on_cells: Design
+    estimated: tuple[int, ...] = ()
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of one release."""
+        return self.on_cells.epsilon
+
+    @property
+    def divergence(self) -> FDivergence:
+        """What was made small."""
+        return self.on_cells.divergence
+
+    @property
+    def keep(self) -> float:
+        """The share of the best worst case on the cells that was kept."""
+        return self.on_cells.keep
+
+    @property
+    def examples(self) -> int:
+        """How many clients it was fitted on."""
+        return self.on_cells.examples
+
+    @property
+    def value(self) -> float:
+        """What the examples lose with it, each even inside the cells."""
+        return self.on_cells.value
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether `bound` is proved: the masses of every example on the cells are enclosed, and the proof pays for the width."""
+        return not self.estimated
+
+    @property
+    def bound(self) -> float:
+        """What they lose at least with any epsilon-LDP sampler on the line, even or not; an ESTIMATE of that unless `certified`."""
+        return self.on_cells.bound
+
+    @property
+    def certificate(self) -> DesignCertificate:
+        """The proof of the bound; refused where that is an estimate."""
+        if not self.is_certified:
+            raise DiscreetError(
+                f"there is no certificate: clients[{self.estimated[0]}] is known by its values alone, so that its masses on the cells "
+                "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or say more of it with "
+                "BoundedDensity(density, cdf=..., error=...) or BoundedDensity(density, lipschitz=...)"
+            )
+        return self.on_cells.certificate
+
+    def worst(self, divergence: str | FDivergence) -> Risk:
+        """The exact worst case over every law that is even inside cells, members of the band or not."""
+        return self.on_cells.worst(divergence)
+
+    def __repr__(self) -> str:
+        low, high = self.edges[[0, -1]]
+        on_cells = repr(self.on_cells)
+        if not self.is_certified:
+            on_cells = on_cells.replace("no sampler below", "an estimate, not certified, of what no sampler is below:")
+        return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {on_cells})"
+
+
+def line_design(
+    family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
+) -> LineDesign:
+    """The design on the cells of a family on an interval, by what `designed` finds for laws on them."""
+    edges = edges_of(
+        family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
+    )
+    given = cell_laws(clients, edges)
+    found = designed(Simplex(edges.size - 1), given.laws)
+    if given.enclosed is not None and not given.estimated:
+        found = _certify_enclosures(found, given.laws, given.enclosed, weights)
+    mu = np.broadcast_to(found.family.reference, edges.size - 1)
+    table = Tabulated(edges, mu / np.diff(edges))
+    band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, everybody=True)
+    sampler = OptimalSampler(band, epsilon=found.epsilon, how=own_cells(mu))
+    return LineDesign(band, sampler, edges, found, given.estimated)
+
+
+def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
+    """The design with a bound that holds for every law within the enclosures, and its certificate."""
+    examples, least, most = found.certificate.examples, *enclosed
+    if found.over == "worst":  # which is no less than any mean of the clients, so any choice of them gives a bound
+        who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense()])
+    else:
+        who = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
+    entry = who[examples.client], examples.seen[examples.outcome]
+    hardly = most[who]  # a copy
+    hardly[examples.client, entry[1]] = 0.0
+    f, growth = found.divergence, float(examples.size) + math.exp(min(found.epsilon, _LARGEST_EXPONENT))
+    fall = max(f.at_zero - float(f.f(np.array(_NEAR_ZERO))), 0.0)
+    lost = 2.0 * growth * fall + _UNTOLD if hardly.any() else 0.0
+    certificate = found.certificate.within(least[entry], most[entry], lost)
+    bound = min(found.bound, max(certificate.lower_bound(), 0.0))
+    return replace(found, bound=bound, certificate=certificate)
+
+
+def own_cells(mu: Floats) -> Cells:
+    """The cells of a table with these masses as they are: halved only where one of them is heavier than 1/2."""
+    return Cells(max(2, math.floor(1.0 / float(mu.max()))))
+
+
+def edges_of(family: ContinuousFamily, count: int) -> Floats:
+    """The edges of at least so many cells of about equal reference mass, which cover the family's interval."""
+    if family.dim != 1 or not np.isfinite(family.whole_box).all():
+        raise DiscreetError(
+            f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
+            "DensityBand(density, box=(low, high), ...)"
+        )
+    partition = family.cells(count)
+    (low, high), panels = family.whole_box[0], partition.panels
+    inner = np.concatenate([family.chart.points(panels.lower)[:, 0], family.chart.points(panels.upper)[:, 0]])
+    edges = np.unique(np.concatenate([[low, high], np.clip(inner, low, high)]))
+    apart = np.append(True, np.diff(edges) > _SAME * (high - low))
+    edges = edges[apart]
+    edges[-1] = high
+    return np.asarray(edges)
+
+
+@dataclass(frozen=True, eq=False)
+class CellLaws:
+    """Examples on cells (n, k), numbers between which the masses of each are, and which of them are estimates instead."""
+
+    laws: Any
+    enclosed: tuple[Floats, Floats] | None = None
+    estimated: tuple[int, ...] = ()
+
+
+def cell_laws(clients: Any, edges: Floats) -> CellLaws:
+    """Clients as laws on the cells: an array of masses (n, k) as it is, a list one by one, each a density or its records."""
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
+        )
+    if hasattr(clients, "tocsr") or (isinstance(clients, np.ndarray) and clients.ndim == 2):
+        return CellLaws(clients)
+    if not isinstance(clients, (list, tuple)):
+        raise DiscreetError(
+            f"clients = {type(clients).__name__} is not a list of densities or of arrays of points, nor an array (n, {edges.size - 1}) of "
+            "masses; put a single client into a list"
+        )
+    if not clients:
+        raise DiscreetError("clients is an empty list; give at least one example")
+    found = [
+        _of_points(one, f"clients[{place}]", edges)
+        if isinstance(one, (list, tuple, np.ndarray))
+        else _of_density(one, f"clients[{place}]", edges)
+        for place, one in enumerate(clients)
+    ]
+    mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
+    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that what counts as none has next to none
+    laws /= laws.sum(axis=1, keepdims=True)
+    return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
+
+
+def _of_points(points: Any, name: str, edges: Floats) -> IntervalMasses:
+    """The relative frequencies of a client's records."""
+    try:
+        found = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{name} is neither a density nor a list of numbers") from None
+    if found.ndim != 1 or not found.size:
+        raise DiscreetError(f"{name} has shape {found.shape}; give the client's records, (n,) with n at least 1")
+    inside = (found >= edges[0]) & (found <= edges[-1])
+    if not inside.all():
+        raise DiscreetError(
+            f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
+        )
+    shares = np.histogram(found, edges)[0] / found.size
+    return IntervalMasses.around(shares, 2.0**-52 * shares)
+
+
+def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+    """Shares of the cells in what a density has on the interval: enclosed where it knows its distribution function, else estimated."""
+    density = as_density(client, 1, name)
+    known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
+    if known is not None and known.enough:
+        return known.as_shares()
+    plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
+    if plain is not None and plain.sum() > 0.0:
+        return IntervalMasses.from_estimate(plain / plain.sum())
+    panels = Panels.from_edges([edges])
+    seen = panel_masses(density, panels, Cartesian((Identity(),), (edges,), (edges,)))
+    if seen is None:
+        raise unseen_error(name)
+    warn_of_coarse_masses(name, seen.error)
+    return IntervalMasses.from_estimate(seen.masses / seen.masses.sum())
+
+
+LARGEST_DOMAIN = 2**24
+_KEEP = 0.01
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 30.0
+LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square matrix of them
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A designed sampler: `sampler` is Q* of `family` at `epsilon`.
+
+    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
+    `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
+
+    Attributes:
+        family: the band whose optimal sampler it is.
+        sampler: that sampler.
+        epsilon: the budget of one release.
+        divergence: what was made small.
+        over: "mean" or "worst".
+        keep: the share of the best worst case that was kept.
+        examples: how many clients it was fitted on.
+        value: what they lose with it.
+        bound: what they lose at least with any sampler.
+        certificate: the proof of the bound.
+        smoothing: how the examples were smoothed; None where they count as they are.
+    """
+
+    family: Band
+    sampler: OptimalSampler[FiniteFamily]
+    epsilon: float
+    divergence: FDivergence
+    over: str
+    keep: float
+    examples: int
+    value: float
+    bound: float
+    certificate: DesignCertificate = field(repr=False)
+    smoothing: Smoothing | None = None
+
+    def worst(self, divergence: str | FDivergence) -> Risk:
+        """The exact worst case over every law there is, members of the band or not."""
+        return self.sampler.risk(divergence)
+
+    def __repr__(self) -> str:
+        who = pluralise(self.examples, "example")
+        over = f"mean {self.divergence.name} {self.value:.5g} over {who}"
+        if self.over == "worst":
+            over = f"worst {self.divergence.name} {self.value:.5g} over the hull of {who}"
+        return (
+            f"Design(<{self.family.size} outcomes>, epsilon={self.epsilon:g}, keep={self.keep:g}: {over}, no sampler below "
+            f"{self.bound:.5g}; worst case over everybody {float(self.worst(self.divergence)):.5g}"
+            + (f"; smoothed: {self.smoothing.description})" if self.smoothing else ")")
+        )
+
+
+@overload
+def design(
+    family: Simplex | Band,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    smoothing: str | None = None,
+    tolerance: float | None = None,
+    cells: None = None,
+    progress: Progress | None = None,
+) -> Design: ...
+@overload
+def design(
+    family: ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    smoothing: str | None = None,
+    tolerance: float | None = None,
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> LineDesign: ...
+def design(
+    family: Simplex | Band | ContinuousFamily,
+    *,
+    epsilon: float,
+    clients: Any = None,
+    weights: ArrayLike | None = None,
+    divergence: str | FDivergence = "kl",
+    keep: float | None = None,
+    over: str = "mean",
+    smoothing: str | None = None,
+    tolerance: float | None = None,
+    cells: int | None = None,
+    progress: Progress | None = None,
+) -> Design | LineDesign:
+    """The best of all epsilon-LDP samplers for the given clients, with a certificate.
+
+    WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks
+    their guarantee.
+
+    Args:
+        family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients.
+            A continuous family on an interval stands for its cells, and the design is a `DensityBand` around a designed reference.
+        epsilon: the budget of one release.
+        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum. On an
+            interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the client's points.
+        weights: how much each example counts in the mean, (n,); equally by default.
+        divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence`, with kinks or without.
+        keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
+            released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
+            default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
+        over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
+            the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
+        smoothing: None for a design for the examples as they are, "auto" for one that cross-validation on the examples chooses. Few examples
+            leave rare clients out, and most so at an epsilon of 4 and more. "auto" makes about twenty designs. Its `value` and `bound` are
+            about the examples as they are, so they differ by what smoothing costs; `keep` is 0.001 by default then.
+        tolerance: how far apart value and bound may be, relative to the value (below 1e-10 they count as equal). A wider bracket raises an
+            error. By default it is returned with a `WideBracketWarning` where it is wider than 1e-4 of the value and 1e-7.
+        cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
+        progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
+
+    Returns:
+        A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`. On an interval
+        `.certified` says whether the bound is proved; it is an estimate if an example is a bare function.
+
+    Raises:
+        DiscreetError: for examples that are no laws on the outcomes, arguments out of range, examples with more than 8,192 outcomes, or
+            a bracket wider than `tolerance`.
+        ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
+    """
+    epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
+    if isinstance(f, RenyiDivergence):
+        raise DiscreetError(
+            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
+        )
+    if over not in ("mean", "worst"):
+        raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
+    if smoothing not in (None, "auto"):
+        raise DiscreetError(f"smoothing = {smoothing!r} is not one of None, 'auto'")
+    if smoothing and over == "worst":
+        raise DiscreetError("smoothing is for over='mean'; the worst case of given clients needs none")
+    if tolerance is not None:
+        POSITIVE.check("tolerance", tolerance)
+    if isinstance(family, ContinuousFamily):
+        return line_design(
+            family,
+            clients,
+            weights,
+            cells,
+            lambda outcomes, laws: design(
+                outcomes,
+                epsilon=epsilon,
+                clients=laws,
+                weights=weights,
+                divergence=f,
+                keep=keep,
+                over=over,
+                smoothing=smoothing,
+                tolerance=tolerance,
+                progress=progress,
+            ),
+        )
+    if cells is not None:
+        raise DiscreetError(f"cells = {cells!r} is for continuous families; {family!r} has its outcomes")
+    if not isinstance(family, (Simplex, Band)):
+        raise DiscreetError(
+            f"family = {family!r} is neither a Simplex nor a Band; give the public outcomes, as Simplex(outcomes)"
+        )
+    if not 2 <= family.size <= LARGEST_DOMAIN:
+        raise DiscreetError(f"family has {family.size:,} outcomes; a design is for 2 to {LARGEST_DOMAIN:,}")
+    if clients is not None and not hasattr(clients, "tocsr"):
+        clients = family.as_rows(clients, "clients")
+    if over == "worst":
+        return _worst_case_design(family, epsilon, clients, weights, f, keep, tolerance)
+    usual = KEEP_SMOOTHED if smoothing else _KEEP
+    kept = PROBABILITY.check(
+        "keep", usual if keep is None else keep, "it is the share of the best worst case that must remain"
+    )
+    if isinstance(family, Band):
+        raise DiscreetError(
+            f"family = {family!r} is not a Simplex; a design over the mean serves everybody, so give the outcomes alone, as Simplex(outcomes)"
+        )
+    if clients is None:
+        raise DiscreetError(
+            "clients is missing; give public examples, one law a row, or see Simplex.spread where there are none"
+        )
+    examples = as_examples(clients, weights, family.size)
+    if examples.seen.size > LARGEST_SEEN:
+        raise DiscreetError(
+            f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
+            "or take fewer examples"
+        )
+    _need_finite(f, bool(examples.partial.any()))
+    found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
+    _check_bracket(found, f, tolerance)
+    if epsilon != _solver_epsilon(epsilon):
+        found = _move_floor(found, epsilon, lambda floor, ratio: mean_divergence(examples, f, floor, ratio))
+    made = _design_of_floor(found, family, epsilon, f, "mean", kept, len(examples))
+    return _smooth_design(made, examples) if smoothing else made
+
+
+def _smooth_design(made: Design, examples: ExampleClients) -> Design:
+    """The sampler that the examples choose, with the bound of the design for the examples as they are."""
+    if math.isinf(made.divergence.at_zero):
+        raise DiscreetError(
+            f"smoothing = 'auto' counts point masses, for which {made.divergence.name} is infinite; use a divergence with finite f(0)"
+        )
+    if len(examples) * examples.size > LARGEST_SMOOTHED:
+        raise DiscreetError(
+            f"smoothing = 'auto' is for at most {LARGEST_SMOOTHED:,} entries, not {len(examples):,} examples on {examples.size:,} "
+            "outcomes; merge rare outcomes, or take fewer examples: so many need hardly any smoothing"
+        )
+    laws = examples.dense()
+    epsilon = _solver_epsilon(made.epsilon)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)  # `made` has warned of it
+        choice = Smoother(epsilon, made.keep, made.divergence).choose(laws, examples.weight)
+        band = choice.sampler.family
+        sampler = OptimalSampler(band, epsilon=made.epsilon)
+    served = np.asarray(made.divergence(laws, sampler.output(laws)))
+    value = max(0.0, float(examples.weight @ served))
+    return replace(made, family=band, sampler=sampler, value=value, smoothing=choice.smoothing)
+
+
+def _worst_case_design(
+    family: Simplex | Band,
+    epsilon: float,
+    clients: Any,
+    weights: ArrayLike | None,
+    f: FDivergence,
+    keep: float | None,
+    tolerance: float | None,
+) -> Design:
+    if keep:
+        raise DiscreetError(
+            f"keep = {keep!r} is for over='mean'; the worst case over the hull keeps nothing for others"
+        )
+    if weights is not None:
+        raise DiscreetError("weights are for over='mean'; the worst case finds its own")
+    if clients is None:
+        if not isinstance(family, Band) or family.everybody or family.size > LARGEST_ENUMERATED:
+            raise DiscreetError(
+                f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
+                "for it; give laws (n, k)"
+            )
+        mu = np.broadcast_to(family.reference, family.size)
+        clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
+    laws = as_examples(clients, None, family.size).dense()
+    _need_finite(f, bool((laws == 0.0).any()))
+    found = minimax_floor(laws, f, _solver_epsilon(epsilon))
+    _check_bracket(found, f, tolerance)
+    if epsilon != _solver_epsilon(epsilon):
+        everyone = as_examples(laws, None, family.size)
+        found = _move_floor(found, epsilon, lambda floor, ratio: float(floor_costs(everyone, f, floor, ratio).max()))
+    return _design_of_floor(found, family, epsilon, f, "worst", 0.0, len(laws))
+
+
+def _check_bracket(found: FloorBracket, f: FDivergence, tolerance: float | None) -> None:
+    """Refuse a bracket wider than the tolerance; without one, warn of a bracket that is wider than usual."""
+    sides = f"the {f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
+    if tolerance is None:
+        if not found.is_settled:
+            warn_caller(f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning)
+    elif found.value - found.bound > max(tolerance * found.value, NEGLIGIBLE):
+        raise DiscreetError(
+            f"the design's bracket is wider than tolerance = {tolerance:g} of its value: {sides}; leave tolerance out to get it as it is"
+        )
+
+
+def _solver_epsilon(epsilon: float) -> float:
+    """The budget that the solver works at: where floats can tell e^epsilon from 1, and 1 from e^-epsilon."""
+    return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
+
+
+def _move_floor(found: FloorBracket, epsilon: float, value: Callable[[Floats, float], float]) -> FloorBracket:
+    """A floor for the budget it was worked out at, as the floor of the same band at a budget further out.
+
+    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest nothing but 0 is claimed.
+    """
+    worked = _solver_epsilon(epsilon)
+    total = float(found.floor.sum())
+    alpha = (1.0 / total - 1.0) / math.expm1(worked)
+    reach = min(epsilon, 700.0)
+    floor = found.floor / total / (1.0 + alpha * math.expm1(reach))
+    reached = max(0.0, value(floor, math.exp(reach)))
+    return FloorBracket(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
+
+
+def _need_finite(f: FDivergence, partial: bool) -> None:
+    if np.isinf(f.at_zero) and partial:
+        raise ImpossibleError(
+            f"{f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
+            "finite f(0), such as 'kl'"
+        )
+
+
+def _design_of_floor(
+    found: FloorBracket, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
+) -> Design:
+    band = band_of(found.floor, min(epsilon, 700.0), family)
+    sampler = OptimalSampler(band, epsilon=epsilon)
+    return Design(band, sampler, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

@@ -1,0 +1,434 @@
+"""The parts of a Newton step of the interior point method: slacks with multipliers, costs of entries, blocks of clients, the normal matrix.
+
+The cost of a client's entries in the interior point method: q f(p/q), smooth, or (p - gamma q)_+, which has an edge.
+
+The edge is taken apart: (p - gamma q)_+ = min g with g >= 0 and g >= p - gamma q. Both constraints get slacks and multipliers of their
+own, and g is eliminated, so that either cost gives the solver a gradient and a bend for each entry.
+
+Some of the clients in the interior point method: what they hold, their slacks and multipliers, and what is left of a Newton step.
+
+The linear system of a Newton step: one unknown for each outcome that somebody holds, and y.
+
+A client adds rank_j (alpha_j m(not held) + sum_e pull_e m_e)^2 + rest_j m(not held)^2 and a diagonal, with m(not held) = o - 1_j, o = |m|
+and 1_j = m(held by j). Where clients hold few outcomes the squares of 1_j and of b_j = sum_e (alpha_j - pull_e) m_e are summed entry by
+entry, so that the work is the sum of squared numbers of held outcomes. Where they hold many, o - 1_j may be next to nothing, which a
+difference would lose: then the functionals are written out, which dense products make as fast.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._kernels import compiled_alone
+from discreet.design._curves import ConvexCurve
+from discreet.design._floors import ExampleClients, Floats, Integers
+
+Booleans = NDArray[np.bool_]
+
+OWN_SHARE = 3.0  # of its own product that a pair may aim at, besides the common target
+LEAST_LEFT = 0.3  # of a slack or a multiplier, after a step by itself
+LEAST_FORESEEN = 0.1  # the same where a step is only foreseen
+MOST_RENORMALISED = 0.5  # of the room to its nearer bound, that a law's normalisation may take of an entry
+
+
+@dataclass(eq=False)
+class SlackPair:
+    """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
+
+    The multiplier's step follows from the slack's and is not kept: examples may be many. `part` is what a pair's target is of the
+    common one: a client that counts little has large targets, so that w s z falls alike for everybody. Were its products as small as
+    the others' from the start, the floor would run into its bounds without having seen them.
+    """
+
+    s: Floats
+    z: Floats
+    part: Floats | float = 1.0
+    ds: Floats = field(default_factory=lambda: np.zeros(0))
+    aim: Floats | float = 0.0  # the target divided by s
+
+    def start(self, mu: float) -> None:
+        """A multiplier on the central path of mu."""
+        self.z = mu * self.part / self.s
+
+    def predict(self) -> None:
+        """Aim at a product of zero."""
+        self.aim = 0.0
+
+    def correct(self, mu: float, largest: float) -> None:
+        """Aim at mu, less what the prediction's second-order term adds; kept within bounds. mu and `largest` are common targets.
+
+        Where a slack is about to vanish while its multiplier grows, that term is many times their product: a bound that is a multiple of
+        the product lets such pairs go their way along the hyperbola, and they no longer hold up everybody's step.
+        """
+        most = (mu + largest) * self.part + OWN_SHARE * self.s * self.z
+        self.aim = np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, most) / self.s
+
+    @property
+    def stiffness(self) -> Floats:
+        return self.z / self.s
+
+    @property
+    def dz(self) -> Floats:
+        """The multiplier's step."""
+        return self.aim - self.z - self.stiffness * self.ds
+
+    def follow(self, ds: Floats) -> tuple[float, float]:
+        """Take the slack's step; return how far slack and multiplier may go before they vanish."""
+        self.ds = ds
+        return self.room
+
+    def products(self, primal: float = 0.0, dual: float = 0.0) -> Floats:
+        """s z after steps of these lengths."""
+        return (self.s + primal * self.ds) * (self.z + dual * self.dz) if primal or dual else self.s * self.z
+
+    def apart(self) -> Floats:
+        """s z after whole steps of each pair by itself, cut where little is left of it."""
+        return np.asarray(
+            np.maximum(self.s + self.ds, LEAST_FORESEEN * self.s)
+            * np.maximum(self.z + self.dz, LEAST_FORESEEN * self.z)
+        )
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """How far slack and multiplier may go along the step before they vanish."""
+        return _limit(self.s, self.ds), _limit(self.z, self.dz)
+
+    def move(self, primal: float, dual: float) -> None:
+        """Go so far, and forget the step."""
+        self.z += dual * self.dz
+        self.s += primal * self.ds
+        self.ds, self.aim = np.zeros(0), 0.0
+
+    def move_apart(self, s: Floats) -> None:
+        """Take a slack that was found otherwise, and of the multiplier's step as much as leaves something of each."""
+        self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
+        self.s, self.ds, self.aim = s, np.zeros(0), 0.0
+
+
+def _limit(value: Floats, step: Floats) -> float:
+    """The largest length at which value + length * step is not negative."""
+    fastest = float((-step / value).max(initial=0.0))
+    return 1.0 / fastest if fastest > 0.0 else np.inf
+
+
+class EntryCost(Protocol):
+    """The cost of entries with masses p at q, as the solver sees it."""
+
+    @property
+    def at_zero(self) -> float: ...
+    @property
+    def pairs(self) -> tuple[SlackPair, ...]: ...
+    def value(self, q: Floats) -> Floats: ...
+    def look(self, q: Floats) -> Floats:
+        """The bend at q; `gradient` is about the same q from then on."""
+
+    def gradient(self) -> Floats: ...
+    def multiplier(self) -> Floats:
+        """The derivative of the cost as the multipliers have it now."""
+
+    def follow(self, dq: Floats) -> tuple[float, float]: ...
+    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+        """(slope, intercept) of a line below f for each entry, whose intercept is `level` wherever a law between the bounds allows it."""
+
+
+@dataclass(eq=False)
+class SmoothCost:
+    """q f(p/q)."""
+
+    p: Floats
+    curve: ConvexCurve
+    pairs: tuple[SlackPair, ...] = ()
+
+    @property
+    def at_zero(self) -> float:
+        """f(0); where that is infinite every client holds every outcome, and nothing is ever multiplied by it."""
+        return self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+
+    def value(self, q: Floats) -> Floats:
+        return q * self.curve.value(self.p / q)
+
+    def look(self, q: Floats) -> Floats:
+        t = self.p / q
+        self._gradient = self.curve.first(t)
+        return self.curve.second(t) / q
+
+    def gradient(self) -> Floats:
+        return self._gradient
+
+    def multiplier(self) -> Floats:
+        return self._gradient
+
+    def follow(self, dq: Floats) -> tuple[float, float]:
+        return np.inf, np.inf
+
+    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+        at_floor, at_ceiling = (self.curve.first(self.p / bound) for bound in (floor, ceiling))
+        intercept = np.clip(level, at_floor, at_ceiling)
+        return self.curve.line(intercept, self.p / q)
+
+
+class HingeCost:
+    """(p - gamma q)_+ = min g over g >= 0, g - p + gamma q >= 0."""
+
+    at_zero = 0.0
+
+    def __init__(self, p: Floats, q: Floats, gamma: float, mu: float, part: Floats | float = 1.0) -> None:
+        self.p, self.gamma = p, gamma
+        excess, product = p - gamma * q, mu * part
+        g = (excess + 2.0 * product + np.hypot(excess, 2.0 * product)) / 2.0
+        self.pairs = (SlackPair(g, product / g, part), SlackPair(g - excess, product / (g - excess), part))
+
+    def value(self, q: Floats) -> Floats:
+        return np.maximum(self.p - self.gamma * q, 0.0)
+
+    def look(self, q: Floats) -> Floats:
+        first, second = (pair.stiffness for pair in self.pairs)
+        self._stiffness = first + second
+        return self.gamma**2 * first * second / self._stiffness
+
+    def gradient(self) -> Floats:
+        first, second = self.pairs
+        self._residual = 1.0 - first.aim - second.aim
+        return -self.gamma * (second.aim + second.stiffness * self._residual / self._stiffness)
+
+    def multiplier(self) -> Floats:
+        return -self.gamma * self.pairs[1].z
+
+    def follow(self, dq: Floats) -> tuple[float, float]:
+        first, second = self.pairs
+        dg = -(self._residual + second.stiffness * self.gamma * dq) / self._stiffness
+        limits = first.follow(dg), second.follow(dg + self.gamma * dq)
+        return min(one[0] for one in limits), min(one[1] for one in limits)
+
+    def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
+        # at an optimum many laws sit on an edge, where the slope is any number between two: the multipliers know which
+        slope = np.clip(self.pairs[1].z, 0.0, 1.0)
+        return slope, -self.gamma * slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
+
+
+_LARGEST_PART = 1e6
+
+CostOf = Callable[[Floats, Floats, float, Floats | float], EntryCost]  # of masses, laws, a common target and its parts
+
+
+class ClientBlock:
+    """Clients `rows`. An entry is an outcome that a client holds; `open` are the clients that leave outcomes out, for which the
+    `rest` pairs stand.
+    """
+
+    cost: EntryCost
+
+    def __init__(
+        self, examples: ExampleClients, rows: slice, floor: Floats, total: float, growth: float, slope: float
+    ) -> None:
+        self.rows, self.entries = rows, examples.entries(rows)
+        self.p, self.outcome = examples.mass[self.entries], examples.outcome[self.entries]
+        self.starts: Integers = examples.starts[rows] - self.entries.start
+        self.client = np.repeat(np.arange(len(self.starts), dtype=np.int32), examples.support_sizes[rows])
+        self.weight = examples.weight[rows]
+        self._alike = bool((self.weight == self.weight[0]).all())
+        self.open = np.flatnonzero(examples.support_sizes[rows] < examples.size)
+        self.growth = growth  # E - 1
+        held = floor[self.outcome]
+        rest = total - self.by_client(held)[self.open]
+        share = (1.0 - total) / total  # d = share m: strictly inside, and normalised
+        self.part = np.minimum(_LARGEST_PART, 1.0 / (len(examples) * self.weight))  # of the common target of products
+        places = (held, self._for_entries(self.part)), (rest, self._for_rests(self.part))
+        self.low, self.rest_low = (SlackPair(share * m, np.zeros(m.size), part) for m, part in places)
+        self.high, self.rest_high = (SlackPair((growth - share) * m, np.zeros(m.size), part) for m, part in places)
+        self.multiplier = np.full(self.weight.size, slope)
+
+    def start(self, floor: Floats, mu: float, cost: CostOf) -> None:
+        """Multipliers on the central path of mu."""
+        self.cost = cost(self.p, floor[self.outcome] + self.low.s, mu, self.low.part)
+        for pair in (self.low, self.high, self.rest_low, self.rest_high):
+            pair.start(mu)
+
+    def _for_entries(self, values: Floats) -> Floats | float:
+        """A client's number for each of its entries; one number where clients count alike."""
+        return float(values[0]) if self._alike else values[self.client]
+
+    def _for_rests(self, values: Floats) -> Floats | float:
+        return float(values[0]) if self._alike else values[self.open]
+
+    @property
+    def entry_weight(self) -> Floats | float:
+        """The weight of every entry's client."""
+        return self._for_entries(self.weight)
+
+    @property
+    def pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
+        """Every pair with the weights of its members."""
+        for pair in (self.low, self.high, *self.cost.pairs):
+            yield pair, self.entry_weight
+        for pair in (self.rest_low, self.rest_high):
+            yield pair, self._for_rests(self.weight)
+
+    def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
+        """The weighted sum of some value of every pair."""
+        return sum(float(np.sum(weight * values(pair))) for pair, weight in self.pairs)
+
+    def by_client(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def by_outcome(self, values: Floats, seen: int) -> Floats:
+        return np.asarray(np.bincount(self.outcome, weights=values, minlength=seen), dtype=np.float64)
+
+    def for_all_clients(self, values: Floats) -> Floats:
+        """Values of the clients that leave outcomes out, with zeros for the others."""
+        out = np.zeros(self.weight.size)
+        out[self.open] = values
+        return out
+
+    def value(self, floor: Floats, total: float) -> float:
+        """The clients' mean cost, times their weight."""
+        held = floor[self.outcome]
+        costs = self.by_client(self.cost.value(held + self.low.s))
+        rest = self.for_all_clients(total - self.by_client(held)[self.open] + self.rest_low.s)
+        return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
+
+
+_DENSE = 0.2  # of entries held, from which rows are written out
+_REGULAR = 1e-14
+_PAIR_SECONDS = 4e-7  # over all steps, for a pair of outcomes of one client, without a compiler
+
+
+class MatrixShare:
+    """What some of the clients add to the matrix. One thread fills it, in order, so that the sum is the same every time."""
+
+    def __init__(self, size: int, seen: int) -> None:
+        self._hidden = size - seen
+        self.squares: Floats | None = None  # of entries, below the diagonal and on it
+        self.whole: Floats | None = None  # of functionals that are written out over all outcomes
+        self.diagonal = np.zeros(seen)
+        self.cross = np.zeros(seen)
+        self.both = 0.0
+
+    def add(
+        self,
+        starts: Integers,
+        outcome: NDArray[np.int32],
+        diagonal: Floats,
+        rest: Floats,
+        rank: Floats,
+        alpha: Floats,
+        pull: Floats,
+    ) -> None:
+        """One block of clients: `diagonal` and `pull` for each entry, the others for each client."""
+        seen = self.diagonal.size
+        self.diagonal += np.bincount(outcome, weights=diagonal, minlength=seen)
+        if outcome.size > _DENSE * starts.size * seen:
+            if self.whole is None:
+                self.whole = np.zeros((seen + 1, seen + 1))
+            self._add_written_out(self.whole, starts, outcome, rest, rank, alpha, pull)
+            return
+        if self.squares is None:
+            self.squares = np.zeros((seen, seen))
+        _add_squares(self.squares, self.cross, starts, outcome, rest, rank, alpha, pull)
+        self.both += float(np.sum(rest + rank * alpha**2))
+
+    def _add_written_out(
+        self, out: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
+    ) -> None:
+        """Each client's two functionals as rows over all outcomes and y, without a difference of large numbers."""
+        seen, client = self.diagonal.size, np.repeat(np.arange(starts.size), np.diff(np.append(starts, outcome.size)))
+        for scale, elsewhere, held in ((rank, alpha, pull), (rest, np.ones(starts.size), 0.0)):
+            rows = np.empty((starts.size, seen + 1))
+            rows[:, :seen] = elsewhere[:, None]
+            rows[client, outcome] = held
+            rows[:, seen] = rows[:, :seen].sum(axis=1) + self._hidden * elsewhere
+            rows *= np.sqrt(scale)[:, None]
+            out += rows.T @ rows
+
+
+class NormalMatrix:
+    """The matrix in the unknowns (v, y), collected from shares of the clients, then factored once and used twice."""
+
+    def __init__(self, size: int, seen: int, shares: int) -> None:
+        self._total = np.append(np.ones(seen), float(size))  # |m| as a functional of (v, y)
+        self.shares = [MatrixShare(size, seen) for _ in range(shares)]
+
+    def factor(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
+        """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
+        seen = self._total.size - 1
+        summed = np.zeros((seen, seen))
+        for share in self.shares:
+            if share.squares is not None:
+                summed += share.squares
+        squares = np.tril(summed) + np.tril(summed, -1).T
+        squares[np.arange(seen), np.arange(seen)] += sum(share.diagonal for share in self.shares)
+        whole = np.empty((seen + 1, seen + 1))
+        whole[:seen, :seen] = squares
+        whole[:seen, seen] = whole[seen, :seen] = squares.sum(axis=1)
+        whole[seen, seen] = squares.sum()
+        both = sum(share.both for share in self.shares)
+        if both:
+            crossed = np.sum([share.cross for share in self.shares], axis=0)
+            mixed = np.outer(self._total, np.append(crossed, crossed.sum()))
+            whole += both * np.outer(self._total, self._total) - mixed - mixed.T
+        whole += cap_stiffness * np.outer(cap, cap)
+        for share in self.shares:
+            if share.whole is not None:
+                whole += share.whole
+        whole[np.arange(seen + 1), np.arange(seen + 1)] += stiffness
+        if not (whole.diagonal() > 0.0).all():
+            raise np.linalg.LinAlgError("a pivot is lost in rounding")
+        scale = 1.0 / np.sqrt(whole.diagonal())
+        whole *= scale[:, None]
+        whole *= scale
+        return FactoredMatrix(whole, scale)
+
+
+class FactoredMatrix:
+    """A positive definite matrix, scaled to ones on its diagonal."""
+
+    def __init__(self, scaled: Floats, scale: Floats) -> None:
+        from scipy import linalg  # here, because importing it costs more than most commands do
+
+        self._scale = scale
+        regular = _REGULAR
+        while True:
+            scaled[np.diag_indices_from(scaled)] = 1.0 + regular
+            try:
+                self._factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
+                return
+            except np.linalg.LinAlgError:
+                regular *= 100.0
+                if regular > 1.0:
+                    raise
+
+    def solve(self, right: Floats) -> Floats:
+        from scipy import linalg
+
+        return np.asarray(linalg.cho_solve(self._factor, right * self._scale, check_finite=False)) * self._scale
+
+
+def _add_squares(
+    out: Floats, cross: Floats, starts: Integers, outcome: Any, rest: Floats, rank: Floats, alpha: Floats, pull: Floats
+) -> None:
+    """out += sum_j rest_j 1_j 1_j' + rank_j b_j b_j' with b = alpha - pull, in the lower triangle at least.
+
+    cross += sum_j (rest_j + rank_j alpha_j b_j) 1_j.
+    """
+    counts = np.diff(np.append(starts, outcome.size))
+    if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
+        from discreet.design._compiled import add_squares
+
+        ends = np.append(starts, outcome.size).astype(
+            np.uintp
+        )  # unsigned, so that no index is tested for being negative
+        add_squares(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
+        return
+    from scipy import sparse
+
+    beta = np.repeat(alpha, counts) - pull
+    crossed = np.repeat(rest, counts) + np.repeat(rank * alpha, counts) * beta
+    cross += np.bincount(outcome, weights=crossed, minlength=len(out))
+    shape, ends = (starts.size, len(out)), np.append(starts, outcome.size)
+    of_client = np.repeat(np.arange(starts.size), counts)
+    for root in (np.sqrt(rest)[of_client], np.sqrt(rank)[of_client] * beta):
+        rows = sparse.csr_array((root, outcome, ends), shape=shape)
+        out += (rows.T @ rows).toarray()

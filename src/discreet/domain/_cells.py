@@ -1,0 +1,297 @@
+"""Domains of cells on a line: `Interval`, [low, high] in equal cells, and `Bins`, cells between any increasing edges.
+
+In an `Interval` a value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` is in the last one. The formula is in
+floating point, in this order of operations. It decides where a value on an edge belongs, here as in a table's column; the printed edges
+do not. (polars divides a column by a number in the same way: it multiplies by the reciprocal.) Cells that floats near the bounds cannot
+tell apart are refused, so that the middle of every cell lies in it.
+
+A curator counts the samples of a continuous family with `Bins`.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from numbers import Real
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._showing import short_repr
+from discreet.domain._domain import Domain, Numbers, first_few, list_records
+from discreet.domain._labels import LARGEST_VALUE
+from discreet.errors import DiscreetError, Range, check_count
+
+MOST_CELLS = 2**40
+_APART = 4.0  # spacings of floats that a cell is wide at least
+_LARGEST = float(np.finfo(np.float64).max)
+_ORDINARY = 1e-200  # lengths of intervals whose cells are no subnormal numbers
+_FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
+_PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
+
+
+@dataclass(frozen=True)
+class Interval(Domain[float]):
+    """The numbers of [low, high], whose outcomes are equal cells: cell i reaches from low + i (high - low)/cells to the next.
+
+    Args:
+        low: the least value there can be.
+        high: the largest; it belongs to the last cell.
+        cells: how many cells the interval is cut into.
+
+    Raises:
+        DiscreetError: for bounds that enclose nothing, or cells that floats cannot tell apart.
+
+    Example:
+        >>> minutes = Interval(0, 60, cells=4)
+        >>> minutes.numbers([0, 14.9, 15, 60]).tolist()
+        [0, 0, 1, 3]
+    """
+
+    low: float
+    high: float
+    cells: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _FINITE.check("low", self.low, _PUBLIC))
+        object.__setattr__(self, "high", _FINITE.check("high", self.high, _PUBLIC))
+        object.__setattr__(self, "cells", check_count("cells", self.cells, most=MOST_CELLS))
+        bounds = f"bounds {self.low:g} and {self.high:g}"
+        if not self.low < self.high:
+            raise DiscreetError(f"{bounds} do not enclose an interval; give the lower one first")
+        if not (self._width < math.inf and self._width > 1.0 / _LARGEST):
+            raise DiscreetError(
+                f"{bounds} do not enclose an interval whose length and its reciprocal a float can hold; scale the values"
+            )
+        if self._width / self.cells < _APART * math.ulp(max(abs(self.low), abs(self.high))):
+            raise DiscreetError(
+                f"{bounds} in {self.cells:,} cells: floats cannot tell so many apart there; take fewer, or subtract an offset"
+            )
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.cells
+
+    @property
+    def labels(self) -> None:
+        """None: cells have names for people, but are known by the values in them."""
+        return
+
+    @property
+    def _width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def per_length(self) -> float:
+        """1/(high - low), by which a distance from `low` is multiplied to be a share of the interval."""
+        return 1.0 / self._width
+
+    @cached_property
+    def edges(self) -> NDArray[np.float64]:
+        """The cells + 1 ends of the cells, in order."""
+        if _ORDINARY < self._width < 1.0 / _ORDINARY:
+            return _read_only(np.linspace(self.low, self.high, self.cells + 1))
+        starts = self.within(np.arange(self.cells), 0.0)  # whose steps neither overflow nor lose their digits
+        return _read_only(np.append(starts, self.high))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell, with as many digits as tell them apart."""
+        return cell_names(self.edges)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The middles of the cells."""
+        return _read_only(cell_middles(self.edges))
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every value; one outside [low, high] is an error that names the first few."""
+        values = flat_points(records)
+        outside = ~((values >= self.low) & (values <= self.high))
+        if outside.any():
+            raise DiscreetError(
+                f"values outside [{self.low:g}, {self.high:g}]: {first_few(values[outside].tolist())}; the bounds are public and fixed, "
+                "correct the values or decide what becomes of them first"
+            )
+        return self._cells_of(values)
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every number, -1 for what lies outside [low, high] or is no number."""
+        values = numbers_or_nan(records)
+        found = np.full(values.shape, -1, dtype=np.int64)
+        inside = (values >= self.low) & (values <= self.high)
+        found[inside] = self._cells_of(values[inside])
+        return found
+
+    def _cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        places = np.floor((values - self.low) * self.per_length * self.cells)
+        return np.clip(places, 0, self.cells - 1).astype(np.int64)
+
+    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """The middles of the cells; a float for a 0-d array."""
+        found = self.within(numbers, 0.5)
+        return found if found.ndim else float(found)
+
+    def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        return np.clip(self.low + (numbers + place) / self.cells * self._width, self.low, self.high)
+
+    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        return Numbers(self.cells).numbers(labels)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """How many cells there are, and the bounds."""
+        return {"size": self.cells, "interval": [self.low, self.high]}
+
+
+def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
+    """Numbers as a flat array of their own; NaN and what is no number are refused."""
+    given = records if isinstance(records, np.ndarray) else list_records(records)
+    try:
+        found = np.asarray(given).ravel()
+        if found.dtype.kind == "O":  # whole numbers past 64 bits, perhaps among others
+            found = np.array([math.nan if number is None else number * 1.0 for number in found])
+        if found.dtype.kind not in "fiu":
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise DiscreetError(f"{name} is not a list of numbers; pass one value for each") from None
+    values = found.astype(np.float64)
+    if np.isnan(values).any():
+        raise DiscreetError(f"{name} holds NaN; drop what has no value first")
+    return values
+
+
+def numbers_or_nan(records: Any) -> NDArray[np.float64]:
+    """Every record as a float, NaN for what is no number."""
+    return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
+
+
+def _number_or_nan(record: Any) -> float:
+    if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
+        return math.nan
+    number: Any = record
+    try:
+        return float(number)
+    except OverflowError:  # a number past every float: beyond the end on its side
+        return math.inf if number > 0 else -math.inf
+    except (ValueError, ArithmeticError):  # a signalling NaN
+        return math.nan
+
+
+def cell_names(edges: NDArray[np.float64]) -> list[str]:
+    """ "low to high" of every cell between increasing edges."""
+    digits = max(0, 2 - math.floor(math.log10(float(np.diff(edges).min()))))
+    spelled = [f"{end:.{digits}f}" if digits < 12 and abs(end) < 1e12 else f"{end:.6g}" for end in edges.tolist()]
+    return [f"{low} to {high}" for low, high in itertools.pairwise(spelled)]
+
+
+def cell_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The middle of every cell."""
+    low, high = edges[:-1], edges[1:]
+    return np.asarray(0.5 * (low + high) if max(-edges[0], edges[-1]) < _LARGEST / 2 else 0.5 * low + 0.5 * high)
+
+
+def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same array, which whoever holds the domain cannot change."""
+    array.setflags(write=False)
+    return array
+
+
+class Bins(Domain[float]):
+    """Cells between increasing edges; each holds its lower edge, and the last one both.
+
+    Samples of a continuous family are counted with them. They stand in no agreement: there it is the equal cells of an `Interval`.
+
+    Args:
+        edges: public numbers, one more than there are cells.
+
+    Raises:
+        DiscreetError: for edges that do not increase, or are past 1e100.
+    """
+
+    def __init__(self, edges: Any) -> None:
+        ends = flat_points(edges, "edges")
+        if len(ends) < 2 or not (np.abs(ends) <= LARGEST_VALUE).all() or not (ends[1:] > ends[:-1]).all():
+            raise DiscreetError(
+                f"edges are not increasing numbers up to {LARGEST_VALUE:g} in size, one more than there are cells"
+            )
+        ends.setflags(write=False)
+        self._edges = ends
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The size + 1 ends of the cells, in order."""
+        return self._edges
+
+    def __repr__(self) -> str:
+        return f"Bins({short_repr(self.edges)})"
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.edges) - 1
+
+    @property
+    def labels(self) -> None:
+        """None: cells are known by the values in them."""
+        return
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell."""
+        return cell_names(self.edges)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The middles of the cells."""
+        return cell_middles(self.edges)
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every value; one in no cell is an error."""
+        found = flat_points(records)
+        inside = (found >= self.edges[0]) & (found <= self.edges[-1])
+        if not inside.all():
+            raise DiscreetError(
+                f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
+            )
+        return self.cells_of(found)
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every number, -1 for what lies in no cell or is no number."""
+        values = numbers_or_nan(records)
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1])
+        return np.where(inside, self.cells_of(values), -1)
+
+    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value, which lies between the ends."""
+        return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
+
+    def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        low, high = self.edges[numbers], self.edges[numbers + 1]
+        return np.asarray(np.minimum(low + (high - low) * place, high))
+
+    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """The middles of the cells; a float for a 0-d array."""
+        return self.values[numbers] if numbers.ndim else float(self.values[int(numbers)])
+
+    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        return Numbers(self.size).numbers(labels)
+
+    @property
+    def terms(self) -> NoReturn:
+        """An error: bins stand in no agreement."""
+        raise DiscreetError("bins stand in no agreement; agree on equal cells: Interval(low, high, cells=...)")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bins) and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((Bins, self.edges.tobytes()))

@@ -1,0 +1,224 @@
+"""The abstract `Domain`, its plainest kind `Numbers`, and records as users pass them.
+
+For every outcome number n, `numbers(to_samples(n)) = n`, and equal canonical forms mean the same outcomes. `Numbers(size)` are the whole
+numbers 0 to size - 1, which are their own outcomes. Records are a list of values: one text or a frame is refused, and messages name the
+first few records outside the domain.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._labelled import in_order, is_frame, plain_column
+from discreet.domain._canonical import canonical, digest
+from discreet.errors import DiscreetError, check_count
+
+
+def list_records(records: Any) -> list[Any]:
+    """A column or another iterable as a plain list."""
+    if isinstance(records, (str, bytes)):
+        raise DiscreetError(f"records = {records!r} is one text; pass a list of records")
+    if is_frame(records):
+        raise DiscreetError(
+            f"records is a {type(records).__name__}, not a list of records; pass one column of it, or counts= for how often"
+        )
+    try:
+        return list(plain_column(records))
+    except TypeError:
+        raise DiscreetError("records is not a list of single labels; pass one label for each record") from None
+
+
+def first_few(items: Iterable[Any]) -> str:
+    """The first three different items, and how many more there are."""
+    distinct = list(dict.fromkeys(repr(item) for item in items))
+    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Outcome = TypeVar("Outcome", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    Outcome = TypeVar("Outcome", covariant=True)  # Python 3.13 knows defaults
+
+
+class Domain(ABC, Generic[Outcome]):
+    """The public outcomes 0 to size - 1, and what they stand for: `Labels`, `Numbers` or the cells of an `Interval`.
+
+    Attributes:
+        size: how many outcomes there are.
+        labels: their labels in order, None where they are numbers or cells.
+        names: what people call each of them.
+        values: the number that each stands for in a statistic, None where they are no numbers.
+        edges: the size + 1 ends of cells, None where outcomes are no cells.
+        canonical: the one JSON text that states the domain, and `digest` its SHA-256.
+    """
+
+    if TYPE_CHECKING:  # a property here would stand in the way of a dataclass's field there
+
+        @property
+        def size(self) -> int: ...
+        @property
+        def labels(self) -> tuple[Outcome, ...] | None: ...
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[Any]:
+        """What people call each outcome."""
+
+    @property
+    @abstractmethod
+    def values(self) -> NDArray[np.float64] | None:
+        """The number that each outcome stands for in a statistic; None where outcomes are no numbers."""
+
+    @property
+    def edges(self) -> NDArray[np.float64] | None:
+        """The size + 1 ends of the cells, in order; None where outcomes are no cells."""
+        return None
+
+    @abstractmethod
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every record.
+
+        Args:
+            records: values: labels, whole numbers, or points of an interval.
+
+        Returns:
+            One outcome number for each.
+
+        Raises:
+            DiscreetError: for a record outside the domain; the message names the first few.
+        """
+
+    @abstractmethod
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome number of every record, -1 for one that is outside the domain: none is an error.
+
+        Args:
+            records: values of any kind.
+
+        Returns:
+            One number for each.
+        """
+
+    @abstractmethod
+    def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
+        """Outcome numbers as samples: labels, whole numbers, or the middles of cells.
+
+        Args:
+            numbers: outcome numbers of any shape.
+
+        Returns:
+            An array of that shape; a single sample for a 0-d array.
+        """
+
+    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+        """The outcome numbers of what a dict or a Series calls its entries: labels, or the numbers of outcomes."""
+        return self.numbers(labels)
+
+    def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
+        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
+        return in_order(values, self.size, self.places, name, missing)
+
+    @property
+    @abstractmethod
+    def terms(self) -> dict[str, Any]:
+        """The domain as an agreement states it: JSON values, with lists as long as the domain as digests."""
+
+    def terms_in(self, version: int) -> dict[str, Any]:
+        """The terms with digests as that version of a document takes them."""
+        return self.terms
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file may list them: with the labels themselves."""
+        return self.terms
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one JSON text of the terms."""
+        return canonical(self.terms)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form: the same for two domains if and only if an agreement states them alike."""
+        return digest(self.canonical.encode())
+
+
+@dataclass(frozen=True)
+class Numbers(Domain[int]):
+    """The outcomes 0 to size - 1.
+
+    Args:
+        size: how many there are, at least 1.
+
+    Raises:
+        DiscreetError: for what is no such number.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", check_count("domain size", self.size, fix="a law needs at least one outcome"))
+
+    @property
+    def labels(self) -> None:
+        """None: numbers have no labels."""
+        return
+
+    @property
+    def names(self) -> range:
+        """The numbers."""
+        return range(self.size)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The numbers, as floats."""
+        return np.arange(self.size, dtype=np.float64)
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
+        if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu" and records.size:
+            inside = records.min() >= 0 and records.max() < self.size
+            if inside:
+                return records.astype(np.int64)  # at once: there may be millions
+        given = list_records(records)
+        found = self.find_numbers(given)
+        outside = [record for record, number in zip(given, found, strict=True) if number < 0]
+        if outside:
+            true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
+            raise DiscreetError(
+                f"unknown outcomes: {first_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
+            )
+        return found
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The records themselves, -1 for what is no whole number from 0 to size - 1."""
+        return np.array([record if self._has(record) else -1 for record in list_records(records)], dtype=np.int64)
+
+    def _has(self, record: Any) -> bool:
+        return _is_whole(record) and not _is_boolean(record) and 0 <= record < self.size
+
+    def to_samples(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
+        """The numbers as they are; an int for a 0-d array."""
+        return numbers if numbers.ndim else int(numbers)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """How many there are."""
+        return {"size": self.size}
+
+
+def _is_boolean(record: Any) -> bool:
+    return isinstance(record, (bool, np.bool_))
+
+
+def _is_whole(record: Any) -> bool:
+    return isinstance(record, (int, np.integer))

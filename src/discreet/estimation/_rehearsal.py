@@ -1,0 +1,165 @@
+"""Mechanisms tried on example clients: what each sampler costs them, and a rehearsal of a whole collection.
+
+`compare_samplers` gives the mean, the median and the largest divergence over the examples, beside the worst case of all clients.
+`rehearsal` draws clients from the examples, lets them release, estimates the population, and compares it with the known truth.
+
+Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be the data to be protected.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.design import Design
+from discreet.divergences import FDivergence, divergence
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation._counting import bin_cells, line_of
+from discreet.estimation._from_samples import population
+from discreet.estimation._planning import MOST_CLIENTS
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex
+from discreet.families._laws import as_laws
+from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.mechanisms._cells_and_points import CellAtoms
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.release import TOTAL
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 22  # numbers held at a time
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_STEPS = 24
+
+
+@dataclass(frozen=True)
+class SamplerCost:
+    """A sampler's divergences over the examples (mean, median, largest), and its worst case over every law there is."""
+
+    name: str
+    mean: float
+    median: float
+    largest: float
+    worst: float
+
+
+def compare_samplers(designed: Design, counts: Any) -> list[SamplerCost]:
+    """Q*, the linear mechanism, the mollifier, the best uniform floor and a design, over clients given as counts (n, k)."""
+    size, epsilon, f = designed.family.size, designed.epsilon, designed.divergence
+    family = Simplex(size)
+    samplers: dict[str, Sampler[FiniteFamily]] = {
+        **{name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()},
+        "best uniform": best_uniform(counts, epsilon, f),
+        "designed": designed.sampler,
+    }
+    return [_sampler_cost(name, sampler, counts, f) for name, sampler in samplers.items()]
+
+
+def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
+    """The sampler with a uniform floor of the best mass b, by golden section: the mean is convex in b (`discreet.design._floors`, T1).
+
+    b = k/(s e^eps + k - s) is the floor of clients that hold s outcomes each.
+    """
+    family = Simplex(counts.shape[1])
+    k, growth = family.size, math.exp(epsilon)
+
+    def sampler(b: float) -> Sampler[FiniteFamily]:
+        spread = (k / b - k) / (growth - 1.0)
+        return OptimalSampler(family.spread(min(max(spread, 1.0), k * (1.0 - 1e-9))), epsilon=epsilon)
+
+    def mean(b: float) -> float:
+        return float(divergences(sampler(b), counts, f).mean())
+
+    low, high = 1.0 / growth, k / (growth + k - 1.0)
+    inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
+    values = [mean(b) for b in inner]
+    for _ in range(_STEPS):
+        if values[0] <= values[1]:
+            high, inner, values = inner[1], [inner[1] - _GOLDEN * (inner[1] - low), inner[0]], [math.nan, values[0]]
+            values[0] = mean(inner[0])
+        else:
+            low, inner, values = inner[0], [inner[1], inner[0] + _GOLDEN * (high - inner[0])], [values[1], math.nan]
+            values[1] = mean(inner[1])
+    return sampler(inner[0] if values[0] <= values[1] else inner[1])
+
+
+def divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
+    """The divergence of every client (a row of counts) from what is released for it."""
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _laws(counts)]
+    return np.concatenate(found)
+
+
+def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> SamplerCost:
+    found = divergences(sampler, counts, f)
+    return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
+
+
+def _laws(counts: Any) -> Iterator[Floats]:
+    """Laws (some, k) of the clients, so many at a time as fit."""
+    step = max(1, _BLOCK // counts.shape[1])
+    for start in range(0, counts.shape[0], step):
+        dense = counts[start : start + step].toarray()
+        yield dense / dense.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Averages over repetitions. `client_tv`: mean TV from a client's law to what its sample is drawn from.
+
+    `largest` and `total`: largest share off and TV distance of the estimated law (the nearest law; for projections, the samples
+    themselves); `covered`: how often a share's interval held the truth; `width`: mean half-width of these intervals.
+    """
+
+    client_tv: float
+    largest: float
+    total: float
+    covered: float
+    width: float
+
+
+def rehearsal(
+    sampler: Sampler[AnyFamily],
+    laws: ArrayLike,
+    *,
+    clients: int,
+    repetitions: int = 20,
+    seed: int = 0,
+    confidence: float = 0.95,
+    bins: int | None = None,
+) -> Rehearsal:
+    """So many clients drawn from the example's, again and again. On a continuous family laws are on its cells, as tables are released."""
+    check_count("clients", clients, most=MOST_CLIENTS)
+    check_count("repetitions", repetitions)
+    held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
+    rng = np.random.default_rng(check_count("seed", seed, least=0))
+    off, total, covered, width = [], [], [], []
+    for _ in range(repetitions):
+        times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
+        counts = rng.multinomial(times, drawn_from / drawn_from.sum(axis=1, keepdims=True)).sum(axis=0)
+        found = population(sampler, counts=counts, bins=bins, confidence=confidence)
+        off.append(np.abs(found.nearest - truth).max())
+        total.append(0.5 * np.abs(found.nearest - truth).sum())
+        covered.append(((found.law.low <= truth) & (truth <= found.law.high)).mean())
+        width.append(0.5 * (found.law.high - found.law.low).mean())
+    client_tv = np.asarray(divergence("tv")(held, drawn_from)).mean()
+    return Rehearsal(*(float(np.mean(each)) for each in (client_tv, off, total, covered, width)))
+
+
+def _laws_and_truth(
+    sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, bins: int | None
+) -> tuple[Floats, Floats, Floats]:
+    """What clients hold, what their samples are drawn from, and what an estimate of their shares is held against."""
+    family = sampler.family
+    if not isinstance(family, ContinuousFamily):
+        held = np.atleast_2d(family.as_rows(laws, "laws"))
+        return held, np.asarray(sampler.output(held)), held.mean(axis=0)
+    if sampler.mixing is not None or not isinstance(sampler.carrier, CellAtoms):
+        raise DiscreetError(
+            f"{sampler!r} does not release tables, which examples are: they are released by cells, and by a mechanism that serves clients "
+            "outside the family too (optimal or mollifier)"
+        )
+    held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
+    shares = held.mean(axis=0)[line_of(sampler).order]
+    return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).of(shares)

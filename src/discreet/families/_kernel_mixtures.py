@@ -1,0 +1,414 @@
+"""Mixtures sum_i w_i K((x - c_i)/s_i)/s_i^dim of one kernel K: what a client of a mixture family holds.
+
+Gaussian: K(u) = (2 pi)^(-dim/2) exp(-|u|^2/2). Laplace: K(u) = 2^(-dim) exp(-|u|_1), independent along each axis.
+
+Gaussian components may have covariances of their own: N(c_i, C_i) = s_i^(-dim) K(L_i^-1 (x - c_i)/s_i) with C_i = s_i^2 L_i L_i', det L_i
+= 1. So a mixture of them is one of the kernel K along axes L_i: its heights are those of the scale s_i = det(C_i)^(1/(2 dim)), and only
+distances and draws know the axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import LENGTH, DiscreetError
+from discreet.families._densities import as_points, shape_of_points
+from discreet.families._integration import Features, IntervalMasses, kernel_masses
+from discreet.families._laws import as_floats, refuse_bad_entries
+
+Floats = NDArray[np.float64]
+
+_CORRELATED = (
+    "the axes of a correlated component are not independent: none of them has a distribution function of its own"
+)
+_ROUNDING = 1e-9  # of entries that should be equal
+_REACH = 4.0  # standard deviations in which a component has nearly all of its mass
+_PLACES = {2: 65, 3: 13}  # along each axis of a component; where there are more dimensions nobody looks
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelatedGaussian:
+    """The standard Gaussian along axes (k, dim, dim) of determinant one, lower triangular, one for each component."""
+
+    axes: Floats
+    name: str = "gaussian"
+    separable: bool = False
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -0.5 * dim * math.log(2.0 * math.pi)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        out = np.empty((len(centres), len(x)))
+        for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
+            apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
+            np.sum(np.square(apart), axis=0, out=out[row])
+        out *= (-0.5 / np.square(scales))[:, None]
+        return out
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        standard = rng.standard_normal((len(which), dim))
+        return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
+
+    def below(self, x: Floats) -> Floats:
+        raise DiscreetError(_CORRELATED)
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        raise DiscreetError(_CORRELATED)
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
+
+    def narrow_places(self, means: Floats, scales: Floats) -> Features:
+        """Points along the longer axes of each component, as wide apart as it is narrow, with its narrowest width."""
+        dim = means.shape[1]
+        places, widths = [], []
+        for mean, scale, axes in zip(means, scales, self.axes, strict=True):
+            lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
+            sides = np.sqrt(np.maximum(lengths, 0.0))
+            steps = [_steps(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
+            grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
+            places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
+            widths.append(np.full(len(places[-1]), sides[0]))
+        return Features(np.concatenate(places), np.concatenate(widths))
+
+
+def _steps(side: float, narrowest: float, most: int) -> Floats:
+    """Places within reach along one axis; the narrowest needs one."""
+    count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
+    return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
+
+
+def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
+    """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); no axes where all are round."""
+    given = as_floats(covariances, "covariances")
+    if given.shape not in ((dim, dim), (count, dim, dim)):
+        raise DiscreetError(
+            f"covariances has shape {given.shape}; give one matrix ({dim}, {dim}) for all components, or ({count}, {dim}, {dim})"
+        )
+    matrices = np.broadcast_to(given, (count, dim, dim))
+    scales, axes = np.empty(count), np.empty((count, dim, dim))
+    for number, matrix in enumerate(matrices):
+        where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
+        scales[number], axes[number] = _factor_covariance(matrix, where)
+    round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
+    return scales, None if round_ones else axes
+
+
+def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
+    """s and L with s^2 L L' = matrix and det L = 1."""
+    largest = float(np.abs(matrix).max())
+    if not (np.isfinite(largest) and np.abs(matrix - matrix.T).max() <= _ROUNDING * largest):
+        raise DiscreetError(f"{where} is not a symmetric matrix of finite numbers")
+    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not all(deviation in LENGTH for deviation in deviations.tolist()):
+        raise DiscreetError(f"{where} has standard deviations that are not in {LENGTH}; measure in other units")
+    correlation = 0.5 * (matrix + matrix.T) / np.outer(deviations, deviations)
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        raise DiscreetError(f"{where} is not positive definite; no component may be flat in any direction") from None
+    factor = deviations[:, None] * factor
+    log_scale = float(np.log(np.diag(factor)).mean())
+    return math.exp(log_scale), factor / math.exp(log_scale)
+
+
+_UNIT = 2.0**-53
+_BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
+
+
+class MixtureKernel(Protocol):
+    """One law around the origin, of unit scale."""
+
+    @property
+    def name(self) -> str: ...
+    def log_scale_factor(self, dim: int) -> float:
+        """log K(0)."""
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        """log K((x - c)/s) - log K(0) for every point (n, dim) and centre (k, dim): (k, n)."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether the axes are independent, so that masses of boxes are products."""
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        """One point (n, dim) for each of the components drawn."""
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """log of the mass that one axis of K has between low and high."""
+
+    def below(self, x: Floats) -> Floats:
+        """The distribution function of one axis of K."""
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        """The mass that one axis of K has beyond a distance of at least 0, and how far that may be off (`_interval_masses`)."""
+
+    def size(self, x: Floats) -> Floats:
+        """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
+
+
+@dataclass(frozen=True)
+class _GaussianKernel:
+    name: str = "gaussian"
+    separable: bool = True
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -0.5 * dim * math.log(2.0 * math.pi)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        if x.shape[1] <= 3:  # differences, so that nothing cancels
+            squared = np.zeros((len(centres), len(x)))
+            for axis in range(x.shape[1]):
+                difference = x[:, axis] - centres[:, axis, None]
+                squared += np.square(difference, out=difference)
+        else:
+            squared = np.asarray(np.square(centres).sum(1)[:, None] - 2.0 * (centres @ x.T) + np.square(x).sum(1))
+        squared *= (-0.5 / np.square(scales))[:, None]
+        return squared
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.standard_normal((len(which), dim))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_left(low, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
+            return np.asarray(above + np.log1p(-np.exp(below - above)))
+
+    def below(self, x: Floats) -> Floats:
+        return np.asarray(scipy.special.ndtr(x))
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = np.asarray(scipy.special.ndtr(-distance))
+        with np.errstate(invalid="ignore"):  # at infinity there is nothing, and no error
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
+        return beyond, error
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
+
+
+@dataclass(frozen=True)
+class _LaplaceKernel:
+    name: str = "laplace"
+    separable: bool = True
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -dim * math.log(2.0)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        distance = np.empty((len(centres), len(x)))
+        for row, centre in enumerate(centres):
+            np.sum(np.abs(x - centre), axis=1, out=distance[row])
+        distance *= (-1.0 / scales)[:, None]
+        return distance
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        return rng.laplace(size=(len(which), dim))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        left, right = _mirror_left(low, high)
+        with np.errstate(divide="ignore"):
+            end = np.minimum(right, 0.0)
+            one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
+            return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
+
+    def below(self, x: Floats) -> Floats:
+        return laplace_cdf(x)
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        beyond = 0.5 * np.exp(-distance)
+        with np.errstate(invalid="ignore"):
+            error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
+        return beyond, error
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.abs(x).sum(axis=-1))
+
+
+def laplace_cdf(x: Floats) -> Floats:
+    """The distribution function of the unit Laplace law."""
+    with np.errstate(over="ignore"):
+        return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+    """The interval or its mirror image, whichever lies further left: there masses are small numbers without cancellation."""
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
+        flip = low + high > 0
+    return np.where(flip, -high, low), np.where(flip, -low, high)
+
+
+GAUSSIAN: MixtureKernel = _GaussianKernel()
+LAPLACE: MixtureKernel = _LaplaceKernel()
+_KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
+
+
+def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
+    """The kernel called "gaussian" or "laplace"; a kernel stays as it is."""
+    if not isinstance(name, str):
+        return name
+    if name not in _KERNELS:
+        raise DiscreetError(f"kernel = {name!r} is not one of {', '.join(_KERNELS)}")
+    return _KERNELS[name]
+
+
+class Mixture:
+    """sum_i weights_i K((x - means_i)/scales_i)/scales_i^dim on all of R^dim.
+
+    `means` is (k,) in one dimension or (k, dim); `weights` (k,) are normalised; `scales` is one number or (k,) (a standard
+    deviation for "gaussian", the mean distance along an axis for "laplace"). With `covariances`, (dim, dim) for all components or
+    (k, dim, dim), the components are N(means_i, covariances_i), and `scales` is left out.
+
+    Args:
+        weights: (k,) at least 0, not all zero; they are normalised.
+        means: the centres, (k,) or (k, dim).
+        scales: widths, one number or (k,).
+        kernel: "gaussian" or "laplace".
+        covariances: symmetric positive definite matrices, for "gaussian".
+
+    Raises:
+        DiscreetError: for shapes that do not fit, widths that are not positive, matrices that are no covariances.
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        means: ArrayLike,
+        scales: ArrayLike | None = None,
+        *,
+        kernel: str | MixtureKernel = "gaussian",
+        covariances: ArrayLike | None = None,
+    ) -> None:
+        given = as_floats(weights, "weights")
+        if given.ndim != 1 or not given.size:
+            raise DiscreetError(f"weights has shape {given.shape}; give one for each component")
+        refuse_bad_entries(given, "weights")
+        if not given.max() > 0.0:
+            raise DiscreetError("weights are all zero; give at least one component a positive weight")
+        scaled = given / given.max()  # so that the sum cannot overflow
+        self.weights = scaled / scaled.sum()
+        means = as_floats(means, "means")
+        self.means = means.reshape(-1, 1) if means.ndim <= 1 else means
+        if self.means.ndim != 2 or len(self.means) != len(self.weights):
+            raise DiscreetError(f"means has shape {means.shape} for {len(self.weights)} weights; give one row for each")
+        if not (np.abs(self.means) <= LENGTH.high).all():
+            raise DiscreetError(f"means holds an entry that is not in [{-LENGTH.high:g}, {LENGTH.high:g}]")
+        self.kernel = kernel_by_name(kernel)
+        if covariances is not None:
+            if scales is not None or self.kernel != GAUSSIAN:
+                raise DiscreetError('covariances take the place of scales, for kernel="gaussian"; leave the other out')
+            self.scales, axes = scales_and_axes(covariances, *self.means.shape)
+            if axes is not None:
+                self.kernel = CorrelatedGaussian(axes)
+            return
+        scales = as_floats(1.0 if scales is None else scales, "scales")
+        if scales.shape not in ((), (len(self.weights),)):
+            raise DiscreetError(f"scales has shape {scales.shape}; give one number, or one for each component")
+        if not (scales > 0).all() or not np.isfinite(scales).all():
+            raise DiscreetError(f"scales = {scales} is not in (0, inf)")
+        if not ((scales >= LENGTH.low) & (scales <= LENGTH.high)).all():
+            raise DiscreetError(f"scales = {scales} is not in {LENGTH}; measure in other units")
+        self.scales = np.broadcast_to(scales, self.weights.shape)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the space."""
+        return int(self.means.shape[1])
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density at points (n,) in one dimension or (n, dim)."""
+        return np.exp(self.log_density(as_points(x, self.dim))).reshape(shape_of_points(x, self.dim))
+
+    def log_density(self, x: Floats) -> Floats:
+        out = np.empty(len(x))
+        step = max(1, _BLOCK // max(len(self.weights), self.dim))
+        with np.errstate(divide="ignore"):
+            heights = np.log(self.weights) + self.kernel.log_scale_factor(self.dim) - self.dim * np.log(self.scales)
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            terms = self.kernel.exponents(x[rows], self.means, self.scales)
+            terms += heights[:, None]
+            out[rows] = log_sum(terms)
+        return out
+
+    def mass_between(self, low: Floats, high: Floats) -> float:
+        """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN where it is not known."""
+        if not self.kernel.separable:
+            return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
+        return float(masses_between([self], low, high)[0])
+
+    def interval_masses(self, edges: Floats) -> IntervalMasses:
+        """Its masses between consecutive edges of a line, enclosed."""
+        return kernel_masses(self.kernel, self.weights, self.means[:, 0], self.scales, edges)
+
+    def narrow_places(self) -> Features:
+        """Its components."""
+        if isinstance(self.kernel, CorrelatedGaussian):
+            return self.kernel.narrow_places(self.means, self.scales)
+        held = self.weights > 0.0
+        return Features(self.means[held], self.scales[held])
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Independent points (count, dim) of the mixture."""
+        which = rng.choice(len(self.weights), size=count, p=self.weights)
+        return np.asarray(
+            self.means[which] + self.scales[which, None] * self.kernel.draw(which, self.dim, rng), dtype=np.float64
+        )
+
+    def __repr__(self) -> str:
+        return f"Mixture(<{len(self.weights)} {self.kernel.name} components in dimension {self.dim}>)"
+
+
+def log_sum(terms: Floats) -> Floats:
+    """log sum exp over the first axis; minus infinity where every term is."""
+    largest = terms.max(axis=0)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(shift + np.log(np.exp(terms - shift).sum(axis=0)))
+
+
+def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Floats:
+    """(n,) masses of n mixtures of one kernel in the box from low to high (dim,), all components in one go."""
+    weights = np.concatenate([p.weights for p in mixtures])
+    means = np.concatenate([p.means for p in mixtures])
+    scales = np.concatenate([p.scales for p in mixtures])[:, None]
+    log_masses = mixtures[0].kernel.log_mass((low - means) / scales, (high - means) / scales).sum(axis=1)
+    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _starts(mixtures)[:-1]))
+
+
+def _starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
+    """Where each mixture's components begin when all are put in a row, and where the last ones end."""
+    return np.cumsum([0, *(len(p.weights) for p in mixtures)])
+
+
+def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
+    """(n, m) log densities of n mixtures of one kernel at m shared points, all components in one go."""
+    kernel, dim = mixtures[0].kernel, mixtures[0].dim
+    starts = _starts(mixtures)
+    weights = np.concatenate([p.weights for p in mixtures])
+    means = np.concatenate([p.means for p in mixtures])
+    scales = np.concatenate([p.scales for p in mixtures])
+    heights = weights * np.exp(kernel.log_scale_factor(dim) - dim * np.log(scales))
+    out = np.empty((len(mixtures), len(x)))
+    clients = max(1, _BLOCK * len(mixtures) // (len(weights) * len(x)))
+    for first in range(0, len(mixtures), clients):
+        last = min(first + clients, len(mixtures))
+        rows = slice(starts[first], starts[last])
+        terms = kernel.exponents(x, means[rows], scales[rows])
+        np.exp(terms, out=terms)
+        terms *= heights[rows, None]
+        np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
+    with np.errstate(divide="ignore"):
+        return np.log(out, out=out)

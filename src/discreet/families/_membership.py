@@ -1,0 +1,396 @@
+"""Which clients are outside their family: continuous clients as they come, what nodes see of them, and what is said of outsiders.
+
+Continuous clients are one density or a list of them. Nodes tell p/h of each, whether it leaves the band, and how much of the mass that it
+says it has was missed. They find outsiders; they cannot establish membership, since a function is known only where it was evaluated. No
+guarantee rests on it.
+
+The message about an outsider is the same for outcomes, cells and points and for every mechanism. A mechanism that projects warns: the
+release is as private as ever, since the box does not depend on the client, and only the bound on that client's utility is lost. A
+mechanism that mixes refuses: its law would no longer be linear in p, and inverting it relies on that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._quadrature import ORDER, Panels, integrate_parts
+from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
+from discreet.families._band import Bounds
+from discreet.families._densities import LogDensity, as_density
+from discreet.families._integration import Chart, features_of, kernel_rows, split_at, sum_by_cell
+from discreet.families._kernel_mixtures import Mixture, log_densities, masses_between
+from discreet.families._laws import check_laws
+
+if TYPE_CHECKING:
+    from discreet.families._continuous import ContinuousFamily, Nodes
+    from discreet.families._finite import FiniteFamily
+
+Floats = NDArray[np.float64]
+
+LEAST_MASS = 1e-290
+_FAINT = 1e-4  # a mass that differences of a distribution function know to 12 digits
+
+
+def is_many(p: Any) -> bool:
+    """Whether p is a list of clients."""
+    return isinstance(p, (list, tuple))
+
+
+def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
+    """One density or a list of them, behind the one interface."""
+    if not is_many(p):
+        return (as_density(p, family.dim),)
+    if not p:
+        raise DiscreetError("p is an empty list of clients")
+    return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
+
+
+def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
+    """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
+    x = nodes.x.reshape(-1, nodes.x.shape[-1])
+    mixtures = mixtures_of_one_kernel(clients) if len(clients) > 1 else None
+    found = log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
+    with np.errstate(invalid="ignore"):
+        found -= nodes.log_reference.ravel()
+    found[:, nodes.element.ravel() <= 0.0] = -np.inf
+    return found.reshape(len(clients), *nodes.weights.shape)
+
+
+def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+    """What each client has between consecutive edges of a line; None for one that does not know, or has next to nothing there."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
+    else:
+        rows = [p.plain_masses(edges) if hasattr(p, "plain_masses") else None for p in clients]
+    for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
+        if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
+            known = p.interval_masses(edges)
+            rows[place] = known.mass if known is not None and known.enough else None
+    return rows
+
+
+def largest_log_ratios(log_ratio: Floats) -> Floats:
+    """(n,) the largest log p/h of each client (n, ...), taken off before exponentials so that no normalisation overflows."""
+    largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
+    zero = np.isneginf(largest)
+    if zero.any():
+        raise unseen_error("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+    return np.asarray(largest)
+
+
+def unseen_error(who: str) -> DiscreetError:
+    """The error for a client that is zero wherever it was looked at."""
+    return DiscreetError(
+        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+    )
+
+
+def check_masses(masses: Floats | float) -> None:
+    """Refuse clients whose mass, relative to their largest p/h, is lost in rounding."""
+    smallest = np.atleast_1d(masses)
+    if not (smallest > LEAST_MASS).all():
+        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
+        raise DiscreetError(
+            f"{which} has nearly all of its mass where the reference has next to none (less than {LEAST_MASS:g} of it), which "
+            "cannot be resolved; take a smaller box, or a reference with heavier tails"
+        )
+
+
+def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
+    """The clients where all of them are mixtures of the same kernel."""
+    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
+    return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
+
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Outsiders:
+    """Which of so many clients are outside, and the least and the most density relative to the reference of the first of them."""
+
+    numbers: Sequence[int]
+    clients: int
+    least: float
+    most: float
+
+    def among(self, clients: int, first: int) -> Outsiders:
+        """The same as a part of more clients, of whom `first` come before it."""
+        return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
+
+    def concat(self, later: Outsiders) -> Outsiders:
+        """These and those of a later part of the same clients."""
+        return replace(self, numbers=[*self.numbers, *later.numbers])
+
+
+def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+    """For each of the laws (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
+    slack = _ROUNDING * bounds.upper
+    return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
+
+
+def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
+    """Which of these laws (n, k) are none of those whom the family serves; None where all are."""
+    bounds, mu = family.served_bounds, family.reference
+    if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _ROUNDING:
+        return None  # those are all the laws there are
+    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
+    if not numbers.size:
+        return None
+    check_laws(rows)
+    with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
+        first = rows[numbers[0]] / mu
+    return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
+
+
+def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
+    """Some of so many clients in words: the first, and how many more."""
+    return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
+
+
+def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
+    """Warn about clients that are outside the family, or refuse them where a mechanism is only for members."""
+    what = (
+        f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
+        f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
+    )
+    if refuse:
+        raise OutsideFamilyError(
+            f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
+            "OptimalSampler, which projects it"
+        )
+    warn_caller(f"{what}; its release is private all the same, the bound on its utility is lost", OutsideFamilyWarning)
+
+
+_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a word
+_MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # whatever the estimated error
+_MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+BAND_SLACK = 1e-6
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # relative error of a client's mass on all cells together that is aimed at
+_COARSE = 1e-2  # and the one that is warned of
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSummary:
+    """What the nodes saw of some clients: log of their mass, of the smallest and of the largest p/h (n,).
+
+    `slack` says how far a member's mass may be from that, relatively: one number, or one for each client.
+    """
+
+    log_mass: Floats
+    log_smallest: Floats
+    log_largest: Floats
+    slack: float | Floats
+
+
+def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+    """(n,) the mass that each client says it has in the family's space; NaN for one that does not know."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        found = masses_between(mixtures, *family.space)
+    else:
+        said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
+        found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
+    return np.where(found > LEAST_MASS, found, np.nan)
+
+
+def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
+    """The clients of whom nothing was seen, or too little of the mass that they say they have."""
+    gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
+    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+
+
+@dataclass(frozen=True, eq=False)
+class PanelMasses:
+    """What nodes tell of one client on panels: masses (n,) up to a common factor, and log of it; log of the extreme p/h; the relative error.
+
+    The error is an ESTIMATE, read off values at nodes: a feature between all of them escapes it.
+    """
+
+    masses: Floats
+    log_factor: float
+    log_smallest: float
+    log_largest: float
+    error: float
+
+    @property
+    def log_mass(self) -> float:
+        """log of the mass on all panels together."""
+        return self.log_factor + math.log(self.masses.sum())
+
+
+def panel_masses(
+    p: LogDensity, panels: Panels, chart: Chart, log_reference: Callable[[Floats], Floats] | None = None
+) -> PanelMasses | None:
+    """The masses of a density on panels of a chart's coordinates, with nodes wherever it says that it is narrow or is not resolved.
+
+    None where all nodes see nothing of it.
+    """
+    order, dim = ORDER[panels.dim], panels.dim
+    features = features_of([p], dim)
+    fine, owner = split_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    extremes = [math.inf, -math.inf]
+
+    def log_values(t: Floats) -> Floats:
+        x = chart.points(t).reshape(-1, dim)
+        found = p.log_density(x)
+        if log_reference is not None:
+            below = log_reference(x)
+            held = np.isfinite(below)
+            ratio = found[held] - below[held]
+            extremes[0], extremes[1] = ratio.min(initial=extremes[0]), ratio.max(initial=extremes[1])
+            found = np.where(held, found, -np.inf)
+        return np.asarray(found.reshape(t.shape[:-1]))
+
+    waiting = [log_values(fine.nodes(order)[0])]  # which are those of the first look below
+    shift = float(waiting[0].max())
+    if math.isinf(shift):
+        return None
+
+    def element(t: Floats) -> Floats:
+        values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
+        return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
+
+    _, part, integrals, errors = integrate_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    masses = sum_by_cell(integrals, owner[part], len(panels))
+    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no law has such a mass: it is what cannot be integrated
+    finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
+    if not finite.any():
+        return None
+    error = float(errors.sum() / finite.sum()) if np.isfinite(masses).all() else math.inf
+    return PanelMasses(finite, shift, extremes[0], extremes[1], error)
+
+
+def warn_of_coarse_masses(who: str, error: float) -> None:
+    """Warn of a client whose masses on cells are not known well."""
+    if error > _COARSE:
+        warn_caller(
+            f"{who} changes faster than nodes can follow: its masses on cells are known to about {error:.1g} of its whole only. A release "
+            "is private all the same, but goes by those masses, and so does what is estimated from it; give a distribution function, "
+            "BoundedDensity(p, cdf=...), or a smoother density",
+            UnresolvedWarning,
+        )
+
+
+def sampling_deviation(bounds: Bounds, count: int) -> float:
+    """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
+
+    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite where it says nothing.
+    """
+    log_odds = math.log(2e9)
+    variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
+    far = width * log_odds / (3.0 * count)
+    off = far + math.sqrt(far * far + 2.0 * variance * log_odds / count)
+    return off / (1.0 - off) if off < 1.0 else math.inf
+
+
+def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
+    """The clients that are outside the band, as far as was seen; None where none was.
+
+    p is divided by its own mass where it knows that, else by what was seen of it.
+    """
+    bounds = family.bounds
+    known = known_masses(family, clients)
+    unknown = np.isnan(known)
+    log_mass = np.where(unknown, seen.log_mass, np.log(known))
+    slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
+    log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
+    for i in {*map(int, np.flatnonzero(unknown)), *missed_clients(family, clients, seen)}:
+        found = _log_ratios_at_places(family, clients[i])
+        log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
+        bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_member(family, clients[i])]
+    if not outside:
+        return None
+    return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
+
+
+def outsiders_of(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
+) -> Outsiders | None:
+    """The clients that were seen to be outside the band; none of a band that serves everybody.
+
+    `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
+    """
+    if (family if members is None else members).everybody:
+        return None
+    if members is not None and clients:
+        family, seen = members, look_at_clients(members, clients)
+    return seen_outsiders(family, clients, seen)
+
+
+def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
+    """What is seen of clients on the family's public nodes, with more of them wherever a client says that it is narrow."""
+    if family.dim not in ORDER:
+        x = family.draw(_POINTS, np.random.default_rng(0))
+        log_reference = family.log_reference(x)
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        shift = largest_log_ratios(log_ratio)
+        log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
+    each = [_look_at_one(family, p) for p in clients]
+    return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
+
+
+def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+    order = ORDER[family.dim]
+    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    log_ratio = log_ratios([p], nodes)
+    shift = float(largest_log_ratios(log_ratio)[0])
+    density = np.exp(log_ratio[0] - shift) * nodes.element
+    mass = float((density * nodes.weights).sum())
+    check_masses(mass)
+    smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
+    error = float(nodes.panels.errors(density, order).sum()) / mass
+    return shift + math.log(mass), smallest, shift, BAND_SLACK + error
+
+
+def warn_of_unresolved_masses(
+    family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Errors (n,) with what the nodes missed of the masses that clients say they have, and whose mass is known; warn of much."""
+    known = known_masses(family, clients)
+    gap = np.abs(np.expm1(log_mass - np.log(known)))
+    if family.dim in _MISSED:
+        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+    else:
+        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
+    if much.size:
+        first = int(much[0])
+        warn_caller(
+            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
+            "may be off by as much; a release is private all the same",
+            UnresolvedWarning,
+        )
+    return np.fmax(errors, gap), ~np.isnan(known)
+
+
+def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
+    """log p/h at the places where p says that it is narrow, which nodes may have missed; none for one that does not say."""
+    places = features_of([p], family.dim).places[:_MOST_PLACES]
+    if not len(places):
+        return np.empty(0)
+    log_reference = family.log_reference(places)
+    inside = np.isfinite(log_reference)
+    return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
+
+
+def is_member(family: ContinuousFamily, p: Any) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped to one inside and says so by a method `certainly_in`."""
+    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

@@ -1,0 +1,456 @@
+"""`PopulationLedger`: what every client of a population has spent, and the files with the charges of each run.
+
+Charges of many clients in one file: columns in order of client, whose digest the ledger's book holds.
+
+A client is two words of a keyed digest of its name; the file never holds the name itself. Files are written once, whole
+(`discreet._files`), and never changed: what a file does not hold under the digest in the book is refused.
+
+What every client of a population has spent, over all rounds and agreements: charged durably before any sample appears.
+
+    draw all | lock, read and verify | clients of this (agreement, question, round) that are known -> their stored samples
+             | the others: within the budget? -> else left out, or the run refused | write their charges and samples
+             | commit, flushed to the disk | only now let samples out
+
+Answers depend on (client, agreement, question, round) alone, as those of a single client's ledger do: what leaves about a client
+is a function of one sample for each, charged when it was drawn, so the round may be asked for again on changed data, on fewer
+clients or on more. Whether a client is over its budget depends on what it was asked, never on what it holds.
+
+A folder (0700): a book with a line for each run (`discreet.ledger._book`), and beside it one file for each run with the charges of its
+clients (`discreet.ledger._population_ledger`). The line is the commit: a file without one, from a run that was cut short, counts for
+nothing and is removed by the next run. Clients are keyed digests under the secret, which is not in the ledger: whoever reads it without
+the secret learns how many clients released what outcomes, and not which. Every client pays for a run at most once, so where the sum over
+all runs is within the budget, nobody's past has to be looked up; otherwise it is added up exactly.
+"""
+
+import hashlib
+import hmac
+import math
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._files import atomic_write, check_private, reason
+from discreet.errors import BudgetError, DiscreetError, LedgerError
+from discreet.ledger._book import Book, Rounds
+from discreet.ledger._budget import Budget
+from discreet.ledger._client_ledger import Destination, is_note
+from discreet.numerics import stated_decimal
+from discreet.release._keyed import Question, RunKey, Secret, as_secret
+
+_HEAD = b"discreet charges 1\n"
+_DAMAGED = "is damaged; restore it, and do not start a new ledger: what was spent stays spent; no sample was released"
+
+
+@dataclass(frozen=True)
+class ClientDigests:
+    """Many clients, each as two words of a keyed digest of its name."""
+
+    first: NDArray[np.uint64]
+    second: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return self.first.size
+
+    def select(self, places: Any) -> "ClientDigests":
+        """Those at the places, or where a mask is true."""
+        return ClientDigests(self.first[places], self.second[places])
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Clients in order of their first words, and what was released for each; `within` is empty where outcomes are no cells."""
+
+    names: ClientDigests
+    outcomes: NDArray[np.uint32]
+    within: NDArray[np.float64]
+
+    def places(self, names: ClientDigests) -> NDArray[np.int64]:
+        """Where each client stands in the segment; -1 for those that are not in it."""
+        at = np.searchsorted(self.names.first, names.first)
+        found = np.full(len(names), -1, dtype=np.int64)
+        asking = np.arange(len(names))
+        while asking.size:  # a second time only for clients that share their first word with another
+            asking = asking[at[asking] < len(self.names)]
+            asking = asking[self.names.first[at[asking]] == names.first[asking]]
+            here = self.names.second[at[asking]] == names.second[asking]
+            found[asking[here]] = at[asking[here]]
+            asking = asking[~here]
+            at[asking] += 1
+        return found
+
+    def write(self, path: Path) -> str:
+        """Write the columns to a new file; their digest."""
+        columns = (
+            self.names.first.astype("<u8"),
+            self.names.second.astype("<u8"),
+            self.outcomes.astype("<u4"),
+            self.within.astype("<f8"),
+        )
+        hashed = hashlib.blake2b(_HEAD, digest_size=32)
+        with atomic_write(path, what="charges", private=True) as file:
+            file.write(_HEAD)
+            for column in columns:
+                content = column.tobytes()
+                hashed.update(content)
+                file.write(content)
+        return hashed.hexdigest()
+
+    @classmethod
+    def read(cls, path: Path, *, clients: int, cells: bool, digest: str) -> "Segment":
+        """The columns in a file, refused unless they are the very ones that were written."""
+        kinds = [("<u8", clients), ("<u8", clients), ("<u4", clients), ("<f8", clients if cells else 0)]
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise LedgerError(
+                f"ledger {path.parent}: {path.name} cannot be read: {reason(error)}; restore it"
+            ) from None
+        if hashlib.blake2b(content, digest_size=32).hexdigest() != digest or not content.startswith(_HEAD):
+            raise LedgerError(f"ledger {path.parent}: {path.name} {_DAMAGED}")
+        columns, start = list[NDArray[Any]](), len(_HEAD)
+        for kind, number in kinds:
+            columns.append(np.frombuffer(content, dtype=kind, count=number, offset=min(start, len(content) - 1)))
+            start += columns[-1].nbytes
+        return cls(ClientDigests(columns[0], columns[1]), columns[2], columns[3])
+
+
+POPULATION_FORMAT, OLDER = "discreet population 2", ("discreet population 1",)
+OVER_BUDGET = ("refuse", "drop")
+_BOOK, _SUFFIX = "book", ".charges"
+_WAIT_SECONDS = 600.0
+_EXACT = 1 << 62  # sums below it fit into 64 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round of one question under one agreement: a client is asked it, and pays epsilon for it, once."""
+
+    agreement: str
+    question: Question
+    number: int
+    epsilon: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.agreement, self.question.value, self.question.count, self.question.weight, self.number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one run charged: to how many clients, for which round, in which file. `to`: the collector it was for, if it was for one."""
+
+    round: Round
+    clients: int
+    cells: bool
+    file: str
+    digest: str
+    time: str
+    to: Destination | None = None
+
+    @classmethod
+    def of(cls, line: Sequence[Any]) -> "Run":
+        """The run that a line of the book states."""
+        agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
+        question = Question(value=value, count=count, weight=weight)
+        asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
+        given = Destination.of(to[0]) if to else None
+        return cls(round=asked, clients=clients, cells=cells, file=file, digest=digest, time=time, to=given)
+
+    @property
+    def line(self) -> list[Any]:
+        """As it stands in the book."""
+        asked, question = self.round, self.round.question
+        columns = [question.value, question.count, question.weight]
+        terms = [asked.agreement, columns, asked.number, asked.epsilon]
+        run = [*terms, self.clients, self.cells, self.file, self.digest, self.time]
+        return run if self.to is None else [*run, self.to.line]
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What may leave: for the clients where `kept` is true, an outcome (and its place within a cell). `known` had one before."""
+
+    kept: NDArray[np.bool_]
+    outcomes: NDArray[np.int64]
+    within: NDArray[np.float64]
+    known: int
+    over_budget: int
+
+
+class PopulationLedger:
+    """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after."""
+
+    def __init__(self, folder: str | Path, secret: Secret | str | Path, *, to: Destination | None = None) -> None:
+        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new.
+
+        `to`: the collector that samples are drawn for, by a gateway. What another one was given is then not given to it.
+        """
+        secret = _require_secret(secret)
+        self._to = to
+        self.folder = Path(folder)
+        self._book = _open_book(self.folder)
+        terms = self._book.lines()[0]
+        self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
+        self.id: str = terms["id"]
+        self._secret = secret
+        if not hmac.compare_digest(_secret_check(secret, self.id), terms["secret"]):
+            raise LedgerError(
+                f"ledger {self.folder} was created with another secret, under which its clients have other digests; give that one"
+            )
+        Rounds(secret).serve(self.id)
+
+    @classmethod
+    def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
+        """A new ledger in a new folder that its owner alone may enter. Every client starts with nothing spent."""
+        secret = _require_secret(secret)
+        allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
+        try:
+            path.mkdir(mode=0o700)
+            path.chmod(0o700)  # whatever the umask
+        except FileExistsError:
+            if population_ledger_exists(path):
+                raise LedgerError(
+                    f"{path} exists already, and replacing it would forget what was spent; use another name"
+                ) from None
+        except (OSError, ValueError) as error:
+            raise LedgerError(f"ledger {path} cannot be made: {reason(error)}") from None
+        book = _open_book(path)
+        book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check(secret, name)})
+        try:
+            return cls(path, secret)
+        except LedgerError:
+            if len(book.lines()) == 1:  # its own: nothing has been charged to it
+                book.path.unlink()
+                path.rmdir()
+            raise
+
+    @property
+    def secret(self) -> Secret:
+        """The secret that it was created with."""
+        return self._secret
+
+    def names_key(self) -> RunKey:
+        """The key under which a client's name becomes its digest here."""
+        return self._key(b"names")
+
+    def order_key(self, asked: Round) -> RunKey:
+        """The key of an order of clients that depends on the round and on nothing they hold."""
+        columns = "\0".join(repr(part) for part in asked.key)
+        return self._key(b"order" + columns.encode("utf-8", "surrogatepass"))
+
+    def settle(
+        self,
+        asked: Round,
+        names: ClientDigests,
+        outcomes: NDArray[np.int64],
+        within: NDArray[np.float64],
+        *,
+        over_budget: str = "refuse",
+    ) -> Settlement:
+        """Charge the clients that are new to this round with what was drawn for them, and give the others what they have.
+
+        `over_budget`: "refuse" the run where a client cannot pay, or "drop" such clients.
+        """
+        check_over_budget(over_budget)
+        order = np.argsort(names.first, kind="stable")
+        names = names.select(order)
+        drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
+        with self._book.writing() as pen:
+            note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
+            runs = _runs(pen.lines)
+            self._check_destination(asked, runs)
+            if note is not None:
+                pen.add(note)
+            known = self._recall(drawn, [run for run in runs if run.round.key == asked.key])
+            over = self._over(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
+            if over.any() and over_budget == "refuse":
+                raise BudgetError(
+                    f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
+                    f"ledger {self.folder}; nothing was charged: leave them out with over_budget='drop' (--over-budget drop)"
+                )
+            new = ~known & ~over
+            self._sweep(runs)
+            if new.any():
+                pen.add(self._write_run(asked, drawn, new).line)
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
+        kept = ~over[back]
+        within = drawn.within[back] if within.size else within
+        return Settlement(kept, drawn.outcomes[back].astype(np.int64), within, int(known.sum()), int(over.sum()))
+
+    def for_destination(self, to: Destination) -> "PopulationLedger":
+        """This ledger, for samples that go to a collector."""
+        return PopulationLedger(self.folder, self._secret, to=to)
+
+    def check_destination(self, asked: Round) -> None:
+        """Refuse a round that may not be released to this collector, before anything is drawn; `settle` asks again, under its lock."""
+        lines = self._book.lines()
+        if self._to is not None:
+            self._to.note_of_key(lines[1:])
+        self._check_destination(asked, _runs(lines))
+
+    def destination(self, asked: Round) -> Destination | None:
+        """Where the samples of a round went when it was first charged; where they are to go if it was not."""
+        return next((run.to for run in runs_in(self.folder)[1] if run.round.key == asked.key), self._to)
+
+    def _check_destination(self, asked: Round, runs: Sequence[Run]) -> None:
+        if self._to is None:
+            return
+        for run in runs:
+            before = run.round
+            if before.key == asked.key:
+                if not self._to.is_collector_of(run.to):
+                    where = "for nobody in particular" if run.to is None else f"for {run.to.address}"
+                    raise LedgerError(
+                        f"round {asked.number} of agreement {asked.agreement[:12]}... was released {where} under this secret, and "
+                        f"{self._to.address} would be given the same samples; use another secret and ledger for another collector, with a "
+                        "budget that is smaller by what was spent here (what an earlier version sent it did not note: finish that with it)"
+                    )
+            elif before.number == asked.number and self._to.is_question_of(run.to, before.agreement):
+                raise LedgerError(
+                    f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
+                    f"{before.question.value!r}, and a client speaks once: send that again with agreement={before.agreement} "
+                    "(--agreement). Other clients than those need another secret and ledger"
+                )
+
+    def _recall(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
+        """Put what clients have from this round in the place of what was drawn; who they are."""
+        known = np.zeros(len(drawn.names), dtype=np.bool_)
+        for run in runs:
+            segment = read_segment(self.folder, run)
+            places = segment.places(drawn.names)
+            here = places >= 0
+            drawn.outcomes[here] = segment.outcomes[places[here]]
+            if run.cells:
+                drawn.within[here] = segment.within[places[here]]
+            known |= here
+        return known
+
+    def _over(
+        self, names: ClientDigests, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]
+    ) -> NDArray[np.bool_]:
+        """Which of the clients that ask cannot pay."""
+        over = np.zeros(len(names), dtype=np.bool_)
+        price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
+        rounds = {run.round.key: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
+        if price + sum(rounds.values()) <= budget or not asking.any():
+            return over
+        scale = math.lcm(price.denominator, *(cost.denominator for cost in rounds.values()))
+        exact = (price + sum(rounds.values())) * scale < _EXACT
+        who = names.select(asking)
+        spent: NDArray[Any] = np.full(len(who), int(price * scale), dtype=np.int64 if exact else object)
+        for run in runs:
+            here = read_segment(self.folder, run).places(who) >= 0
+            spent[here] += int(rounds[run.round.key] * scale)
+        over[asking] = spent > math.floor(budget * scale)
+        return over
+
+    def _write_run(self, asked: Round, drawn: Segment, new: NDArray[np.bool_]) -> Run:
+        within = drawn.within[new] if drawn.within.size else drawn.within
+        segment = Segment(drawn.names.select(new), drawn.outcomes[new], within)
+        file = secrets.token_hex(8) + _SUFFIX
+        digest = segment.write(self.folder / file)
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        cells = bool(within.size)
+        return Run(
+            round=asked, clients=len(segment.names), cells=cells, file=file, digest=digest, time=time, to=self._to
+        )
+
+    def _sweep(self, runs: Sequence[Run]) -> None:
+        """Remove what runs that were cut short have left. The lock is held, so none of them is still writing."""
+        named = {run.file for run in runs}
+        for path in self.folder.iterdir():
+            if path.name not in named and _SUFFIX in path.suffixes:  # whole, or still called partial
+                path.unlink()
+
+    def _key(self, about: bytes) -> RunKey:
+        content = bytes.fromhex(self.id) + about
+        return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
+
+
+def check_over_budget(word: str) -> None:
+    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
+    if word not in OVER_BUDGET:
+        raise DiscreetError(f"over_budget = {word!r} is not one of {', '.join(OVER_BUDGET)}")
+
+
+def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
+    """The budget of a population's ledger and its runs, for whoever has no secret."""
+    lines = _open_book(Path(folder)).lines()
+    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _runs(lines)
+
+
+def _runs(lines: Sequence[Any]) -> list[Run]:
+    """The runs among the lines of a book."""
+    return [Run.of(line) for line in lines[1:] if not is_note(line)]
+
+
+def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
+    """What each client has spent, rounded to floats, in an order that says nothing: for a summary."""
+    parts = [read_segment(Path(folder), run).names for run in runs]
+    if not parts:
+        return np.empty(0)
+    first, second = (np.concatenate([getattr(part, word) for part in parts]) for word in ("first", "second"))
+    costs = np.repeat([run.round.epsilon for run in runs], [run.clients for run in runs])
+    order = np.lexsort((second, first))
+    new = np.ones(order.size, dtype=np.bool_)
+    new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    return np.bincount(np.cumsum(new) - 1, weights=costs[order]).astype(np.float64)
+
+
+def read_segment(folder: Path, run: Run) -> Segment:
+    """The charges of a run."""
+    return Segment.read(folder / run.file, clients=run.clients, cells=run.cells, digest=run.digest)
+
+
+def population_ledger_exists(folder: str | Path) -> bool:
+    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    path = Path(folder)
+    if not path.is_dir():
+        return os.path.lexists(path)
+    entries = {entry.name for entry in path.iterdir()}
+    return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _open_book(path).is_blank())
+
+
+def is_population_ledger(path: str | Path) -> bool:
+    """Whether that is a folder, as ledgers of populations are."""
+    return os.path.isdir(path)
+
+
+def _open_book(folder: Path) -> Book:
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        raise LedgerError(
+            f"there is no ledger {folder}; make one by giving its budget too: budget= (--budget)"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"ledger {folder} cannot be opened: {reason(error)}") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
+    check_private(folder, status, what="ledger", error=LedgerError)
+    return Book(folder / _BOOK, kind=POPULATION_FORMAT, wait=_WAIT_SECONDS, older=OLDER)
+
+
+def _require_secret(secret: Any) -> Secret:
+    found = as_secret(secret)
+    if found is None:
+        raise DiscreetError(
+            "a ledger needs a secret, under which it knows its clients; make one with: discreet secret FILE"
+        )
+    return found
+
+
+def _secret_check(secret: Secret, ledger_id: str) -> str:
+    """What tells whether a secret is the one that a ledger was created with."""
+    content = bytes.fromhex(ledger_id)
+    return hashlib.blake2b(content, key=secret.value, person=b"discreet check 1", digest_size=16).hexdigest()

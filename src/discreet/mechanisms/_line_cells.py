@@ -1,0 +1,162 @@
+"""`LineCells`: the cells of a continuous family on a line, as a domain for columns of numbers.
+
+The cells of a continuous family on a line as a domain: values are the numbers of their cells, and numbers points of them.
+
+So a client that is a list of values is its empirical law on the cells, and is released as any finite one is, with the integers of the
+family's own sampler. The point of a cell is uniform in the family's coordinate, and depends on the cell alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._quadrature import ORDER, Panels
+from discreet.domain._cells import cell_middles, cell_names, flat_points, numbers_or_nan
+from discreet.domain._domain import Domain, Numbers
+from discreet.errors import DiscreetError
+from discreet.families._continuous import CellPartition
+from discreet.mechanisms._cells_and_points import CellAtoms
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinity
+
+
+class LineCells(Domain[float]):
+    """The cells of a partition of a line. Numbers are those of the cells, which need not go up along the line.
+
+    Args:
+        partition: that of a continuous family in one dimension.
+    """
+
+    def __init__(self, partition: CellPartition) -> None:
+        self._partition = partition
+        self.order: Integers = np.argsort(partition.panels.lower[:, 0])
+
+    @classmethod
+    def of(cls, sampler: Sampler[AnyFamily]) -> LineCells:
+        """The cells by which a sampler releases on a line, which a column of numbers is read as; any other sampler is refused."""
+        carrier = sampler.carrier
+        if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
+            raise DiscreetError(
+                f"{sampler!r} does not release by the cells of a line, which is what a column of numbers is read as; release its clients "
+                "one by one, sampler.release(family.law(records=...))"
+            )
+        return cls(carrier.partition)
+
+    def __repr__(self) -> str:
+        return f"LineCells(<{self.size:,} cells of {self._partition.family!r}>)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LineCells):
+            return False
+        return np.array_equal(self.order, other.order) and np.array_equal(self.edges, other.edges)
+
+    def __hash__(self) -> int:
+        return hash((LineCells, self.edges.tobytes()))
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self._partition)
+
+    @property
+    def labels(self) -> None:
+        """None: cells are known by the values in them."""
+        return
+
+    @cached_property
+    def masses(self) -> Floats:
+        """The reference masses of the cells along the line."""
+        return np.asarray(self._partition.masses[self.order])
+
+    def share_below(self, places: Integers, values: Floats) -> Floats:
+        """Of the reference in each of these cells along the line, how much lies below a value: 0 and 1 past its ends."""
+        family, cells = self._partition.family, self._partition.panels[self.order[places]]
+        inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
+        t = np.clip(family.chart.coordinates(inside), cells.lower, cells.upper)
+        below, above = (
+            family.nodes_of(part, ORDER[1]).masses.sum(axis=1)
+            for part in (Panels(cells.lower, t), Panels(t, cells.upper))
+        )
+        return np.asarray(np.divide(below, below + above, out=np.zeros_like(below), where=below + above > 0.0))
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The size + 1 ends of the cells along the line."""
+        panels = self._partition.panels
+        starts, last = panels.lower[self.order], panels.upper[self.order[-1:]]
+        with np.errstate(divide="ignore"):  # an end at infinity
+            return np.asarray(self._partition.family.chart.points(np.concatenate([starts, last]))[:, 0])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell."""
+        along = cell_names(self.edges)
+        return [along[place] for place in np.argsort(self.order)]
+
+    @cached_property
+    def values(self) -> Floats:
+        """The middles of the cells."""
+        return cell_middles(self.edges)[np.argsort(self.order)]
+
+    def cells_of(self, values: Floats) -> Integers:
+        """The cell of each value, which lies between the ends."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
+        return np.asarray(self.order[place])
+
+    @cached_property
+    def _stops(self) -> Floats:
+        """Where each of the cells along the line ends: the next one begins later where the reference has nothing in between."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
+
+    def between_cells(self, values: Floats) -> NDArray[np.bool_]:
+        """Whether each value, which lies between the ends, is in no cell: where the reference has nothing."""
+        place = np.searchsorted(self.edges[1:-1], values, side="right")
+        apart = self.edges[1:] > self._stops
+        return np.asarray(apart[place] & (values > self._stops[place]) & (values <= self.edges[-1]))
+
+    def numbers(self, records: Iterable[Any]) -> Integers:
+        """The cell of every value; one in no cell is an error."""
+        found = flat_points(records)
+        inside = (found >= self.edges[0]) & (found <= self.edges[-1]) & ~self.between_cells(found)
+        if not inside.all():
+            raise DiscreetError(
+                f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
+            )
+        return self.cells_of(found)
+
+    def find_numbers(self, records: Iterable[Any]) -> Integers:
+        """The cell of every number, -1 for what lies in no cell or is no number."""
+        values = numbers_or_nan(records)
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1]) & ~self.between_cells(values)
+        return np.where(inside, self.cells_of(values), -1)
+
+    def to_samples(self, numbers: Integers) -> float | Floats:
+        """The middles of the cells; a float for a 0-d array."""
+        found = self.values[numbers]
+        return found if found.ndim else float(found)
+
+    def within(self, numbers: Integers, place: Floats) -> Floats:
+        """Points of the cells: `place` in [0, 1) says where in each, in the family's coordinate."""
+        panels = self._partition.panels
+        low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
+        t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
+        return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
+
+    def places(self, labels: Iterable[Any]) -> Integers:
+        """The numbers of cells: a dict calls a cell by its number."""
+        return Numbers(self.size).numbers(labels)
+
+    @property
+    def terms(self) -> NoReturn:
+        """An error: an agreement states the family and its atoms."""
+        raise DiscreetError("cells of a family stand in no agreement by themselves; agree on the family")

@@ -1,0 +1,79 @@
+"""The mechanisms by name, and the mechanism for each goal (population or clients), for agreements, tables and commands.
+
+The mechanisms by their own names, and by whom samples are to serve: the one table of them, for agreements, tables and commands.
+
+To estimate the population take linear: its samples give every share back without bias. To have each sample look like its own client
+take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
+(`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
+"""
+
+from typing import Any, TypeVar
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms._cells_and_points import Discretisation
+from discreet.mechanisms._linear import LinearSampler
+from discreet.mechanisms._mollifier import MollifierSampler
+from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.privacy import Privacy
+
+F = TypeVar("F", bound=AnyFamily)
+
+MECHANISMS: dict[str, type[Sampler[Any]]] = {
+    kind.name: kind for kind in (OptimalSampler, LinearSampler, MollifierSampler)
+}
+
+SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
+
+
+def mechanism_for(serve: str | None, mechanism: str | None) -> str:
+    """The mechanism for the population or for each client, or the one named; the population's where neither is said.
+
+    Args:
+        serve: "population", "clients" or None.
+        mechanism: the name of a mechanism, or None.
+
+    Returns:
+        The name of a mechanism.
+
+    Raises:
+        DiscreetError: for an unknown word, or for two that contradict each other.
+    """
+    if mechanism is not None:
+        check_mechanism(mechanism)
+    if serve is None:
+        return mechanism or SERVED["population"]
+    if not isinstance(serve, str) or serve not in SERVED:
+        raise DiscreetError(
+            f"serve = {serve!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
+        )
+    if mechanism not in (None, SERVED[serve]):
+        raise DiscreetError(
+            f"serve = {serve!r} (--for) takes the mechanism {SERVED[serve]!r}, not {mechanism!r}; leave one of the two out"
+        )
+    return SERVED[serve]
+
+
+def check_mechanism(name: Any, argument: str = "mechanism") -> str:
+    """The name of a mechanism; anything else is refused, with the names there are."""
+    if not isinstance(name, str) or name not in MECHANISMS:
+        raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISMS)}")
+    return name
+
+
+def sampler_named(
+    name: str,
+    family: F,
+    *,
+    epsilon: float | None = None,
+    how: Discretisation | None = None,
+    privacy: Privacy | None = None,
+    reference: Any = None,
+) -> Sampler[F]:
+    """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
+    kind = MECHANISMS[check_mechanism(name)]
+    if reference is None:
+        return kind(family, epsilon=epsilon, how=how, privacy=privacy)
+    if kind is not MollifierSampler:
+        raise DiscreetError(f"mechanism = {name!r} has no reference of its own, only {MollifierSampler.name} has")
+    return MollifierSampler(family, epsilon=epsilon, how=how, privacy=privacy, reference=reference)

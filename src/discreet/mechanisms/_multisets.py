@@ -1,0 +1,242 @@
+"""`Multisets` of samples, and the envelope: the largest probability that any client of a family gives to each multiset.
+
+J draws of one client in any order: multisets of J out of k outcomes, of which there are C(k + J - 1, J) and not k^J.
+
+A sequence of J independent draws has the same probability in every order, under a client's law as under a reference. So dP^J/dmu^J is
+constant on the sequences of one multiset: a clip of it between constants is a clip on multisets, with
+
+    P(multiset)  =  J!/(c_1! ... c_k!)  p_1^c_1 ... p_k^c_k,        c_x = how often x is in it,
+
+and likewise for mu, after which an order is chosen at random, without a look at the client. Nothing is lost on the way: averaging any
+mechanism on sequences over their orders keeps its privacy, and serves a client whose draws have no order at least as well (D_f is
+convex).
+
+The envelope of J independent draws: for every multiset, the largest probability that a client of the family can give it.
+
+The largest is that of the client whose own law is nearest to the multiset's frequencies c/J. *Proof.* log P^J(multiset) is
+sum_x c_x log p_x plus a constant, so its maximum over the family minimises KL(c/J || P), and the projection of c/J onto a band is
+clip(c/(J r), lower mu, upper mu) for every divergence at once [paper, Prop. C.8].   QED
+On the simplex that is c/J itself: the envelope is J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k. Its total C, the Shtarkov sum, is a
+rational number, which is computed as one: the same floats come out on every machine.
+
+Let mu be the envelope divided by its total C. Every client then has P^J <= C mu, so J draws of clients of the family are single draws of
+clients of the band 0 <= dP/dmu <= C on multisets, and Q* of that band serves all of them [paper, Thm 3.3].
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError, check_count
+from discreet.families import FiniteFamily, Simplex
+from discreet.families._band import Bounds
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+MOST_MULTISETS = 1 << 18
+MOST_TOGETHER = 64  # draws of one multiset
+_RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
+
+
+SAMPLES_ARE = "it is how many samples of each client are released together"
+
+
+@dataclass(frozen=True)
+class Multisets:
+    """All multisets of so many outcomes, in lexicographic order of their sorted members.
+
+    Args:
+        size: how many outcomes there are.
+        samples: how many members a multiset has.
+
+    Raises:
+        DiscreetError: for more than 262,144 multisets, or more than 64 members.
+    """
+
+    size: int
+    samples: int
+
+    def __post_init__(self) -> None:
+        check_count("samples", self.samples, fix=SAMPLES_ARE)
+        if not self.fit(self.size, self.samples):
+            many = (
+                f"{self.count(self.size, self.samples):,}" if self.size < 10**6 and self.samples < 100 else "too many"
+            )
+            raise DiscreetError(
+                f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw takes at most "
+                f"{MOST_MULTISETS:,} of at most {MOST_TOGETHER} members: take fewer samples, or draw them one by one with a share of the "
+                "budget each, as release(p, size=...) does then"
+            )
+
+    @staticmethod
+    def count(size: int, samples: int) -> int:
+        """How many there are."""
+        return math.comb(size + samples - 1, samples)
+
+    @classmethod
+    def fit(cls, size: int, samples: int) -> bool:
+        """Whether they are few enough to be listed."""
+        if size > MOST_MULTISETS or samples > MOST_TOGETHER:
+            return False
+        return cls.count(size, samples) <= MOST_MULTISETS
+
+    def __len__(self) -> int:
+        return self.count(self.size, self.samples)
+
+    @cached_property
+    def members(self) -> Integers:
+        """(multisets, samples): the outcomes of each, sorted."""
+        listed = itertools.combinations_with_replacement(range(self.size), self.samples)
+        flat = itertools.chain.from_iterable(listed)
+        found = np.fromiter(flat, dtype=np.int64, count=len(self) * self.samples).reshape(len(self), self.samples)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def orders(self) -> Floats:
+        """J!/(c_1! ... c_k!): how many sequences each multiset stands for."""
+        found, run = np.ones(len(self)), np.ones(len(self))
+        for place in range(1, self.samples):
+            run = np.where(self.members[:, place] == self.members[:, place - 1], run + 1.0, 1.0)
+            found = found * ((place + 1.0) / run)
+        return found
+
+    def laws(self, rows: Floats) -> Floats:
+        """The laws (n, multisets) of independent draws, as many as a multiset has members, from laws (n, size)."""
+        found = np.repeat(self.orders[None, :], len(rows), axis=0)
+        for place in range(self.samples):
+            found *= rows[:, self.members[:, place]]
+        total = found.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
+
+    def runs(self) -> Iterator[tuple[slice, Integers, Integers]]:
+        """Some rows at a time: which multisets, their distinct members (n, samples) and how often each comes, 0 in places that are left."""
+        rows = max(1, _RUN_ENTRIES // self.samples**2)
+        for start in range(0, len(self), rows):
+            members = self.members[start : start + rows]
+            first = np.ones(members.shape, dtype=bool)
+            first[:, 1:] = members[:, 1:] != members[:, :-1]
+            number = np.cumsum(first, axis=1) - 1
+            often = np.zeros(members.shape, dtype=np.int64)
+            np.add.at(often, (np.arange(len(members))[:, None], number), 1)
+            distinct = np.zeros(members.shape, dtype=np.int64)
+            np.put_along_axis(distinct, number, members, axis=1)
+            yield slice(start, start + len(members)), distinct, often
+
+    def each(self, laws: Floats) -> Floats:
+        """The laws (n, size) of one draw alone, from laws (n, multisets)."""
+        found = np.zeros((len(laws), self.size))
+        for row, law in enumerate(laws):
+            weights = np.broadcast_to(law[:, None] / self.samples, self.members.shape)
+            found[row] = np.bincount(self.members.ravel(), weights=weights.ravel(), minlength=self.size)
+        return found
+
+    def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
+        """The members of multisets (n,) in a random order, (n, samples): what does not depend on a client."""
+        order = np.argsort(rng.random((len(numbers), self.samples)), axis=1, kind="stable")
+        return np.take_along_axis(self.members[numbers], order, axis=1)
+
+
+_ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """A reference on multisets, and bounds of dP^J/dmu for the clients of a family.
+
+    Attributes:
+        reference: mu of every multiset, (multisets,).
+        bounds: the least and the most dP^J/dmu; the most is the envelope's total C.
+    """
+
+    reference: Floats
+    bounds: Bounds
+
+
+def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
+    """The envelope of all clients of a family, for multisets of at least two members.
+
+    Args:
+        family: who the clients may be: a `Simplex`, or a `Band` that makes a claim about clients.
+        multisets: all multisets of the family's outcomes.
+
+    Returns:
+        An `Envelope`.
+    """
+    return _simplex_envelope(multisets) if isinstance(family, Simplex) else _band_envelope(family, multisets)
+
+
+def _simplex_envelope(multisets: Multisets) -> Envelope:
+    """In whole numbers: a multiset's value depends on how often its members come, not on which they are."""
+    values = np.empty(len(multisets))
+    total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
+    for rows, _, often in multisets.runs():
+        kinds, places, times = np.unique(np.sort(often, axis=1), axis=0, return_inverse=True, return_counts=True)
+        found = []
+        for kind, number in zip(map(tuple, kinds.tolist()), times.tolist(), strict=True):
+            value = known.setdefault(kind, _largest_probability(kind))
+            total += number * value
+            found.append(float(value))
+        values[rows] = np.array(found)[places.ravel()]
+    return Envelope(values / float(total), Bounds(0.0, float(total)))
+
+
+def _largest_probability(often: tuple[int, ...]) -> Fraction:
+    """J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k."""
+    samples = sum(often)
+    top, bottom = math.factorial(samples), samples**samples
+    for count in often:
+        top, bottom = top * count**count, bottom * math.factorial(count)
+    return Fraction(top, bottom)
+
+
+def _band_envelope(family: FiniteFamily, multisets: Multisets) -> Envelope:
+    reference = np.broadcast_to(family.reference, family.size)
+    lower, upper = family.bounds.lower * reference, np.minimum(family.bounds.upper * reference, 1.0)
+    values, least = np.empty(len(multisets)), math.inf
+    for rows, distinct, often in multisets.runs():
+        held = often > 0
+        floor, ceiling = (np.where(held, bound[distinct], 0.0) for bound in (lower, upper))
+        elsewhere = family.bounds.lower * (1.0 - np.where(held, reference[distinct], 0.0).sum(axis=1))
+        most = _most_likely(often, floor, ceiling, 1.0 - np.maximum(elsewhere, 0.0))
+        values[rows] = multisets.orders[rows] * _power_product(most, often)
+        if family.bounds.lower:
+            ratios = np.divide(floor, most, out=np.ones_like(floor), where=held & (most > 0.0))
+            least = min(least, float(_power_product(ratios, often).min()))
+    total = math.fsum(values)
+    bottom = least * total * (1.0 - _ROUNDING) if family.bounds.lower else 0.0
+    return Envelope(values / total, Bounds(bottom, total * (1.0 + _ROUNDING)))
+
+
+def _most_likely(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) -> Floats:
+    """clip(a c, floor, ceiling) with a such that it sums to `mass`, row by row; `ceiling` where that leaves mass over.
+
+    The sum is non-decreasing and linear in a between the places where an entry meets a bound, so a is found without a tolerance.
+    """
+    counts = np.maximum(often, 1)
+    meets = np.sort(np.concatenate([floor / counts, ceiling / counts], axis=1), axis=1)
+    sums = np.stack([np.clip(a[:, None] * often, floor, ceiling).sum(axis=1) for a in meets.T], axis=1)
+    after = np.minimum((sums < mass[:, None]).sum(axis=1), meets.shape[1] - 1)
+    before = np.maximum(after - 1, 0)
+    rows = np.arange(len(often))
+    low, high = sums[rows, before], sums[rows, after]
+    part = np.divide(mass - low, high - low, out=np.ones_like(low), where=high > low)
+    slope = meets[rows, before] + np.clip(part, 0.0, 1.0) * (meets[rows, after] - meets[rows, before])
+    return np.asarray(np.clip(slope[:, None] * often, floor, ceiling))
+
+
+def _power_product(base: Floats, often: Integers) -> Floats:
+    """The product of base^often along each row, by multiplications alone, which are the same on every machine."""
+    found = np.ones(len(base))
+    for place in range(base.shape[1]):
+        for times in range(int(often[:, place].max(initial=0))):
+            found *= np.where(often[:, place] > times, base[:, place], 1.0)
+    return found

@@ -1,0 +1,483 @@
+"""`OutputSolver`: from clients' densities to their output distributions, for one client, for many, and in many dimensions.
+
+One client on panels of its own: the family's public ones, split until p is resolved, cut where q or min(p, q) has a kink.
+
+p and h are evaluated once at every node. The scale is then the finite weighted problem of `discreet.projection`, solved exactly; as
+panels change it is solved again, and what it says decides where the kinks are. An error is estimated for the masses of p and q, for
+their overlap, and for p log(p/q), so that the divergences are as good as the scale.
+
+Many clients at once: one set of nodes for all of them, and on a line every client's own cuts in it.
+
+p/h is known on the shared Gauss-Legendre nodes, on which it is nearly a polynomial. On a line the nodes of the pieces between a client's
+kinks take their values from it, without another look at its density; clients have different numbers of pieces, and the arrays are
+padded with nodes of mass zero.
+
+Clients in many dimensions, one or many: the nodes are points drawn from h by a public generator, each of mass 1/N.
+
+From clients' densities to their output laws: nodes where p and h are evaluated once, and the exact finite problem on them.
+
+One client in up to three dimensions gets panels of its own (`OneClient`); many share one set of nodes, and on a line each has its own
+cuts in it (`ManyClients`). Above three dimensions the nodes are points of h (`PublicPoints`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._quadrature import ORDER, Panels, errors_on_unit_cube, gauss_rule, worst_panels
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, Nodes
+from discreet.families._densities import LogDensity, Tabulated
+from discreet.families._fits import HistogramLaw
+from discreet.families._integration import Cartesian
+from discreet.families._kernel_mixtures import LAPLACE, Mixture
+from discreet.families._membership import (
+    BAND_SLACK,
+    NodeSummary,
+    check_masses,
+    largest_log_ratios,
+    log_ratios,
+    sampling_deviation,
+)
+from discreet.mechanisms._kinks import (
+    CutLines,
+    at_ends,
+    cut_lines,
+    kink_levels,
+    legendre_values,
+    line_segments,
+    to_coefficients,
+)
+from discreet.mechanisms._output_law import OutputLaw, OutputProblem, affine_clip, ratio_of, row_blocks
+from discreet.projection._vectorised import improve_slopes
+
+Floats = NDArray[np.float64]
+RatioAt = Callable[[Floats, Floats], Floats]
+
+TOLERANCE = {1: 1e-10, 2: 5e-7, 3: 2e-4}  # sum of the estimated errors at which the panels are fine enough
+MOST_NODES = {1: 1 << 14, 2: 1 << 18, 3: 1 << 19}
+_SPLIT = {1: 4, 2: 2, 3: 2}
+_LARGEST_RATIO = 1e300
+_ROUNDS = 60
+_MOVED = 1e-6  # relative change of the slope past which kinks are no longer where they were cut
+_BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
+_ROUNDING = 1e-11
+_MOST_BREAKS = {1: 2048, 2: 24, 3: 6}
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The output on some nodes (m,): their reference masses, p/h normalised, the mass that p had, slope and lift."""
+
+    masses: Floats
+    ratio: Floats
+    mass: float
+    slope: float
+    lift: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Nodes (m,) of some panels, uncut or cut, with p/h not normalised; the panel each belongs to; every panel's error."""
+
+    panels: Panels
+    masses: Floats
+    ratio: Floats
+    owner: NDArray[np.intp]
+    errors: Floats
+
+    def without(self, gone: NDArray[np.bool_]) -> Pieces:
+        """The panels that are not gone, with their nodes."""
+        kept = ~gone[self.owner]
+        renumbered = np.cumsum(~gone) - 1
+        return Pieces(
+            self.panels[~gone], self.masses[kept], self.ratio[kept], renumbered[self.owner[kept]], self.errors[~gone]
+        )
+
+    def concat(self, other: Pieces) -> Pieces:
+        """These and then the others."""
+        return Pieces(
+            self.panels.concat(other.panels),
+            np.concatenate([self.masses, other.masses]),
+            np.concatenate([self.ratio, other.ratio]),
+            np.concatenate([self.owner, other.owner + len(self.panels)]),
+            np.concatenate([self.errors, other.errors]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedSolution:
+    """A solution on nodes that are fine enough (or as many as there may be), and the sum of its estimated errors.
+
+    The client's density is exp(log_scale) times `solution.mass` times as large as the normalised one.
+    """
+
+    solution: Solution
+    log_scale: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class OneClient:
+    """The output law of one client in up to three dimensions."""
+
+    problem: OutputProblem
+
+    def law(self, p: LogDensity) -> OutputLaw:
+        """The output law of p."""
+        refined = self.refine(p)
+        found = refined.solution
+        log_mass = np.array([refined.log_scale + math.log(found.mass)])
+        with np.errstate(divide="ignore"):
+            inside = np.log(found.ratio[found.masses > 0.0])
+        seen = NodeSummary(log_mass, log_mass + inside.min(), log_mass + inside.max(), BAND_SLACK + refined.error)
+        self.problem.tell_outside([p], seen)
+        client = (found.masses * found.ratio)[None, :]
+        law = OutputLaw(
+            self.problem.family, self.problem.constants, self.problem.mixing, (p,), False, found.masses, client, log_mass,
+            np.array([found.slope]), np.array([found.lift]), np.array([refined.error]),
+        )  # fmt: skip
+        return self.problem.with_known_masses(law)
+
+    def refine(self, p: LogDensity) -> RefinedSolution:
+        """The solution on nodes that resolve p and the kinks of q."""
+        dim, tolerance = self.problem.family.dim, TOLERANCE[self.problem.family.dim]
+        nodes = nodes_for(self.problem.family, p)
+        log_ratio = log_ratios([p], nodes)[0]
+        shift = float(largest_log_ratios(log_ratio[None])[0])
+        ratio = np.exp(log_ratio - shift)
+
+        def ratio_at(x: Floats, log_reference: Floats) -> Floats:
+            return ratio_of(p.log_density(x), log_reference + shift)
+
+        def pieces_of(some: Nodes, ratio: Floats | None = None) -> Pieces:
+            if ratio is None:
+                ratio = ratio_at(some.x.reshape(-1, dim), some.log_reference.ravel()).reshape(some.weights.shape)
+            return self._pieces(some, ratio, found, ratio_at)
+
+        found = self._solution(nodes.masses.ravel(), ratio.ravel())
+        kinked, lines = self._cut(nodes, ratio, found, ratio_at)
+        found = self._solution(*_uncut_and_cut(nodes, ratio, kinked, lines))
+        cut_at, pieces = found.slope, pieces_of(nodes, ratio)  # now the cuts are where the kinks are
+        found = self._solution(pieces.masses, pieces.ratio)
+        for _ in range(_ROUNDS):
+            bad = worst_panels(pieces.errors, 0.5 * tolerance) & pieces.panels.divisible
+            if pieces.errors.sum() > tolerance and pieces.masses.size < MOST_NODES[dim] and bad.any():
+                fresh = self.problem.family.nodes_of(pieces.panels[bad].split(_SPLIT[dim]), ORDER[dim])
+                pieces = pieces.without(bad).concat(pieces_of(fresh))
+            elif abs(found.slope - cut_at) > _MOVED * cut_at and math.isfinite(found.slope):
+                cut_at = found.slope
+                pieces = pieces_of(self.problem.family.nodes_of(pieces.panels, ORDER[dim]))
+            else:
+                break
+            found = self._solution(pieces.masses, pieces.ratio)
+        return RefinedSolution(found, shift, float(pieces.errors.sum()))
+
+    def _pieces(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> Pieces:
+        """The nodes of some panels, those that a kink of the solution crosses cut along it, with every panel's error."""
+        order = ORDER[self.problem.family.dim]
+        kinked, lines = self._cut(nodes, ratio, at, ratio_at)
+        p, q = self._both(ratio, at)
+        errors = nodes.panels.errors(p * nodes.element, order)
+        if self.problem.family.dim == 1:
+            errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
+        errors[~kinked] += nodes.panels[~kinked].errors((_entropy(p, q) * nodes.element)[~kinked], order)
+        owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
+        if lines is not None:
+            p, q = self._both(lines.ratio, at)
+            errors[kinked] += lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_entropy(p, q))
+            owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel], order)])
+        return Pieces(nodes.panels, *_uncut_and_cut(nodes, ratio, kinked, lines), owner, errors)
+
+    def _cut(
+        self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt
+    ) -> tuple[NDArray[np.bool_], CutLines | None]:
+        """Which panels a kink of the solution crosses, and the lines they are cut into."""
+        places = self._levels(at)
+        kinked = _crossed_panels(ratio, places)
+        if not kinked.any():
+            return kinked, None
+        return kinked, cut_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
+
+    def _errors_at_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
+        """What a jump of p between the outermost nodes of an interval and its ends would cost: the nodes cannot see it."""
+        order = ratio.shape[1]
+        width = nodes.panels.upper - nodes.panels.lower
+        t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
+        x = self.problem.family.chart.points(t).reshape(-1, 1)
+        found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
+        missed = np.abs(found - ratio @ at_ends(order)) * nodes.element[:, [0, -1]]
+        return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
+
+    def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
+        """p/h normalised and q/h, from p/h as it is on the nodes."""
+        p = _normalised_ratio(ratio, at.mass)
+        return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
+
+    def _solution(self, masses: Floats, ratio: Floats) -> Solution:
+        client = masses * ratio
+        mass = float(client.sum())
+        check_masses(mass)
+        client /= mass
+        if self.problem.mixing is not None:
+            return Solution(
+                masses, _normalised_ratio(ratio, mass), mass, self.problem.mixing.slope, self.problem.mixing.lift
+            )
+        box = self.problem.box(masses)
+        return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
+
+    def _levels(self, at: Solution) -> list[float]:
+        """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
+        found = kink_levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
+        return [level * at.mass for level in found if 0.0 < level < math.inf]
+
+
+def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
+    """ratio/mass, but never infinite: where a client is that far above the reference, it is clipped whatever it is."""
+    with np.errstate(over="ignore"):
+        return np.minimum(ratio / mass, _LARGEST_RATIO)
+
+
+def _uncut_and_cut(
+    nodes: Nodes, ratio: Floats, kinked: NDArray[np.bool_], lines: CutLines | None
+) -> tuple[Floats, Floats]:
+    """Reference masses and p/h (m,) on the nodes of the panels that stay whole, then on the lines of the others."""
+    masses, ratios = nodes.masses[~kinked].ravel(), ratio[~kinked].ravel()
+    if lines is None:
+        return masses, ratios
+    return np.concatenate([masses, lines.masses.ravel()]), np.concatenate([ratios, lines.ratio.ravel()])
+
+
+def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
+    """The family's nodes, on panels cut along the lines where p is known not to be smooth, and as fine as it is narrow."""
+    panels = family.panels
+    for axis, places in enumerate(_breaks(family, p) or ()):
+        panels = panels.cut(axis, np.unique(places))
+    panels, _ = family.panels_at(panels, [p], MOST_NODES[family.dim] // 2)
+    unchanged = len(panels) == len(family.panels)
+    return family.nodes if unchanged else family.nodes_of(panels, ORDER[family.dim])
+
+
+def _breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
+    """For each of the chart's axes, the coordinates at which p has a cusp or a jump, if they are known and few."""
+    chart = family.chart
+    found: list[Floats] | None = None
+    match p, chart:
+        case Mixture(kernel=kernel), Cartesian() if kernel == LAPLACE:
+            found = [axis.backward(p.means[:, i]) for i, axis in enumerate(chart.maps)]
+        case Tabulated(), Cartesian():
+            found = [axis.backward(p.axes[i]) for i, axis in enumerate(chart.maps)]
+        case HistogramLaw(), _ if p.partition.family == family:
+            found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
+        case OutputLaw(), _:
+            return _breaks(family, p.clients[0])
+        case _:
+            return None
+    return found if all(len(np.unique(places)) <= _MOST_BREAKS[family.dim] for places in found) else None
+
+
+def _entropy(p: Floats, q: Floats) -> Floats:
+    """p log(p/q) - p + q: the least smooth of the divergences' integrands where p comes near 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(p > 0.0, p * np.log(p / q), 0.0) - p + q
+
+
+def _crossed_panels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
+    """The panels (n,) on which the ratio, known on their nodes (n, m), passes a level; nodes stop short of the edges."""
+    low, high = ratio.min(axis=1), ratio.max(axis=1)
+    beyond = _BEYOND_NODES * (high - low)
+    low, high = low - beyond, high + beyond
+    high[high - low <= _ROUNDING * high] = -np.inf  # a constant that rounding makes pass a level has no kink
+    crossed = np.zeros(len(ratio), dtype=bool)
+    for level in levels:
+        crossed |= (low < level) & (level < high)
+    return crossed
+
+
+SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
+SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
+MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
+_SHARED_ROUNDS = 12
+_LARGEST_LOG = 690.0
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class ManyClients:
+    """Output laws of many clients in up to three dimensions, on nodes that they share."""
+
+    problem: OutputProblem
+
+    def law(self, clients: Sequence[LogDensity]) -> OutputLaw:
+        """The output laws of all of them."""
+        nodes, log_ratio, errors = self._resolve_shared_nodes(clients)
+        slack = BAND_SLACK + errors
+        law = self.problem.solve(clients, True, nodes.masses.ravel(), log_ratio.reshape(len(clients), -1), slack)
+        if self.problem.family.dim == 1:
+            return self.problem.with_known_masses(self._cut_along_line(law, nodes, errors))
+        for rows in row_blocks(*law.client_masses.shape):
+            density = law.output_masses_of(rows).reshape(-1, *nodes.weights.shape) / nodes.weights
+            errors[rows] += nodes.panels.errors(density, ORDER[self.problem.family.dim]).sum(axis=1)
+        return self.problem.with_known_masses(replace(law, errors=errors))
+
+    def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
+        """Nodes on which every client is resolved, their log p/h there (n, panels, nodes), and what is left of errors (n,)."""
+        dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
+        nodes = self._shared_nodes_for(clients)
+        log_ratio = log_ratios(clients, nodes)
+        shift = largest_log_ratios(log_ratio)
+        for _ in range(_SHARED_ROUNDS):
+            errors = self._client_errors(nodes, log_ratio, shift)
+            bad = errors.max(axis=0) > SHARED_TOLERANCE[dim] / len(nodes.panels)
+            if not bad.any() or nodes.weights.size > MOST_SHARED_NODES[dim]:
+                break
+            fresh = self.problem.family.nodes_of(nodes.panels[bad].split(2), order)
+            nodes = nodes[~bad].concat(fresh)
+            log_ratio = np.concatenate([log_ratio[:, ~bad], log_ratios(clients, fresh)], axis=1)
+        return nodes, log_ratio, np.asarray(errors.sum(axis=1))
+
+    def _client_errors(self, nodes: Nodes, log_ratio: Floats, shift: Floats) -> Floats:
+        """(n, panels) estimated errors of the clients' masses, each client's mass being one."""
+        errors = np.empty(log_ratio.shape[:2])
+        for rows in row_blocks(len(log_ratio), nodes.weights.size):
+            density = np.exp(log_ratio[rows] - shift[rows, None, None]) * nodes.element
+            mass = np.sum(density * nodes.weights, axis=(1, 2))
+            check_masses(mass)
+            errors[rows] = nodes.panels.errors(density, ORDER[self.problem.family.dim]) / mass[:, None]
+        return errors
+
+    def _cut_along_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
+        """Clients on an interval, once more on nodes of their own that end at their kinks."""
+        constants = self.problem.constants
+        shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
+        ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=held)
+        ratio = ratio.reshape(-1, *nodes.weights.shape)
+        slope, cut_mass = law.slope, np.ones(len(ratio))
+        for _ in range(2):  # the second time the cuts are where the kinks are
+            places = kink_levels(constants, slope, law.lift) * cut_mass
+            found = cut_clients(self.problem.family, nodes, ratio, places[places.max(axis=1) > 0.0])
+            client = found.masses * found.ratio
+            cut_mass = client.sum(axis=1)
+            client /= cut_mass[:, None]
+            if self.problem.mixing is None:
+                lower, upper = constants.b * found.masses, constants.B * found.masses
+                better = improve_slopes(client, np.where(np.isfinite(slope), slope, 1.0), lower, upper)
+                slope = np.where(np.isfinite(slope), better, slope)
+        law = replace(law, node_masses=found.masses, client_masses=client, slope=slope)
+        output = np.divide(law.output_masses, found.masses, out=np.zeros_like(client), where=found.masses > 0.0)
+        return replace(law, errors=errors + found.errors(output), log_mass=law.log_mass + np.log(cut_mass))
+
+    def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
+        """Nodes as fine as the narrowest client says it is, wherever it says so."""
+        dim, panels = self.problem.family.dim, self._shared_nodes.panels
+        fine, _ = self.problem.family.panels_at(panels, clients, MOST_SHARED_NODES[dim] // 2)
+        return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of(fine, ORDER[dim])
+
+    @cached_property
+    def _shared_nodes(self) -> Nodes:
+        dim = self.problem.family.dim
+        return self.problem.family.nodes_of(self.problem.family.panels.split(SHARED_SPLIT[dim]), ORDER[dim])
+
+
+@dataclass(frozen=True, eq=False)
+class CutClients:
+    """Every client on nodes of its own (n, m), `order` to a piece: reference masses and p/h."""
+
+    masses: Floats
+    ratio: Floats
+    order: int
+
+    def errors(self, values: Floats) -> Floats:
+        """(n,) estimated errors of the integrals of values (n, m) times h."""
+        pieces = (self.masses * values).reshape(-1, self.order)
+        found = errors_on_unit_cube(pieces / gauss_rule(self.order)[1], self.order, 1)
+        return np.asarray(found.reshape(len(values), -1).sum(axis=1))
+
+
+def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: Floats) -> CutClients:
+    """Clients with p/h = ratio (n, panels, order) on the nodes of an interval's panels, cut at their own levels (l, n)."""
+    clients, panels, order = ratio.shape
+    places, weights = gauss_rule(order)
+    lines = ratio.reshape(-1, order)
+    line, start, stop = line_segments(lines, np.repeat(levels, panels, axis=1))
+    owner, panel = line // panels, line % panels
+    inner = start[:, None] + (stop - start)[:, None] * places
+    values = lines[line]
+    cut = np.flatnonzero(stop - start < 1.0)
+    values[cut] = _ratio_inside(values[cut], inner[cut])
+    low, width = nodes.panels.lower[panel, 0], (nodes.panels.upper - nodes.panels.lower)[panel, 0]
+    element = nodes.element[panel]
+    t = (low[cut, None] + width[cut, None] * inner[cut])[..., None]
+    log_reference = family.log_reference(family.chart.points(t).reshape(-1, 1)).reshape(len(cut), order)
+    with np.errstate(invalid="ignore"):
+        element[cut] = np.nan_to_num(np.exp(log_reference) * family.chart.jacobian(t), nan=0.0)
+    masses = ((stop - start) * width)[:, None] * weights * element
+    place = np.arange(len(line)) - np.searchsorted(owner, owner)  # lines are in the clients' order
+    shape = (clients, int(place.max()) + 1, order)
+    all_masses, all_ratios = np.zeros(shape), np.zeros(shape)
+    all_masses[owner, place], all_ratios[owner, place] = masses, values
+    return CutClients(all_masses.reshape(clients, -1), all_ratios.reshape(clients, -1), order)
+
+
+def _ratio_inside(values: Floats, inner: Floats) -> Floats:
+    """p/h at places inner (s, m) of panels on whose nodes it is values (s, order), through its logarithm."""
+    logarithm = np.log(np.maximum(values, _SMALLEST))
+    low, high = logarithm.min(axis=1), logarithm.max(axis=1)
+    beyond = _BEYOND_NODES * (high - low)
+    found = legendre_values(logarithm @ to_coefficients(values.shape[1]), inner)
+    return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
+
+
+MONTE_CARLO_NODES = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPoints:
+    """Output laws in any dimension, on points of the reference."""
+
+    problem: OutputProblem
+
+    def law(self, clients: Sequence[LogDensity], many: bool) -> OutputLaw:
+        """The output law of a single client, or those of many."""
+        x, log_reference = self._public_points
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        law = self.problem.solve(
+            clients,
+            many,
+            np.full(len(x), 1.0 / len(x)),
+            log_ratio,
+            sampling_deviation(self.problem.family.bounds, len(x)),
+        )
+        relative = law.output_masses_of(slice(None)) * len(x)
+        return self.problem.with_known_masses(replace(law, errors=relative.std(axis=1) / math.sqrt(len(x))))
+
+    @cached_property
+    def _public_points(self) -> tuple[Floats, Floats]:
+        x = self.problem.family.draw(MONTE_CARLO_NODES, np.random.default_rng(0))
+        return x, self.problem.family.log_reference(x)
+
+
+@dataclass(frozen=True, eq=False)
+class OutputSolver:
+    """Finds the output laws of one sampler."""
+
+    problem: OutputProblem
+
+    def law(self, clients: Sequence[LogDensity], *, many: bool) -> OutputLaw:
+        """The output law of a single client, or those of a list (`many`, also where it has one entry)."""
+        if self.problem.family.dim > LARGEST_CHARTED:
+            return self._on_points.law(clients, many)
+        return self._together.law(clients) if many else OneClient(self.problem).law(clients[0])
+
+    @cached_property
+    def _together(self) -> ManyClients:
+        return ManyClients(self.problem)
+
+    @cached_property
+    def _on_points(self) -> PublicPoints:
+        return PublicPoints(self.problem)

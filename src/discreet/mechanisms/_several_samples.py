@@ -1,0 +1,553 @@
+"""Several samples of one client under one budget: `JointSampler` draws them together, `ComposedSampler` one by one with equal shares.
+
+J samples of one client that are epsilon-LDP together: one draw from a box on multisets, onto which the client's P^J is projected.
+
+Any two laws in a box b mu <= Q <= e^eps b mu are eps-LDP, whatever the client holds. Which box is a choice:
+
+**The envelope**, by default. mu is proportional to sup_P P^J (`discreet.mechanisms._multisets`) with total C, and the box is that
+of Q* for the band 0 <= dP/dmu <= C. Its worst case over the family is at most that of this band, for every f.
+
+Theorem. On the simplex it is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1), and at most that of the product below.
+Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all others are at their
+floor. The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence
+is at least k^J - 1, which is at least C - 1 since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.
+QED
+
+It is not the minimax value, which `minimax_risk(..., samples=J, bracket=True)` brackets.
+
+**The product.** Let b be the floor of the optimal box at eps/J, B = e^(eps/J) b its ceiling. The box is b^J mu^J <= Q <= e^eps b^J mu^J.
+
+Theorem. For every client and every f-divergence its projection is at least as close to P^J as J independent draws at eps/J are.
+Proof. These have the law q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box, and the projection of P^J is the nearest
+law there for every f at once [paper, Prop. C.8].   QED
+
+Its worst client of all is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)): no law on multisets has a larger
+divergence (`discreet.design._floors`, T2: the least reference mass decides, and that of a multiset is least for J times the rarest
+outcome). Clients who hold many outcomes fare better with it than with the envelope. The best box for given clients is a design on the
+multisets, which is handed over as `band`. A band that serves everybody is a design already, so its J-fold product is kept by default.
+
+Where a client holds so few outcomes that all multisets of them fit at their ceiling, no divergence says where the rest of the mass goes:
+the client holds nothing there. It goes to multisets with as many outcomes of the client's as can be, so that a single sample looks like
+it too: P is then taken as P + t mu for a tiny t, whose projection has the same values on what the client holds (but for multisets so rare
+that t mu, about 1e-18, is more than the client's mass there).
+
+J samples of one client that keep one notion of privacy together: independent draws, each with the largest equal share that is known.
+
+What the shares may be is the accountant's answer for the very integers that are drawn with (`discreet.accounting._splitting`): eps/J for
+pure epsilon, which cannot be more; for other notions the exact composition of J boxes, in rationals up to 24 samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import divergences, release
+from discreet._labelled import LawLike
+from discreet._worst_case import point_mass_risk, sampler_risk
+from discreet.accounting import compose, equal_share, keeps_together, profile_of
+from discreet.accounting._composition import MOST_SAMPLES
+from discreet.accounting._splitting import MOST_EXACT
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError, check_count
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.families._band import Bounds
+from discreet.families._continuous import check_family, serves_everybody
+from discreet.families._laws import check_laws
+from discreet.mechanisms._discretisation import OutcomeAtoms
+from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of
+from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
+from discreet.projection import Box
+from discreet.release import TOTAL, Lattice, SystemEntropy
+from discreet.tradeoff import Constants, Risk, formula_risk, is_identity, optimal_constants, warn_of_weak_privacy
+
+if TYPE_CHECKING:
+    from discreet.mechanisms._sampler import Sampler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Rng = np.random.Generator | None
+Around = Literal["envelope", "product"]
+AROUND: tuple[Around, ...] = ("envelope", "product")
+_TINY = 1e-18  # of the reference, in clients who hold little
+_ENTRIES = 1 << 22  # of laws on multisets that are held at once
+
+
+class JointSampler:
+    """Several samples of one client that are epsilon-LDP together, each client's drawn at once.
+
+    `release` of an `OptimalSampler` with `size=` uses it where the multisets of outcomes can be listed. By default its worst client is served
+    several times better than by samples at an equal share of the budget each. Around the product, every client is served at least as well as
+    by those, and clients who hold many outcomes are served better than around the envelope.
+
+    Args:
+        family: who the clients may be: `Simplex(...)` or a `Band(...)`.
+        samples: how many samples of each client.
+        epsilon: the budget of all of them together.
+        privacy: `Pure(epsilon)` in place of epsilon.
+        around: "envelope" for the worst client, "product" for clients who hold many outcomes. By default the envelope, and the product
+            for a band that serves everybody.
+        band: a `Band` on the multisets in place of both, such as
+            `design(Simplex(len(joint.multisets)), epsilon=..., clients=joint.laws(examples)).family`.
+
+    Raises:
+        DiscreetError: for a family that is not finite, more samples than can be drawn jointly, a notion other than pure epsilon.
+
+    Example:
+        >>> joint = JointSampler(Simplex(["red", "green", "blue"]), samples=3, epsilon=2.0)
+        >>> three = joint.release([0.7, 0.2, 0.1])
+    """
+
+    name = "optimal"
+
+    def __init__(
+        self,
+        family: FiniteFamily,
+        *,
+        samples: int,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+        around: Around | None = None,
+        band: Band | None = None,
+    ) -> None:
+        check_family(family)
+        if isinstance(family, ContinuousFamily):
+            raise DiscreetError(f"family = {family!r} is continuous; a joint draw is for finitely many outcomes")
+        notion = chosen_privacy(epsilon, privacy)
+        if not isinstance(notion, Pure):
+            raise DiscreetError(
+                f"privacy = {notion!r}: a joint draw is for pure epsilon; OptimalSampler(..., privacy=...).release(p, size=...) draws one by "
+                "one with a share of it each"
+            )
+        self._family, self._privacy = family, notion
+        self._multisets = Multisets(family.size, check_count("samples", samples, fix=SAMPLES_ARE))
+        self._carrier = OutcomeAtoms(family)
+        if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
+            raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
+        self._band, self._around = band, _chosen_around(around, family, self.samples, band)
+        warn_of_weak_privacy(notion)
+
+    @property
+    def family(self) -> FiniteFamily:
+        """Who the clients may be."""
+        return self._family
+
+    @property
+    def samples(self) -> int:
+        """How many samples of each client are released."""
+        return self._multisets.samples
+
+    @property
+    def privacy(self) -> Pure:
+        """What all samples of a client together promise."""
+        return self._privacy
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of all samples of a client together."""
+        return self._privacy.epsilon
+
+    @property
+    def multisets(self) -> Multisets:
+        """What is really drawn: multisets of outcomes, whose order is then chosen at random."""
+        return self._multisets
+
+    @property
+    def around(self) -> Around | None:
+        """What the box is around: "envelope" or "product"; None for a band of its own."""
+        return self._around
+
+    @cached_property
+    def _envelope(self) -> Envelope:
+        return envelope_of(self.family, self.multisets)
+
+    @cached_property
+    def reference(self) -> float | Floats:
+        """mu of every multiset."""
+        if self._band is not None:
+            return self._band.reference
+        if self.around == "envelope":
+            return self._envelope.reference
+        rows = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
+        return np.asarray(self.multisets.laws(rows[None, :])[0])
+
+    @cached_property
+    def each_reference(self) -> Floats:
+        """mu of every outcome in any single one of the samples: the law of each lies between b and B times that."""
+        whole = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
+        return np.asarray(self.multisets.each(whole[None, :])[0])
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds of a client's law relative to `each_reference`."""
+        if isinstance(self.family, Simplex) or serves_everybody(self.family):
+            return Bounds(0.0, 1.0 / float(self.each_reference.min()))
+        ratio = np.broadcast_to(self.family.reference, self.family.size) / self.each_reference
+        return Bounds(self.family.bounds.lower * float(ratio.min()), self.family.bounds.upper * float(ratio.max()))
+
+    @property
+    def carrier(self) -> OutcomeAtoms:
+        """What single samples are spelled as: outcomes."""
+        return self._carrier
+
+    @property
+    def _share(self) -> Constants:
+        """The constants of one draw at an equal share of the budget."""
+        return optimal_constants(self.family.bounds, self.epsilon / self.samples)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """The constants of the joint box; around the product those of one draw at an equal share, to the power of the samples."""
+        if self._band is not None:
+            return optimal_constants(self._band.bounds, self.epsilon)
+        if self.around == "envelope":
+            return optimal_constants(self._envelope.bounds, self.epsilon)
+        if self.samples == 1:
+            return self._share
+        b, top = self._share.b**self.samples, _power(self._share.B, self.samples)
+        alpha = (1.0 - b) / (top - b) if top > b else 1.0
+        return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
+
+    @cached_property
+    def box(self) -> Box:
+        """The joint box on multisets, in floating point."""
+        return Box.around(self.reference, len(self.multisets), self.constants, self.epsilon)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The same box in integers: what the guarantee rests on."""
+        return Lattice.keeping(self.box, self.privacy)
+
+    def laws(self, p: LawLike) -> Floats:
+        """What a client holds, as the law of so many independent draws on multisets.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+
+        Returns:
+            Probabilities (..., multisets).
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        given = self._carrier.read(p)
+        found = [self.multisets.laws(rows) for rows in self._blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+
+    def output(self, p: LawLike) -> Floats:
+        """The law Q(.|P) on multisets that the samples are drawn from.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+
+        Returns:
+            Probabilities (..., multisets); `multisets.members` says which they are.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        given = self._carrier.read(p)
+        found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+
+    def each(self, p: LawLike) -> Floats:
+        """The law of any single one of the samples.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+
+        Returns:
+            Probabilities (..., k).
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        found = self.output(p)
+        return self.multisets.each(found.reshape(-1, len(self.multisets))).reshape(*found.shape[:-1], self.family.size)
+
+    def weights(self, p: LawLike) -> Integers:
+        """The law in the integers that multisets are really drawn with: each row sums to 2^62, and for any two clients whatever every
+        entry is at most e^epsilon times the other's.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+
+        Returns:
+            Whole numbers (..., multisets).
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        given = self._carrier.read(p)
+        found = [
+            release.weights(self.lattice, self._laws_to_project(rows), None) for rows in self._blocks(given.clients)
+        ]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+
+    def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
+        """The samples of each client: outcome numbers, or their labels. All samples of a client together spend epsilon, once.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+
+        Returns:
+            An array (..., samples), in an order that says nothing.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
+        """
+        given = self._carrier.read(p)
+        numbers = self._numbers(given.clients, rng)
+        drawn = self.multisets.sequences(numbers, release.generator(rng))
+        return np.asarray(self._carrier.as_released(drawn, (*given.shape, self.samples)))
+
+    def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
+        """As `release`, but only the number of the multiset: all that a client has to send. `points` says what it stands for.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            A whole number, or an array of them.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
+        """
+        given = self._carrier.read(p)
+        numbers = self._numbers(given.clients, rng).reshape(given.shape)
+        return numbers if given.shape else int(numbers)
+
+    def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
+        """The samples that released multisets stand for, in a random order. It spends nothing.
+
+        Args:
+            numbers: what `release_number` gave, one or many.
+            rng: a generator for the order.
+
+        Returns:
+            An array (..., samples).
+
+        Raises:
+            DiscreetError: for numbers that stand for nothing.
+        """
+        wanted = np.asarray(numbers)
+        if wanted.dtype.kind not in "iu" or bool(((wanted < 0) | (wanted >= len(self.multisets))).any()):
+            raise DiscreetError(
+                f"numbers = {numbers!r} are not whole numbers between 0 and {len(self.multisets) - 1}, as release_number gives them"
+            )
+        found = self.multisets.sequences(wanted.ravel().astype(np.int64), release.generator(rng))
+        return np.asarray(self._carrier.as_released(found, (*wanted.shape, self.samples)))
+
+    def _numbers(self, clients: Floats, rng: Rng) -> Integers:
+        """One multiset for each client, by the integers that are its weights."""
+        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        found = [
+            release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
+            for rows in self._blocks(clients)
+        ]
+        return np.concatenate(found)
+
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """The largest divergence from the law of so many independent draws of a client to that of what is released for it.
+
+        Around the envelope: over the family, exactly on the simplex (`attained`), elsewhere as an upper bound. Around the product or a band:
+        over every client there is, which is exact where the family holds them all. It is `tight` for one sample alone, where that of the
+        `OptimalSampler` is, and where raw draws are private; else `minimax_risk(..., samples=, bracket=True)` says how near it is.
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
+        if self.samples == 1 and self._band is None:
+            return sampler_risk(self.family, self.constants, self.epsilon, divergence, self.privacy)
+        f = divergences.divergence(divergence)
+        everybody = isinstance(self.family, Simplex)
+        if self.around == "envelope":
+            identity = is_identity(self._envelope.bounds, self.epsilon)
+            return Risk(formula_risk(self.constants, f), tight=identity, attained=everybody or identity)
+        everybody = everybody or serves_everybody(self.family)
+        value = point_mass_risk(f, *self._kept_and_lost())
+        return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
+
+    def _kept_and_lost(self) -> tuple[float, float]:
+        """The least chance t that a sure client sees its own multiset, and 1 - t to all its digits."""
+        b, top = self.constants.b, self.constants.B
+        least = float(np.min(self.reference))
+        past = 1.0 - top * least
+        if self._band is None and self._share.above > 0.0:
+            one, rarest = self._share, float(np.min(self.family.reference))
+            missed = (one.alpha - rarest) * one.B + (
+                1.0 - one.alpha
+            ) * one.b  # 1 - B mu, since alpha B + (1 - alpha) b = 1
+            past = -math.expm1(self.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
+        elif self._band is not None:
+            past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
+        return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
+
+    def _blocks(self, clients: Floats) -> Iterator[Floats]:
+        """Clients' laws on the outcomes, checked, as many at a time as fit when they are put on multisets."""
+        rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
+        check_laws(rows)
+        many = max(1, _ENTRIES // len(self.multisets))
+        for start in range(0, max(1, len(rows)), many):
+            yield rows[start : start + many]
+
+    def _laws_to_project(self, rows: Floats) -> Floats:
+        """The laws on multisets that are projected: of clients who hold little with a tiny part of the reference."""
+        laws = self.multisets.laws(rows)
+        little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
+        if little.any():
+            mu = np.broadcast_to(self.family.reference, self.family.size)
+            laws[little] = self.multisets.laws((rows[little] + _TINY * mu) / (1.0 + _TINY))
+        return laws
+
+    def __repr__(self) -> str:
+        given = "" if self._band is None else f", band={self._band!r}"
+        if self.around != _chosen_around(None, self.family, self.samples, self._band):
+            given = f", around={self.around!r}"
+        return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JointSampler) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((JointSampler, *self._identity()))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.family, self.samples, self.privacy, self._around, self._band)
+
+
+def _power(value: float, exponent: int) -> float:
+    """Infinite past every float: of a box whose ceiling says nothing."""
+    try:
+        return value**exponent
+    except OverflowError:
+        return math.inf
+
+
+def _chosen_around(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
+    """What the box is around, by default or as given; None where a band says it."""
+    if band is not None:
+        if around is not None:
+            raise DiscreetError(f"around = {around!r} and band are both given; a band says what the box is around")
+        return None
+    if around is not None and around not in AROUND:
+        raise DiscreetError(f"around = {around!r} is not one of {', '.join(AROUND)}")
+    everybody = serves_everybody(family)
+    if around == "envelope" and everybody:
+        raise DiscreetError(
+            f"around = 'envelope' is for clients of a family, and {family!r} serves everybody; take Simplex(...) for the best worst case, or "
+            "leave it out"
+        )
+    if samples == 1 or everybody:  # one sample has one box, that of the family
+        return "product"
+    return "envelope" if around != "product" else "product"
+
+
+_STEPS = 60
+
+
+class ComposedSampler:
+    """Several samples of one client that keep one notion together, drawn one by one. Made by `sampler.several(samples)`.
+
+    Args:
+        whole: the sampler that would spend the whole budget on one sample.
+        samples: how many samples of each client.
+
+    Raises:
+        DiscreetError: for more samples than can be added up, and a budget of which nothing is left for each.
+    """
+
+    def __init__(self, whole: Sampler[Any], *, samples: int) -> None:
+        self._whole = whole
+        self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_ARE)
+        self._share = self._find_share()
+
+    @property
+    def family(self) -> Any:
+        """Who the clients may be."""
+        return self._whole.family
+
+    @property
+    def samples(self) -> int:
+        """How many samples of each client are released."""
+        return self._samples
+
+    @property
+    def privacy(self) -> Privacy:
+        """What all samples of a client together promise."""
+        return self._whole.privacy
+
+    @property
+    def share(self) -> Sampler[Any]:
+        """The sampler of each single draw."""
+        return self._share
+
+    def _find_share(self) -> Sampler[Any]:
+        notion = equal_share(self.privacy, samples=self.samples, bounds=self.family.bounds)
+        less = Fraction(1, 1 << 50)
+        for _ in range(_STEPS):
+            sampler = self._whole.with_privacy(notion)
+            if not isinstance(notion, Pure) or self._is_certain(sampler):
+                return sampler
+            notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
+        raise AssertionError("a share was found that boxes in integers do not keep")
+
+    def _is_certain(self, sampler: Sampler[Any]) -> bool:
+        """Whether so many draws with the integers of this sampler keep the notion. (Shares of epsilon add up, as squares of nu do.)"""
+        if isinstance(self.privacy, Pure):
+            return True
+        if self.samples <= MOST_EXACT:
+            masses = extreme_masses(Fraction(sampler.lattice.shared_total, TOTAL), sampler.lattice.largest_ratio)
+            return keeps_together(self.privacy, *masses, self.samples)
+        assert isinstance(self.privacy, Approximate)
+        return compose([(profile_of(sampler), self.samples)]).delta(self.privacy.epsilon) <= self.privacy.delta
+
+    def each(self, p: Any) -> Any:
+        """The law of each draw, which are independent given the client.
+
+        Args:
+            p: what one client or many hold, as for `release`.
+
+        Returns:
+            As `output` of the sampler gives it.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        return self.share.output(p)
+
+    def release(self, p: Any, *, rng: Rng = None) -> NDArray[Any]:
+        """The samples of each client. All samples of a client together spend the budget, once.
+
+        Args:
+            p: what one client or many hold, as for `release` of the sampler.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+
+        Returns:
+            An array (..., samples), or (..., samples, dim) of points.
+
+        Raises:
+            DiscreetError: for what is no law, before anything is drawn.
+        """
+        shape = self._whole.carrier.read(p).shape
+        if isinstance(self.family, ContinuousFamily):
+            return np.stack([self.share.release(p, rng=rng) for _ in range(self.samples)], axis=len(shape))
+        drawn = [self.share.release_number(p, rng=rng) for _ in range(self.samples)]
+        return np.asarray(self._whole.carrier.as_released(np.stack(drawn, axis=-1), (*shape, self.samples)))
+
+    def __repr__(self) -> str:
+        return f"ComposedSampler(<{self.samples} samples>, {self._whole!r})"

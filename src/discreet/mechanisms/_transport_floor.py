@@ -1,0 +1,443 @@
+"""Finite metric spaces and the floor with the smallest worst-case Wasserstein-1 distance on them, with a certified lower bound.
+
+Which points of a set its own reflections and exchanges of axes carry to each other: orbits of isometries for every norm of coordinates.
+
+A map x -> centre + (+-) (x - centre) with its axes exchanged keeps |x - y| in every l_p norm. Those that carry the set to itself, up to
+rounding, form a group: its orbits are the connected components of the graph of all images. A grid has four of them or eight in the plane.
+
+Finite metric spaces: points on a line, points in a space under a norm, or a matrix of distances that obeys the axioms.
+
+The linear programme of a floor, solved for some of its rows: min t with t >= end_i + sum_y m_y g_i(y) for every row i of them.
+
+The variables are the ceiling e^eps m rather than the floor, so that no entry is larger than 1 however large epsilon is; its mass is
+between 1 and e^eps. Two forms: with one number for each orbit of points, or on a line, where g is piecewise linear in y with at most four
+kinks, so that in terms of M_j = m_1 + ... + m_j and T_j = h_1 M_1 + ... + h_j M_j, with h_j the gap to the next point, a row has a
+handful of entries however many points there are.
+
+The floor m whose box serves the worst client best in Wasserstein-1 distance, by cutting planes, with a certified gap.
+
+A sampler on finitely many points is eps-LDP if and only if m <= Q(.|P) <= e^eps m for some measure m. W1 is jointly convex, so the
+worst client is a point mass x, which is best served by raising the points nearest to x from m to e^eps m until the mass is one:
+
+    cost_x(m) = max over t of  t + sum_y m_y g_{x,t}(y),      g_{x,t}(y) = d(x,y) - t - (e^eps - 1) (t - d(x,y))_+
+
+(linear-programming duality; the best t is the distance at which the mass is used up). So the minimax value is that of one linear
+programme in m with a row for every (x, t) (Takakura, arXiv 2605.10015, has the larger one in all q_x). Rows are added where a solution
+violates them (`discreet.mechanisms._transport_floor` solves them).
+
+* **Symmetry.** Where the space has isometries (a grid has its reflections) the worst cost does not grow when m is averaged over them,
+  because each cost is convex in m: one number for each orbit is enough, and one client of each.
+* **Certificate.** For shares l_i >= 0 of rows (x_i, t_i), sum l_i = 1, no floor of mass s in [e^-eps, 1] has a worst cost below
+  sum l_i t_i + s min_y sum_i l_i g_i(y). The multipliers of a solution are such shares, spread evenly over the orbits; `bound` is that
+  sum,
+  worked out from the distances. Where rounding leaves the smallest sum a little below 0, which a mass of 1 would make much of, a small
+  share
+  of rows with t = 0 makes up for it. Whether the solver was right, or the symmetry was one, has no part in it.
+* **A large epsilon** needs no programme, whose numbers it would leave behind. Let S be the largest sum of distances from a point, h the
+  least
+  distance of two points. The even floor 1/(e^eps + n - 1) serves a point mass by its own point up to the floor of the others, so that its
+  worst cost is S/(e^eps + n - 1). No floor has one below S/(e^eps + S/h): if V is its worst cost, the client at y has at most e^eps m_y
+  at
+  y and the rest at least h away, so h (1 - e^eps m_y) <= V and m_y >= (1 - V/h) e^-eps; hence V >= sum_y m_y d(x, y) >= (1 - V/h) S
+  e^-eps
+  for the x of the largest sum.   QED
+"""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import DiscreetError
+from discreet.families._laws import as_floats
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+_SYMMETRY_ROUNDING = 1e-12  # of the largest extent, and some units in the last place of the coordinates themselves
+_ULPS = 2.0**-49
+_MOST_AXES = 4  # 384 maps; more axes are too many to try
+
+
+def orbits_of(points: Floats) -> Places:
+    """The number of each point's orbit; every point alone where nothing but staying is a symmetry."""
+    size, axes = points.shape
+    if axes > _MOST_AXES:
+        return np.arange(size)
+    low, high = points.min(axis=0), points.max(axis=0)
+    centred = (points - low) - (high - low) / 2.0
+    tolerance = _SYMMETRY_ROUNDING * (high - low).max() + _ULPS * np.abs(points).max()
+    tree = scipy.spatial.cKDTree(centred)
+    images = [np.arange(size)]
+    for order in itertools.permutations(range(axes)):
+        for signs in itertools.product((1.0, -1.0), repeat=axes):
+            away, place = tree.query(centred[:, order] * signs)
+            if away.max() <= tolerance:
+                images.append(place)
+    ends = np.concatenate(images)
+    links = scipy.sparse.coo_matrix((np.ones(len(ends)), (np.tile(np.arange(size), len(images)), ends)), (size, size))
+    return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
+
+
+MOST_ON_A_LINE = 2_000
+MOST = 1_024  # elsewhere, such as 32 by 32
+_NORMS: dict[float, Callable[[Floats], Floats]] = {
+    1: lambda apart: np.asarray(apart.sum(axis=2)),
+    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
+    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
+}
+_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSpace:
+    """Distances between all points, in an order in which neighbours on a line are neighbours; `order` leads back.
+
+    `gaps` between neighbours where it is a line; `orbits`: the number of each point's orbit under isometries that are known.
+    """
+
+    distances: Floats
+    order: NDArray[np.intp]
+    gaps: Floats | None
+    orbits: NDArray[np.intp]
+
+    @property
+    def size(self) -> int:
+        return len(self.distances)
+
+
+def line_space(points: Floats) -> MetricSpace:
+    """Points on a line, in any order, all different."""
+    _check_size(len(points), MOST_ON_A_LINE)
+    order = np.argsort(points, kind="stable")
+    gaps = np.diff(points[order])
+    if not (gaps > 0.0).all():
+        twice = points[order][int(np.argmin(gaps))]
+        raise DiscreetError(f"points holds {twice:g} twice; give every place once")
+    ordered = points[order]
+    return MetricSpace(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
+
+
+def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
+    """The space of points (n,) or (n, dim) under a norm, Euclid's if None; or of a matrix of distances (n, n)."""
+    if (points is None) == (metric is None):
+        raise DiscreetError(
+            "pass either points (numbers, or rows of coordinates) or metric= (a matrix of distances), one of the two"
+        )
+    if metric is not None:
+        if norm is not None:
+            raise DiscreetError(
+                f"norm = {norm!r} is for points; metric= has all distances already: leave one of them out"
+            )
+        distances = _finite_array(metric, "metric")
+        _check_metric(distances)
+        return MetricSpace(distances, np.arange(len(distances)), None, np.arange(len(distances)))
+    length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
+    if length is None:
+        raise DiscreetError(
+            f"norm = {norm!r} is not one of 1 (along the axes), 2 (as the crow flies), inf (the longest axis)"
+        )
+    given: Any = points
+    places = _finite_array(given, "points")
+    if places.ndim == 2 and places.shape[1] == 1:
+        places = places[:, 0]
+    if places.ndim == 1:
+        return line_space(places)
+    if places.ndim != 2:
+        raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
+    _check_size(len(places), MOST)
+    distances = length(np.abs(places[:, None, :] - places))
+    _check_apart(distances, "points", "twice in the same place; give every place once")
+    return MetricSpace(distances, np.arange(len(places)), None, orbits_of(places))
+
+
+def _finite_array(values: ArrayLike, name: str) -> Floats:
+    found = as_floats(values, name)
+    if not np.isfinite(found).all():
+        raise DiscreetError(
+            f"{name} holds {found[~np.isfinite(found)][0]:g}; distances between such points are no numbers"
+        )
+    if found.size and np.abs(found).max() > 1e100:
+        raise DiscreetError(f"{name} holds {np.abs(found).max():g}; measure in other units")
+    return found
+
+
+def _check_size(size: int, most: int) -> None:
+    if not 2 <= size <= most:
+        raise DiscreetError(f"{size} points; it takes 2 to {most:,} of them (2 to {MOST_ON_A_LINE:,} on a line)")
+
+
+def _check_metric(distances: Floats) -> None:
+    """Refuse what is no metric, and say which of its axioms fails where."""
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
+        raise DiscreetError(
+            f"metric has shape {distances.shape}; it is a square matrix of distances between all points"
+        )
+    _check_size(len(distances), MOST)
+    tolerance = _METRIC_ROUNDING * float(np.abs(distances).max())
+    if (distances < 0.0).any():
+        x, y = np.argwhere(distances < 0.0)[0]
+        raise DiscreetError(f"metric[{x}][{y}] = {distances[x, y]:g} is negative; distances are not")
+    if np.diagonal(distances).any():
+        x = int(np.flatnonzero(np.diagonal(distances))[0])
+        raise DiscreetError(f"metric[{x}][{x}] = {distances[x, x]:g}; the distance of a point from itself is 0")
+    if (np.abs(distances - distances.T) > tolerance).any():
+        x, y = np.argwhere(np.abs(distances - distances.T) > tolerance)[0]
+        raise DiscreetError(
+            f"metric[{x}][{y}] = {distances[x, y]:g} and metric[{y}][{x}] = {distances[y, x]:g}; distances are the same both ways"
+        )
+    _check_apart(distances, "metric", "at distance 0 from each other; give every place once")
+    for through in range(len(distances)):
+        longer = distances > distances[:, [through]] + distances[through] + tolerance
+        if longer.any():
+            x, y = np.argwhere(longer)[0]
+            raise DiscreetError(
+                f"metric[{x}][{y}] = {distances[x, y]:g} is more than the way by {through}, "
+                f"{distances[x, through]:g} + {distances[through, y]:g}: the triangle inequality fails; take lengths of shortest ways"
+            )
+
+
+def _check_apart(distances: Floats, name: str, what: str) -> None:
+    same = np.argwhere(np.triu(distances <= 0.0, k=1))
+    if len(same):
+        raise DiscreetError(f"{name} has {same[0][0]} and {same[0][1]} {what}")
+
+
+_FEW = 200
+_KINK = 1e-7  # of a change of slope, which is rounding below it
+
+
+class FloorProgramme(abc.ABC):
+    """What is solved, whichever rows are known."""
+
+    def __init__(self, ratio: float) -> None:
+        self._ratio = ratio
+
+    @abc.abstractmethod
+    def _in_variables(self, slopes: Floats) -> Any:
+        """Rows over all points, as sparse rows over the variables."""
+
+    @abc.abstractmethod
+    def _masses(self, variables: Floats) -> Floats:
+        """The ceiling, point by point."""
+
+    @property
+    @abc.abstractmethod
+    def _members(self) -> Floats:
+        """How many points the variables stand for, 0 for those that only help."""
+
+    @property
+    def _definitions(self) -> Any:
+        """Equations with right-hand side 0 between the variables and t, or None."""
+        return None
+
+    @property
+    def _method(self) -> str:
+        """What scipy calls the way to solve it."""
+        return "highs"
+
+    def solve(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
+        """The floor m, point by point, with the least t >= ends + slopes m, and the multipliers of these rows."""
+        sparse, members, equations = scipy.sparse, self._members, self._definitions
+        rows = self._in_variables(slopes / self._ratio)
+        mass = np.append(members, 0.0)[None, :]
+        found = scipy.optimize.linprog(
+            np.append(np.zeros(len(members)), 1.0),
+            A_ub=sparse.vstack([sparse.hstack([rows, -np.ones((rows.shape[0], 1))]), mass, -mass]).tocsr(),
+            b_ub=np.concatenate([-ends, [self._ratio, -1.0]]),
+            A_eq=equations,
+            b_eq=None if equations is None else np.zeros(equations.shape[0]),
+            bounds=(0.0, None),
+            method=self._method,
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if found.status != 0:
+            raise DiscreetError(f"the linear programme of the floor was not solved: {found.message}; take fewer points")
+        masses = np.maximum(self._masses(found.x[:-1]), 0.0) / self._ratio
+        return masses, -np.asarray(found.ineqlin.marginals[: rows.shape[0]])
+
+
+class OrbitProgramme(FloorProgramme):
+    """One variable for each orbit, the mass of each of its points."""
+
+    def __init__(self, orbits: NDArray[np.intp], ratio: float) -> None:
+        super().__init__(ratio)
+        self._orbits = orbits
+        size = len(orbits)
+        self._sums = scipy.sparse.csr_matrix((np.ones(size), (np.arange(size), orbits)))
+
+    def _in_variables(self, slopes: Floats) -> Any:
+        return scipy.sparse.csr_matrix(slopes @ self._sums)
+
+    def _masses(self, variables: Floats) -> Floats:
+        return np.asarray(variables[self._orbits])
+
+    @property
+    def _members(self) -> Floats:
+        return np.bincount(self._orbits).astype(np.float64)
+
+
+class LineProgramme(FloorProgramme):
+    """The masses m, and M and T as further variables."""
+
+    def __init__(self, gaps: Floats, ratio: float) -> None:
+        super().__init__(ratio)
+        self._gaps, self._size = gaps, len(gaps) + 1
+
+    def _in_variables(self, slopes: Floats) -> Any:
+        """sum m g = g_k M_k - s_(k-1) T_(k-1) + sum_j (s_(j+1) - s_j) T_j, where s_j is the slope of g from point j to the next."""
+        steps = np.diff(slopes, axis=1) / self._gaps
+        kinks = np.diff(steps, axis=1)
+        kinks[np.abs(kinks) < _KINK] = 0.0
+        along = scipy.sparse.csr_matrix(np.hstack([kinks, -steps[:, -1:]]))
+        ends = scipy.sparse.csr_matrix(slopes[:, -1:])
+        nothing = scipy.sparse.csr_matrix((len(slopes), 2 * self._size - 1))
+        return scipy.sparse.hstack([nothing, ends, along])
+
+    def _masses(self, variables: Floats) -> Floats:
+        return variables[: self._size]
+
+    @property
+    def _members(self) -> Floats:
+        return np.repeat([1.0, 0.0], [self._size, 2 * self._size - 1])
+
+    @property
+    def _definitions(self) -> Any:
+        """M_j = M_(j-1) + m_j and T_j = T_(j-1) + h_j M_j, over the variables m, M, T and t."""
+        size, sparse = self._size, scipy.sparse
+        sums = sparse.identity(size) - sparse.eye(size, k=-1)
+        weighted = sparse.hstack([sparse.diags(self._gaps), sparse.csr_matrix((size - 1, 1))])
+        areas = sparse.identity(size - 1) - sparse.eye(size - 1, k=-1)
+        first = sparse.hstack([-sparse.identity(size), sums, sparse.csr_matrix((size, size))])
+        second = sparse.hstack(
+            [sparse.csr_matrix((size - 1, size)), -weighted, areas, sparse.csr_matrix((size - 1, 1))]
+        )
+        return sparse.vstack([first, second]).tocsr()
+
+    @property
+    def _method(self) -> str:
+        return "highs" if self._size <= _FEW else "highs-ipm"  # simplex steps are many where optima are
+
+
+GAP = 1e-6  # relative, between what is attained and what is certified
+_TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
+_ROUNDS = 200
+_AT_A_TIME = 50  # rows that are added together where they are full; few of them count in the end
+_AT_ONCE = 4_000_000  # entries of g that are held together
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A floor, the worst distance that its box attains, and one that no mechanism goes below."""
+
+    masses: Floats
+    value: float
+    bound: float
+
+
+def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
+    """The minimax floor of a space for e^epsilon = ratio."""
+    scale, size = float(space.distances.max()), space.size
+    distances = space.distances / scale
+    programme = OrbitProgramme(space.orbits, ratio) if space.gaps is None else LineProgramme(space.gaps / scale, ratio)
+    clients = np.unique(space.orbits, return_index=True)[1]
+    own, most = distances[clients], _AT_A_TIME if space.gaps is None else size
+    order = np.argsort(own, axis=1, kind="stable")
+    ordered = np.take_along_axis(own, order, axis=1)
+    rows = _FloorRows(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=bool))
+    masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
+    for _ in range(_ROUNDS):
+        used_up = _reach_of_mass(masses, order, ordered, ratio)
+        costs = used_up + _slopes(own, used_up, ratio) @ masses
+        if costs.max() < best.value:
+            best = Floor(masses, float(costs.max()), bound)
+        if best.value - bound <= max(GAP * best.value, _TINY):
+            worst = _worst_cost(best.masses, distances, ratio)
+            return Floor(best.masses, worst * scale, min(bound, worst) * scale)
+        worse = np.argsort(-costs, kind="stable")[:most]
+        worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
+        rows = rows.with_new(worse, used_up[worse])
+        masses, shares = programme.solve(_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
+        certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
+        if certain > bound:  # what is dropped only then cannot come back for ever
+            bound, rows = certain, rows.where((shares > 0.0) | rows.new)
+    raise DiscreetError(
+        f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
+    )
+
+
+def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
+    """The even floor for e^epsilon = ratio, not below `least`, with the bound for a large epsilon; near the best only for such a one."""
+    mass = max(1.0 / (ratio + space.size - 1.0), least)
+    farthest = float(space.distances.sum(axis=1).max())
+    apart = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
+    return Floor(np.full(space.size, mass), farthest * mass, farthest / (ratio + farthest / float(apart.min())))
+
+
+@dataclass(frozen=True)
+class _FloorRows:
+    """Rows of the programme: whose, up to which distance, and whether they came last."""
+
+    clients: NDArray[np.intp]
+    ends: Floats
+    new: NDArray[np.bool_]
+
+    def with_new(self, clients: NDArray[np.intp], ends: Floats) -> _FloorRows:
+        """These and new ones."""
+        new = np.repeat([False, True], [len(self.ends), len(ends)])
+        return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
+
+    def where(self, kept: NDArray[np.bool_]) -> _FloorRows:
+        """Some of them."""
+        return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
+
+
+def _reach_of_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
+    """For every client the distance at which raising the points nearest to it has used up the mass."""
+    filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
+    place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
+    return np.asarray(ordered[np.arange(len(ordered)), place])
+
+
+def _slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
+    """g of clients with these distances to all points, a row each."""
+    return distances - ends[:, None] - (ratio - 1.0) * np.maximum(ends[:, None] - distances, 0.0)
+
+
+def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
+    """The largest cost of any point mass, of every orbit's every member."""
+    order = np.argsort(distances, axis=1, kind="stable")
+    used_up = _reach_of_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
+    return float((used_up + _slopes(distances, used_up, ratio) @ masses).max())
+
+
+def _certified_bound(
+    shares: Floats, whose: NDArray[np.intp], ends: Floats, orbits: NDArray[np.intp], distances: Floats, ratio: float
+) -> float:
+    """What no floor goes below, by these shares of clients' rows, each divided between all members of the client's orbit."""
+    shares = np.maximum(shares, 0.0)
+    shares = shares / shares.sum()
+    members = np.split(np.argsort(orbits, kind="stable"), np.cumsum(np.bincount(orbits))[:-1])
+    counted = np.flatnonzero(shares > 0.0)
+    clients = [members[orbits[whose[row]]] for row in counted]
+    lengths = [len(each) for each in clients]
+    spread = np.repeat(shares[counted] / lengths, lengths)
+    reach, points = np.repeat(ends[counted], lengths), np.concatenate(clients)
+    total, step = np.zeros(len(distances)), max(1, _AT_ONCE // len(distances))
+    for start in range(0, len(points), step):
+        part = slice(start, start + step)
+        total += spread[part] @ _slopes(distances[points[part]], reach[part], ratio)
+    certain = float(spread @ reach)
+    least = float(total.min())
+    if least >= 0.0:
+        return certain + least / ratio
+    along = distances.mean(axis=0)  # rows of every client with t = 0, whose g is the distance itself
+    repair = float(np.max(-total / (along - total), where=total < 0.0, initial=0.0))
+    return max(certain + least, (1.0 - repair) * certain)

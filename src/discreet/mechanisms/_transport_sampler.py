@@ -1,0 +1,440 @@
+"""`TransportSampler`: the epsilon-LDP sampler with the smallest worst-case Wasserstein-1 distance, and the nearest output distributions.
+
+The law nearest to a client's in Wasserstein-1 distance among those between a floor and a ceiling, on a line.
+
+W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by between low_j and high_j from
+point to point, from 0 to 1, so that with f_0 = 0 at 0 only,
+
+    f_j(Q) = h_j |Q - P_j| + min over Q - high_j <= R <= Q - low_j of f_(j-1)(R)
+
+is convex and piecewise linear: the minimum moves the kinks left of the bottom by low_j and those right of it by high_j, and |Q - P_j|
+adds two kinks. Two heaps hold them; going back from Q_k = 1, each R is the bottom of f_(j-1) moved into the interval that is allowed.
+
+The law nearest to a client's on any finite metric space, as a flow along few ways, with a certificate that no other is nearer.
+
+    W1(p, q) = min over flows f >= 0 with  p_v + in_v(f) - out_v(f) = q_v  of  sum over ways (u, v) of d(u, v) f(u, v)
+
+A way that others make up (d(u, v) = d(u, w) + d(w, v)) is not needed: on a grid with distances along its axes the ways between neighbours
+are enough. Which are needed elsewhere is found out: one begins with the nearest neighbours of each point and a hub, and adds what a
+solution shows to be missing. With y the multipliers of the balances, made 1-Lipschitz by y'_v = min over u of (y_u + d(u, v)),
+
+    W1(p, q)  >=  sum p_v y'_v - sum q_v y'_v      for every q                                      (Kantorovich)
+
+so that the least of the right-hand side over low <= q <= high is a distance that no law between the bounds goes below. The search ends
+when that is what was reached, up to rounding; it is never declared to be over by the solver alone.
+
+Samples that are near: the eps-LDP sampler with the smallest worst-case Wasserstein-1 distance on a finite metric space.
+
+On ordered data (ages, times, places) a sample two years off is better than one forty years off, which no f-divergence knows. The floor m
+is the minimax one (`discreet.mechanisms._transport_floor`); each client is served by the nearest law between m and e^eps m (on a line by
+`discreet.mechanisms._transport_sampler`, elsewhere by `discreet.mechanisms._transport_sampler`), and released from the same integer
+lattice as by every sampler: whatever the programmes returned, W_x <= e^eps W'_x between any two clients, in whole numbers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final, overload
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import release
+from discreet._labelled import LawLike, in_order
+from discreet.domain._domain import first_few
+from discreet.errors import DiscreetError
+from discreet.families import Simplex
+from discreet.families._laws import check_laws
+from discreet.mechanisms._sampler import ManyLaws, Rng
+from discreet.mechanisms._transport_floor import Floor, best_transport_floor, even_floor, space_of
+from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.projection import Affine, Box
+from discreet.release import Lattice, Randomness, SystemEntropy
+from discreet.tradeoff import warn_of_large_epsilon
+
+Floats = NDArray[np.float64]
+
+
+def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
+    """The nearest law to one client's on points in increasing order."""
+    below, above = _Kinks(-1.0), _Kinks(1.0)  # left and right of the bottom; f_0 is infinite on both sides of 0
+    below.push(0.0, math.inf)
+    above.push(0.0, math.inf)
+    bottoms = []
+    for aim, gap, least, most in zip(
+        np.cumsum(law)[:-1].tolist(), gaps.tolist(), low.tolist(), high.tolist(), strict=False
+    ):
+        below.moved += least
+        above.moved += most
+        below.push(aim, gap)
+        for place, change in below.pop(gap):
+            above.push(place, change)
+        above.push(aim, gap)
+        for place, change in above.pop(gap):
+            below.push(place, change)
+        bottoms.append(below.first)
+    found, end = np.empty(len(law)), 1.0
+    for j in range(len(law) - 1, 0, -1):
+        start = min(max(bottoms[j - 1], end - high[j]), end - low[j])
+        found[j], end = end - start, start
+    found[0] = end
+    return np.clip(found, low, high)
+
+
+class _Kinks:
+    """Places where the slope changes, and by how much, on one side of the bottom; the nearest to it first. All can be moved at once."""
+
+    def __init__(self, sign: float) -> None:
+        self._sign, self.moved = sign, 0.0
+        self._heap: list[tuple[float, float]] = []
+
+    def push(self, place: float, change: float) -> None:
+        heapq.heappush(self._heap, (self._sign * (place - self.moved), change))
+
+    @property
+    def first(self) -> float:
+        return self._sign * self._heap[0][0] + self.moved
+
+    def pop(self, change: float) -> list[tuple[float, float]]:
+        """Take away so much change of slope, from the nearest kinks on."""
+        taken = []
+        while change > 0.0:
+            place, much = self._heap[0]
+            part = min(much, change)
+            taken.append((self._sign * place + self.moved, part))
+            if much > part:
+                heapq.heapreplace(self._heap, (place, much - part))
+            else:
+                heapq.heappop(self._heap)
+            change -= part
+        return taken
+
+
+Places = NDArray[np.intp]
+_GAP = 1e-9  # of the largest distance, between what was reached and what is certified
+_NOTHING = 1e-12  # of the largest distance: a length that the solver is told is none, lest it stumble over it
+_NEIGHBOURS = 8
+_FEW = 8  # points held, from which every way is given at once
+_ROUNDS = 100
+_ADDED = 8  # ways for each point in one round, at most and on average
+
+
+@dataclass(frozen=True)
+class NearestLaw:
+    """A law between the bounds, how far it is from the client's, and a distance that no law between them goes below."""
+
+    law: Floats
+    distance: float
+    bound: float
+
+
+def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -> NearestLaw:
+    """The nearest law to one client's with low <= q <= high, on points with these distances between them."""
+    scale, size = float(distances.max()), len(law)
+    lengths = distances / scale
+    known, costs = _first_ways(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
+    for _ in range(_ROUNDS):
+        sources, targets = np.nonzero(known)
+        q, reached, potentials = _cheapest(law, costs[sources, targets], sources, targets, low, high)
+        lipschitz = (potentials[:, None] + lengths).min(axis=0)
+        bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
+        if reached - bound <= _GAP:
+            return NearestLaw(q, reached * scale, min(bound, reached) * scale)
+        missing = np.where(known, 0.0, potentials[:, None] - potentials - lengths)
+        worst = np.argsort(missing, axis=None)[-_ADDED * size :]
+        worst = worst[missing.flat[worst] > 0.0]
+        if not len(worst):
+            break
+        known.flat[worst] = True
+    raise DiscreetError(
+        f"the nearest law was not found within {_GAP:g} of the largest distance for {size} points; take fewer of them"
+    )
+
+
+def transport_distance(first: Floats, second: Floats, distances: Floats) -> float:
+    """W1 between two laws, each taken as shares of its own sum."""
+    held, aim = first / first.sum(), second / second.sum()
+    aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that what leaves arrives to the last digit
+    return nearest_between(held, distances, aim, aim).distance
+
+
+def _first_ways(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
+    """Ways to the nearest neighbours and back, by the point in the middle, and from wherever is held if that is little."""
+    size, known = len(law), np.zeros(lengths.shape, dtype=bool)
+    near = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
+    known[np.arange(size)[:, None], near] = True
+    known |= known.T
+    middle = int(np.argmin(lengths.sum(axis=1)))
+    known[middle] = known[:, middle] = True
+    held = np.flatnonzero(law > 0.0)
+    if len(held) <= _FEW:
+        known[held] = True
+    np.fill_diagonal(known, val=False)
+    return known
+
+
+def _cheapest(
+    law: Floats, costs: Floats, sources: Places, targets: Places, low: Floats, high: Floats
+) -> tuple[Floats, float, Floats]:
+    """The law reached, what it costs to get there along these ways, and the multipliers of the balances q + out - in = p."""
+    size, ways = len(law), len(costs)
+    sparse, ones, number = scipy.sparse, np.ones(ways), np.arange(ways)
+    flows = sparse.csr_matrix(
+        (np.concatenate([ones, -ones]), (np.concatenate([sources, targets]), np.concatenate([number, number]))),
+        shape=(size, ways),
+    )
+    options: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = scipy.optimize.linprog(
+        np.concatenate([np.zeros(size), costs]),
+        A_eq=sparse.hstack([sparse.identity(size), flows]).tocsc(),
+        b_eq=law,
+        bounds=np.column_stack([np.concatenate([low, np.zeros(ways)]), np.concatenate([high, np.full(ways, np.inf)])]),
+        method="highs",
+        options=options,
+    )
+    if found.status != 0:
+        raise DiscreetError(f"the transport of a client was not solved: {found.message}; its law may be damaged")
+    return np.clip(found.x[:size], low, high), float(found.fun), np.asarray(found.eqlin.marginals)
+
+
+Integers = NDArray[np.int64]
+_AS_IT_IS = Affine(1.0, 0.0)
+_LEAST = 2.0**-61  # below which a floor is one integer of the lattice
+_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
+_LARGEST_EXPONENT = 554.0
+
+
+@final
+class TransportSampler:
+    """The private sampler whose samples are nearest: the worst client's Wasserstein-1 distance is the smallest that any can have.
+
+    Args:
+        points: the outcomes as numbers on a line, (n,), up to 2,000 of them; or as rows of coordinates (n, dim), up to 1,024. Grids
+            and other symmetric sets take the least time.
+        metric: in place of points, all distances between the outcomes, (n, n), up to 1,024 of them.
+        norm: how far rows of coordinates are apart: 1 along the axes, as in a city of straight streets; 2, which is meant if it is
+            left out, as the crow flies; inf along the longest axis.
+        epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
+        privacy: `Pure(epsilon)` in place of epsilon.
+
+    Raises:
+        DiscreetError: for points that are none or come twice, a matrix that is no metric, an epsilon that is none, or a notion other than
+            pure epsilon.
+
+    Example:
+        >>> sampler = TransportSampler([0, 15, 30, 45, 60], epsilon=1.0)
+        >>> minutes = sampler.release([0.0, 0.1, 0.8, 0.1, 0.0])
+    """
+
+    def __init__(
+        self,
+        points: ArrayLike | None = None,
+        *,
+        metric: ArrayLike | None = None,
+        norm: float | None = None,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+    ) -> None:
+        notion = chosen_privacy(epsilon, privacy)
+        if not isinstance(notion, Pure):
+            raise DiscreetError(
+                f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or take OptimalSampler, which knows no distances"
+            )
+        self._epsilon = notion.epsilon
+        self._space = space_of(points, metric, norm)
+        warn_of_large_epsilon(self._epsilon)
+        ordered = np.empty(self._space.size, dtype=np.intp)
+        ordered[self._space.order] = np.arange(self._space.size)
+        self._back = ordered
+        plain: Any = points
+        self._points = None if points is None else np.array(plain, dtype=np.float64)
+        self._family = Simplex(self._space.size)
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget of one release."""
+        return self._epsilon
+
+    @property
+    def family(self) -> Simplex:
+        """The outcomes by number, in the order in which they were given: `family.law(counts=...)` is a client's law."""
+        return self._family
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        """The number of each point."""
+        points: Any = () if self._points is None else self._points.tolist()
+        return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
+
+    def _places(self, labels: Sequence[Any]) -> Integers:
+        """The outcome numbers of what a dict calls its entries: the points where there are any, as they are released."""
+        if self._points is None:
+            return self._family.domain.places(labels)
+        unknown = [label for label in labels if label not in self._numbers]
+        if unknown:
+            raise DiscreetError(
+                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._numbers)}"
+            )
+        return np.array([self._numbers[label] for label in labels], dtype=np.int64)
+
+    def _laws(self, p: LawLike, name: str = "p") -> Floats:
+        laws = self._family.as_rows(in_order(p, self._space.size, self._places, name), name)
+        check_laws(laws)
+        return laws
+
+    @cached_property
+    def _floor(self) -> Floor:
+        if self._epsilon > _LARGE:
+            return even_floor(self._space, self._ratio, _LEAST)
+        return best_transport_floor(self._space, self._ratio)
+
+    @property
+    def _ratio(self) -> float:
+        """e^epsilon, as far as the floor of its reciprocal can be told from 0."""
+        return math.exp(min(self._epsilon, _LARGEST_EXPONENT))
+
+    @property
+    def floor(self) -> Floats:
+        """m, in the order of the outcomes: every output law lies between m and e^epsilon m."""
+        return self._floor.masses[self._back]
+
+    @property
+    def worst(self) -> float:
+        """The largest Wasserstein-1 distance between a client's law and its output law."""
+        return self._floor.value
+
+    @property
+    def bound(self) -> float:
+        """A distance that the worst client of no epsilon-LDP sampler goes below; within 1e-6 of `worst`, or 1e-9 of the largest distance.
+
+        Up to an epsilon of 30 it is worked out from the multipliers of the linear programme and the distances, in floating point, not taken
+        from the solver; past 30 by a closed form.
+        """
+        return self._floor.bound
+
+    @cached_property
+    def box(self) -> Box:
+        """{Q : m <= Q <= e^epsilon m}, in floating point."""
+        lower = np.maximum(self.floor, _LEAST)
+        upper = np.minimum(np.maximum(self.floor * self._ratio, lower), 1.0)
+        return Box(self._space.size, lower, upper)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The same box in integers: what the guarantee rests on."""
+        return Lattice.of(self.box, self._epsilon)
+
+    def output(self, p: LawLike) -> Floats:
+        """The law that a sample is drawn from: the nearest to p between m and e^epsilon m.
+
+        Args:
+            p: what one client or many hold, probabilities (k,) or (..., k) in the order of the outcomes, or a dict by point (a number, a
+                tuple of coordinates; the number of the outcome where distances alone were given).
+
+        Returns:
+            Laws of the same shape.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        laws = self._laws(p)
+        rows = laws.reshape(-1, self._space.size)[:, self._space.order]
+        low, high = (bound[self._space.order] for bound in (np.asarray(self.box.lower), np.asarray(self.box.upper)))
+        found = np.array([self._nearest_law(row, low, high) for row in rows]).reshape(rows.shape)
+        return np.asarray((found / found.sum(axis=1, keepdims=True))[:, self._back].reshape(laws.shape))
+
+    def _nearest_law(self, law: Floats, low: Floats, high: Floats) -> Floats:
+        if self._space.gaps is None:
+            return nearest_between(law / law.sum(), self._space.distances, low, high).law
+        return nearest_on_line(law, self._space.gaps, low, high)
+
+    def distance(self, p: LawLike, q: LawLike) -> float | Floats:
+        """The Wasserstein-1 distance between laws on these points.
+
+        Args:
+            p: laws (k,) or (n, k).
+            q: as many laws.
+
+        Returns:
+            One number, or one for each pair.
+
+        Raises:
+            DiscreetError: for what are no laws.
+        """
+        first, second = self._laws(p), self._laws(q, "q")
+        try:
+            first, second = np.broadcast_arrays(first, second)
+        except ValueError:
+            raise DiscreetError(
+                f"p has shape {first.shape} and q {second.shape}; give as many laws of one as of the other, or one alone"
+            ) from None
+        shape = first.shape[:-1]
+        rows = [each.reshape(-1, self._space.size)[:, self._space.order] for each in (first, second)]
+        if self._space.gaps is not None:
+            found = np.abs(np.cumsum(rows[0] - rows[1], axis=1))[:, :-1] @ self._space.gaps
+        else:
+            found = np.array(
+                [transport_distance(one, other, self._space.distances) for one, other in zip(*rows, strict=True)]
+            )
+        return found.reshape(shape) if shape else float(found[0])
+
+    def weights(self, p: LawLike) -> Integers:
+        """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever every entry is at
+        most e^epsilon times the other's.
+
+        Args:
+            p: what one client or many hold, (k,) or (..., k).
+
+        Returns:
+            Whole numbers of the same shape.
+
+        Raises:
+            DiscreetError: for what is no law.
+        """
+        laws = self.output(p)
+        found = release.weights(self.lattice, laws.reshape(-1, self._space.size), _AS_IT_IS)
+        return found.reshape(laws.shape)
+
+    @overload
+    def release(self, p: ManyLaws, *, size: None = None, rng: Rng = None) -> NDArray[Any]: ...
+    @overload
+    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]: ...
+    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]:
+        """One private sample for each client: the point itself where points were given, else the number of the outcome.
+
+        Args:
+            p: what one client or many hold, (k,) or (..., k).
+            size: refused: several samples of a client under one budget are for `OptimalSampler` and `LinearSampler`.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+
+        Returns:
+            A number of the line, a point (dim,), or the number of the outcome; for many clients an array of them.
+
+        Raises:
+            DiscreetError: for what is no law, and for a size, before anything is drawn.
+        """
+        if size is not None:
+            raise DiscreetError(
+                f"size = {size!r}: TransportSampler releases one sample of each client; leave size out, or make a sampler with an equal "
+                "share of epsilon and release with it so many times"
+            )
+        laws = self.output(p)
+        rows = laws.reshape(-1, self._space.size)
+        randomness: Randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        numbers = release.outcomes(self.lattice, rows, _AS_IT_IS, randomness.integers(len(rows))).reshape(
+            laws.shape[:-1]
+        )
+        found: NDArray[Any] = np.asarray(numbers if self._points is None else self._points[numbers])
+        if found.ndim:
+            return found
+        one: float = found.item()
+        return one
+
+    def __repr__(self) -> str:
+        kind = "metric on" if self._points is None else "points on a line," if self._points.ndim == 1 else "points,"
+        return f"TransportSampler(<{kind} {self._space.size}>, epsilon={self._epsilon:g})"

@@ -1,0 +1,414 @@
+"""Pictures for choosing a budget, a mechanism or a design: trade-off curves, the frontier of designs, and a plan.
+
+`tradeoff` draws the worst-case divergence against epsilon, one panel for each divergence. `frontier` draws the mean over examples against
+the worst case over everybody, as a design keeps less of the best worst case. `plan` draws what a sample costs its client against
+epsilon, and the curator's error against the number of clients.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._showing import pluralise
+from discreet.design import Design, minimax_risk
+from discreet.divergences import FDivergence, divergence
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.estimation import outlook
+from discreet.estimation._planning import MOST_CLIENTS
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
+from discreet.families._laws import as_floats
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
+from discreet.privacy._epsilon import check_epsilon
+
+MOST_PANELS = 4
+USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
+
+
+def tradeoff(
+    family: FiniteFamily | ContinuousFamily,
+    *,
+    epsilon: ArrayLike,
+    divergences: Sequence[str | FDivergence] = USUAL_DIVERGENCES,
+    bracket: bool = False,
+    ax: AxesLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The least worst-case divergence against epsilon, beside the mollifier baseline: one panel for each divergence.
+
+    Args:
+        family: Who the clients may be.
+        epsilon: The budgets, two or more.
+        divergences: One to four, by name or one's own.
+        bracket: Where the formula is only an upper bound, draw instead the band that the smallest worst case lies in, certified from both
+            sides (`minimax_risk`), and the optimal sampler's own worst case.
+        ax: Axes to draw on, one for each divergence; by default a new figure.
+        title: Above a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: There is nothing to draw (fewer than two budgets, a divergence that is infinite at each of them), more
+            divergences than fit, `ax` does not hold one for each, or a bracket is asked for where none is known.
+    """
+    budgets = np.sort(np.atleast_1d(as_floats(epsilon, "epsilon")).ravel())
+    names = [divergences] if isinstance(divergences, str | FDivergence) else list(divergences)
+    _check_count(len(names))
+    curves = [_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
+    if title is None and ax is None:
+        title = f"Worst-case divergence: {family!r}"
+    return curves_figure(curves, ax=ax, title=title)
+
+
+@dataclass(frozen=True)
+class RiskCurve:
+    """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds.
+
+    `least`: where they were bracketed, the lower sides, of which `optimal` are the upper ones; `attained`: the optimal sampler's own then.
+    """
+
+    divergence: str
+    epsilon: NDArray[np.float64]
+    optimal: NDArray[np.float64]
+    mollifier: NDArray[np.float64]
+    exact: bool = True
+    least: NDArray[np.float64] | None = None
+    attained: NDArray[np.float64] | None = None
+
+
+def _curve(
+    family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
+) -> RiskCurve:
+    found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
+    baseline = np.array([float(MollifierSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
+    smallest = np.array([float(risk) for risk in found])
+    exact = all(risk.tight for risk in found)
+    if exact or not bracket:
+        return RiskCurve(f.name, epsilon, smallest, baseline, exact)
+    lower = np.array([risk.bracket[0] for risk in found])
+    own = np.array([float(OptimalSampler(family, epsilon=each).risk(f)) for each in epsilon.tolist()])
+    return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, own)
+
+
+def _check_count(panels: int) -> None:
+    if not 1 <= panels <= MOST_PANELS:
+        raise DiscreetError(f"{panels} divergences do not fit one picture; choose 1 to {MOST_PANELS}")
+
+
+def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
+    """One to four panels side by side or two by two; the gap to the baseline is shaded."""
+    _check_count(len(curves))
+    for curve in curves:
+        if len(curve.epsilon) < 2:
+            raise DiscreetError("a curve needs at least 2 values of epsilon; give a range such as 0.1:10:50")
+        if not np.isfinite(curve.optimal).any():
+            raise DiscreetError(f"{curve.divergence} is infinite at every epsilon; there is nothing to draw")
+    rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
+    with library_style():
+        size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
+        drawn, panels = canvas(ax, title, size=size, panels=(rows, columns), share=True)
+        for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
+            _draw(axes, curve, named=place == 0)
+            if place >= len(curves) - columns:
+                axes.set_xlabel("privacy budget ε")
+    return drawn
+
+
+def _draw(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
+    panel_title(axes, divergence_label(curve.divergence))
+    optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
+    axes.plot(curve.epsilon, mollifier, color=COLOURS["mollifier"], clip_on=False)
+    if curve.least is None or curve.attained is None:
+        axes.fill_between(curve.epsilon, optimal, mollifier, color=COLOURS["mollifier"], alpha=0.08, linewidth=0)
+        axes.plot(curve.epsilon, optimal, color=COLOURS["optimal"], clip_on=False)
+    else:
+        least, attained = (np.where(np.isfinite(y), y, np.nan) for y in (curve.least, curve.attained))
+        # the outline keeps a band visible whose sides are 1e-4 apart
+        axes.fill_between(curve.epsilon, least, optimal, facecolor=f"{QUIET}55", edgecolor=QUIET, linewidth=1.2)
+        axes.plot(curve.epsilon, attained, color=COLOURS["optimal"], clip_on=False)
+    if curve.epsilon[-1] > 8.0 * curve.epsilon[0]:
+        axes.set_xscale("log")
+        ticks = _round_numbers(curve.epsilon[0], curve.epsilon[-1])
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+    axes.set_xlim(curve.epsilon[0], curve.epsilon[-1])
+    axes.set_ylim(bottom=0.0)
+    axes.locator_params(axis="y", nbins=5)
+    if curve.least is not None:
+        if named:
+            _name_bracketed(axes)
+    elif named:
+        best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
+        _name_both(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
+    elif not curve.exact:
+        axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
+
+
+def _name_bracketed(axes: Axes) -> None:
+    """Three names in the corner that falling curves leave empty: they run too close together to have one beside each."""
+    names = ("mollifier (baseline)", COLOURS["mollifier"]), ("optimal sampler", COLOURS["optimal"]), (
+        "smallest of any sampler\n(between certified sides)", QUIET,
+    )  # fmt: skip
+    for line, (text, colour) in enumerate(names):
+        axes.annotate(
+            text, (0.98, 0.98), (0, -14 * line), xycoords="axes fraction", textcoords="offset points", color=colour,
+            ha="right", va="top", fontsize=9.5,
+        )  # fmt: skip
+
+
+def _name_both(
+    axes: Axes,
+    x: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    upper_text: str,
+    lower: NDArray[np.float64],
+    lower_text: str,
+) -> None:
+    """Write both names beside their falling curves, half-way down; where they fall too early or too late, in the empty corner."""
+    right, left = (int(np.nanargmin(np.abs(y - 0.5 * np.nanmax(y)))) for y in (upper, lower))
+    if 0.35 * len(x) <= left and right <= 0.75 * len(x):
+        _write(axes, upper_text, "mollifier", (x[right], upper[right]), (8, 4), "left", "data")
+        _write(axes, lower_text, "optimal", (x[left], lower[left]), (-8, -4), "right", "data")
+        return
+    corner, side = ((0.04, 0.06), "left") if left > 0.5 * len(x) else ((0.98, 0.94), "right")
+    heights = (16, 0) if side == "left" else (-12, -28)
+    for text, who, height in zip((upper_text, lower_text), ("mollifier", "optimal"), heights, strict=True):
+        _write(axes, text.replace("\n", " "), who, corner, (0, height), side, "axes fraction")
+
+
+def _write(
+    axes: Axes, text: str, who: str, place: tuple[float, float], shift: tuple[int, int], side: str, coordinates: str
+) -> None:
+    """Text in a curve's colour, shifted by points from a place; it grows away from that place."""
+    axes.annotate(
+        text,
+        place,
+        shift,
+        xycoords=coordinates,
+        textcoords="offset points",
+        color=COLOURS[who],
+        ha=side,
+        va="top" if shift[1] < 0 and coordinates == "data" else "bottom",
+        fontsize=9.5,
+    )
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """1, 2, 5 times powers of ten within the range; every other one if that is many."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    found = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    inside = [value for value in found if low * 0.999 <= value <= high * 1.001]
+    return inside if len(inside) <= 7 else [value for value in inside if np.isclose(np.log10(value) % 1, 0)]
+
+
+Floats = NDArray[np.float64]
+_APART = (0.08, 0.05)  # of the width and height: names closer than that in both would lie on each other
+_RIGHT_MARGIN = 0.15  # of the width, at the right end
+_MARKS = {"optimal": "o", "linear": "s", "mollifier": "^"}
+
+
+def frontier(
+    designs: Sequence[Design],
+    *,
+    others: Mapping[str, tuple[float, float]] | None = None,
+    ax: AxesLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The mean over the examples against the worst case over everybody: one point for each design, joined, and others beside them.
+
+    Args:
+        designs: Designs of the same examples at one epsilon and divergence that keep more or less, one or more.
+        others: The (worst case, mean) of other samplers, by name.
+        ax: Axes to draw on; by default a new figure.
+        title: Above a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: There is no design, or they are of several divergences or budgets.
+    """
+    if not designs or len({(one.divergence.name, one.epsilon, one.over) for one in designs}) > 1:
+        raise DiscreetError(
+            "designs are one or more with the same epsilon and divergence, over the mean; vary keep alone"
+        )
+    ordered = sorted(designs, key=lambda one: float(one.worst(one.divergence)))
+    name = divergence_label(ordered[0].divergence.name)
+    worst = np.array([float(one.worst(one.divergence)) for one in ordered])
+    mean, floor = np.array([one.value for one in ordered]), np.array([one.bound for one in ordered])
+    if title is None and ax is None:
+        title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
+    with library_style():
+        drawn, (axes,) = canvas(ax, title, size=(6.8, 4.8))
+        panel_title(
+            axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
+        )
+        axes.fill_between(worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0)  # who keeps more has no less
+        axes.plot(worst, mean, color=COLOURS["optimal"], marker="o", markersize=4, label="designed")
+        for other, (x, y) in (others or {}).items():
+            axes.plot([x], [y], _MARKS.get(other, "D"), color=COLOURS.get(other, INK), label=other, markersize=7)
+        axes.set_xlabel(f"worst case over everybody, {name}")
+        axes.set_ylabel(f"mean over the examples, {name}")
+        axes.set_ylim(bottom=0.0)
+        _name_points(
+            axes, [f"{one.keep:g}" for one in ordered], worst, mean
+        )  # where the axes reach from and to is known by now
+        axes.legend(frameon=False)
+    return drawn
+
+
+def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
+    """Every point by its name: those that are too close for names of their own by one list, in turn above and below."""
+    at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
+    groups: list[list[int]] = []
+    for place in range(len(names)):
+        if groups and (np.abs(at[place] - at[groups[-1][0]]) < _APART).all():
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    for turn, group in enumerate(groups):
+        first, left, below = group[0], at[group[0], 0] > 1.0 - _RIGHT_MARGIN, turn % 2 == 1
+        axes.annotate(
+            ", ".join(names[place] for place in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
+            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=QUIET, fontsize=8,
+        )  # fmt: skip
+
+
+USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
+_STYLES = {"tv": "-", "kl": "--"}
+_KINDS = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
+
+
+def plan(
+    family: Simplex | Band,
+    *,
+    clients: int,
+    epsilons: Sequence[float] = USUAL_EPSILONS,
+    accuracy: float = 0.05,
+    confidence: float = 0.95,
+    ax: AxesLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """A plan in two panels: what a sample costs its client against epsilon, and how well a share will be known against clients.
+
+    Args:
+        family: The outcomes, as a `Simplex` or `Band`.
+        clients: How many are planned.
+        epsilons: The budgets to choose from.
+        accuracy: How near a share should be to the truth; drawn as a line.
+        confidence: Of every interval.
+        ax: Two axes to draw on; by default a new figure.
+        title: Above a new figure.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: An argument is out of its range, or `ax` does not hold two axes.
+    """
+    if not isinstance(family, Simplex | Band):
+        raise DiscreetError(
+            f"family = {family!r} has no outcomes whose shares could be planned; pass a Simplex or a Band"
+        )
+    check_count("clients", clients, most=MOST_CLIENTS)
+    OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
+    budgets = sorted({check_epsilon(each) for each in epsilons})
+    if not budgets:
+        raise DiscreetError("epsilons is empty; give one budget or more")
+    if title is None and ax is None:
+        title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
+    found = _compute_plan(family, clients, budgets, accuracy, confidence)
+    with library_style():
+        drawn, (left, right) = canvas(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        _draw_risk(left, found)
+        _draw_errors(right, found)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _PlanCurves:
+    """Worst-case divergences against epsilon; half-widths against clients for each (epsilon, mechanism)."""
+
+    epsilon: Floats
+    risk: Mapping[str, Floats]
+    clients: Floats
+    errors: Mapping[tuple[float, str], Floats]
+    planned: int
+    accuracy: float
+
+
+def _compute_plan(
+    family: Simplex | Band, clients: int, budgets: Sequence[float], accuracy: float, confidence: float
+) -> _PlanCurves:
+    grid = np.geomspace(min(budgets[0], 0.1), max(budgets[-1], 10.0), 60)
+    samplers = [OptimalSampler(family, epsilon=each) for each in grid.tolist()]
+    sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
+
+    def error(name: str, budget: float, size: float) -> float:
+        sampler = _KINDS[name](family, epsilon=budget)
+        return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
+
+    return _PlanCurves(
+        epsilon=grid,
+        risk={f: np.array([float(sampler.risk(f)) for sampler in samplers]) for f in _STYLES},
+        clients=sizes,
+        errors={
+            (budget, name): np.array([error(name, budget, size) for size in sizes])
+            for budget in budgets
+            for name in _KINDS
+        },
+        planned=clients,
+        accuracy=accuracy,
+    )
+
+
+def _draw_risk(axes: Axes, plan: _PlanCurves) -> None:
+    panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
+    for name, risk in plan.risk.items():
+        axes.plot(plan.epsilon, risk, _STYLES[name], color=COLOURS["optimal"], label=divergence_label(name))
+    axes.set_xscale("log")
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if plan.epsilon[0] <= tick <= plan.epsilon[-1]]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("privacy budget ε")
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+
+
+def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
+    panel_title(
+        axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
+    )
+    budgets = sorted({budget for budget, _ in plan.errors})
+    shades = dict(zip(budgets, np.linspace(1.0, 0.35, len(budgets))[::-1], strict=True))
+    for (budget, name), errors in plan.errors.items():
+        axes.plot(
+            plan.clients, errors, "-" if name == "linear" else ":", color=COLOURS[name], alpha=float(shades[budget]),
+            linewidth=1.8,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    lowest = np.inf
+    gap = (axes.get_ylim()[1] / axes.get_ylim()[0]) ** 0.045
+    for budget in budgets:  # the more privacy the higher the line: names move down until they are apart
+        lowest = min(float(plan.errors[budget, "linear"][-1]), lowest / gap)
+        axes.annotate(
+            f"ε = {budget:g}", (plan.clients[-1], lowest), (4, 0), textcoords="offset points", va="center",
+            color=COLOURS["linear"], fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+    axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
+    axes.annotate(
+        f"wanted: ±{plan.accuracy:g}", (plan.clients[0], plan.accuracy), (4, 3), textcoords="offset points", fontsize=8,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+    )  # fmt: skip
+    axes.axvline(plan.planned, color=QUIET, linewidth=0.8, linestyle="--")
+    axes.annotate(
+        "planned", (plan.planned, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8, color=QUIET
+    )
+    axes.set_xlim(plan.clients[0], plan.clients[-1])
+    axes.set_xlabel("clients")
+    axes.set_ylabel("± share")

@@ -1,0 +1,281 @@
+"""Pictures of results: an estimated population with its intervals, and an audit.
+
+`population` draws a row for each label or a step for each cell. `audit` draws how often the leading event happened under two inputs, and
+the bound of every event beside the claimed epsilon.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._labelled import LawLike
+from discreet.audit import BlackBoxAudit
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.estimation import Population
+from discreet.families import ContinuousFamily
+from discreet.families._laws import as_laws
+from discreet.plots._labels import promise_label, shorten_name
+from discreet.plots._style import (
+    COLOURS,
+    INK,
+    QUIET,
+    Axes,
+    AxesLike,
+    Figure,
+    canvas,
+    legible,
+    library_style,
+    panel_title,
+)
+
+Floats = NDArray[np.float64]
+_BY_EXAMPLES = COLOURS["mollifier"]  # no mollifier is drawn beside it
+_TAIL = 1e-3  # of the reference, at each end
+
+
+def population(
+    found: Population,
+    *,
+    truth: LawLike | None = None,
+    most: int = 15,
+    ax: AxesLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """An estimated population: every share with its interval, the estimate by public examples, and the truth where it is known.
+
+    Args:
+        found: What `discreet.estimation.population` returned.
+        truth: The true shares, one for each outcome, or by label.
+        most: How many labels to show, the largest shares first; cells of an interval are all shown.
+        ax: Axes to draw on; by default a new figure.
+        title: Above a new figure; the usual one stands in for one that no installed font can write.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: `truth` does not have one share for each outcome, or `ax` is not one axes.
+    """
+    check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
+    check_count("most", most)
+    known = None if truth is None else _shares(truth, found)
+    if ax is None:
+        promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
+        usual = f"The population behind {found.clients:,} private samples {promise}"
+        title = usual if title is None else legible(title, usual)
+    shares = _PopulationShares.of(found, known)
+    height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
+    with library_style():
+        drawn, (axes,) = canvas(ax, title, size=(8.4, height))
+        if shares.edges is None:
+            _draw_labels(axes, shares, most)
+            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # one's own axes may have a title
+            axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
+        else:
+            _draw_cells(axes, shares)
+    return drawn
+
+
+def _shares(truth: Any, found: Population) -> Floats:
+    family, size = found.sampler.family, found.domain.size
+    shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
+    if shares.ndim != 1:
+        raise DiscreetError(f"truth has shape {shares.shape}; pass one share for each of the {size} outcomes")
+    return np.asarray(shares)
+
+
+@dataclass(frozen=True)
+class _PopulationShares:
+    """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
+
+    `together`: the ends of intervals that hold for all outcomes at once, and so after ranking.
+    `examples`: the shares by weighted public examples, where there are any.
+    `span`: from where to where cells are drawn; the outermost bins of a continuous family may reach to where nobody is.
+    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
+    """
+
+    names: Sequence[str]
+    estimate: Floats
+    low: Floats
+    high: Floats
+    together: tuple[Floats, Floats]
+    examples: Floats | None
+    truth: Floats | None
+    edges: Floats | None
+    span: tuple[float, float]
+    exact: bool
+    confidence: float
+
+    @classmethod
+    def of(cls, found: Population, truth: Floats | None) -> "_PopulationShares":
+        """Those of an estimated population."""
+        law, domain = found.law, found.domain
+        names = [str(name) for name in domain.names]
+        span = _span(found)
+        examples = None if found.reweighted is None else found.reweighted.law
+        return cls(
+            names,
+            law.estimate,
+            law.low,
+            law.high,
+            (law.all_low, law.all_high),
+            examples,
+            truth,
+            domain.edges,
+            span,
+            found.exact,
+            found.confidence,
+        )
+
+    @property
+    def colour(self) -> str:
+        """That of the mechanism."""
+        return COLOURS["linear" if self.exact else "optimal"]
+
+
+def _span(found: Population) -> tuple[float, float]:
+    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
+    cells = found if found.finest is None else found.finest
+    edges = cells.domain.edges
+    if edges is None:
+        return 0.0, 1.0
+    if found.finest is None:
+        return float(edges[0]), float(edges[-1])
+    low, high = np.interp([_TAIL, 1.0 - _TAIL], np.append(0.0, np.cumsum(cells.reference)), edges)
+    return float(low), float(high)
+
+
+def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
+    by = shares.estimate if shares.truth is None else shares.truth
+    shown = np.argsort(-by, kind="stable")[:most]
+    rows = np.arange(len(shown))
+    ranked = shares.truth is None and len(shown) < len(by)  # picked by their estimates, which luck has a part in
+    low, high = shares.together if ranked else (shares.low, shares.high)
+    axes.hlines(rows, low[shown], high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
+    for row, place in enumerate(
+        shown
+    ):  # an unbiased estimate may lie past what a share can be, where its interval is cut
+        estimate = shares.estimate[place]
+        end = min(max(estimate, low[place]), high[place])
+        if end != estimate:
+            axes.plot([estimate, end], [row, row], color=shares.colour, linewidth=1.0)
+    marker = "o" if shares.exact else "|"
+    axes.scatter(
+        shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_estimate_label(shares)
+    )
+    if shares.examples is not None:
+        axes.scatter(shares.examples[shown], rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
+    if shares.truth is not None:
+        axes.scatter(
+            shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=INK, zorder=4, label="truth"
+        )
+    axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_yticks(
+        rows,
+        [legible(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
+        color=INK,
+        parse_math=False,
+    )
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
+    together = f", all {len(by):,} at once" if ranked else ""
+    axes.set_xlabel(
+        f"share of the average client's records{more}\nbars: {_interval_label(shares)}{together}, cut at 0", loc="left"
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+
+
+def _draw_cells(axes: Axes, shares: _PopulationShares) -> None:
+    edges = shares.edges
+    assert edges is not None
+    width = np.diff(edges)
+    axes.fill_between(
+        edges, np.append(shares.low / width, 0), np.append(shares.high / width, 0), step="post", color=shares.colour,
+        alpha=0.22, linewidth=0,
+    )  # fmt: skip
+    axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_estimate_label(shares))
+    if shares.examples is not None:
+        axes.stairs(shares.examples / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
+    if shares.truth is not None:
+        axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
+    axes.set_xlim(*shares.span)
+    axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
+    axes.set_xlabel(f"value; band: {_interval_label(shares)}")
+    axes.set_ylabel("density of the average client")
+    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+
+
+def _estimate_label(shares: _PopulationShares) -> str:
+    return "private estimate" if shares.exact else "among the samples"
+
+
+def _interval_label(shares: _PopulationShares) -> str:
+    told = f"{100 * shares.confidence:g} % intervals"
+    return told if shares.exact else f"{told}, with every share that could have led to it"
+
+
+def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
+    """An audit in two panels: how often its leading event happened under two inputs, and what every event proves.
+
+    Args:
+        found: What `discreet.audit.black_box_audit` returned.
+        ax: Two axes to draw on; by default a new figure.
+        title: Above a new figure; by default whether the claim is refuted.
+
+    Returns:
+        The figure.
+
+    Raises:
+        DiscreetError: `found` is no audit or tested nothing, or `ax` does not hold two axes.
+    """
+    check_kind("found", found, BlackBoxAudit, "pass what discreet.audit.black_box_audit(...) returns")
+    if not found.events:
+        raise DiscreetError("found tested no event; there is nothing to draw")
+    if title is None and ax is None:
+        title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
+    with library_style():
+        drawn, (left, right) = canvas(ax, title, size=(10.0, 4.0), panels=(1, 2))
+        _draw_frequencies(left, found)
+        _draw_bounds(right, found)
+    return drawn
+
+
+def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
+    event = found.events[0]
+    panel_title(axes, "The leading event", legible(shorten_name(event.description, 52), "event 1"))
+    heights = (event.first_count / event.draws, event.second_count / event.draws)
+    names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
+    bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
+    axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
+    numbers = (event.first_input + 1, event.second_input + 1)
+    told = [legible(shorten_name(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)]
+    axes.set_xticks([0, 1], told, parse_math=False)
+    axes.set_xlim(-0.6, 1.6)
+    axes.set_ylabel("how often")
+
+
+def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
+    claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
+    panel_title(axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it")
+    places = list(range(len(bounds)))
+    colours = [COLOURS["mollifier"] if bound > claim else COLOURS["optimal"] for bound in bounds]
+    bars = axes.barh(places, bounds, height=0.5, color=colours)
+    axes.bar_label(bars, [f"{bound:.3f}" for bound in bounds], padding=3)
+    axes.axvline(claim, color=QUIET, linewidth=1.2, linestyle="--")
+    axes.annotate(f"claimed {claim:g}", (claim, 1.0), (4, -2), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", color=QUIET, fontsize=9, va="top")  # fmt: skip
+    axes.set_yticks(places, [f"event {place + 1}" for place in places])
+    axes.set_ylim(len(bounds) - 0.5, -0.9)
+    axes.set_xlim(0.0, 1.2 * max(claim, *bounds))
+    axes.grid(visible=False)
+    axes.set_xlabel("ε")
+
+
+def _value_text(value: Any) -> str:
+    """A value as one would type it: 'b', where numpy says np.str_('b')."""
+    return repr(value.item() if isinstance(value, np.generic) else value)

@@ -1,0 +1,426 @@
+"""Mollified boosted density estimation (Husain et al. 2020, Algorithm 1), the baseline of the paper's Figures 1 and 4.
+
+Round after round a fresh classifier tells P from Q_(t-1), and Q_t ~ Q_(t-1) exp(theta^t c_t), so Q_T is proportional to
+Q_0 exp(sum_t theta^t c_t) with bounded c_t. Its privacy follows from the bounds alone, and is stated and measured here, not assumed. With
+every c_t in [low, high] and S = theta + ... + theta^T, two clients' laws differ by a factor of at most e^(2 S (high - low)):
+S (high - low) from the exponents, and as much from the normalisers.
+
+* `published`: c is the classifier's sigmoid, in (0, 1), and theta = eps/(eps + 4). Then 2 S < eps/2: half the budget is never used.
+* `corrected`: c is its logit clipped to [-log 2, log 2], and theta = eps/(eps + 4 log 2). Then 2 S 2 log 2 < eps, and tends to it.
+
+The classifiers d -> w -> w -> w -> 1 with tanh are rows of one float32 array: (weights, bias) of each layer in turn, weights by rows, as
+torch flattens such a network. Fresh ones are drawn uniformly from +-1/sqrt(inputs of the layer). On a CPU every client has a thread and a
+generator of its own (`discreet.research._boosted_compiled`), so its networks depend on its seed alone. On another device all clients are
+one batched computation (`discreet.research._boosted_tensors`), and the chains share one generator.
+
+The exact projection that this stands in for is `MollifierSampler`. It is a baseline to compare with and releases nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import divergences
+from discreet._quadrature import ORDER
+from discreet.divergences import FDivergence
+from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_count, check_kind, need_extra
+from discreet.families import ContinuousFamily, DensityBand, Mixture
+from discreet.families._continuous import LARGEST_CHARTED, Nodes
+from discreet.families._densities import Drawable, LogDensity, as_points, shape_of_points
+from discreet.families._membership import as_clients, is_many, largest_log_ratios, log_ratios, warn_of_unresolved_masses
+from discreet.privacy._epsilon import check_epsilon
+from discreet.projection._threads import processor_count
+from discreet.tradeoff import warn_of_large_epsilon
+
+__all__ = ["PRESETS", "BoostedLaw", "BoostedSampler", "Preset", "Training"]
+
+Sampling = Literal["metropolis", "exact"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A bounded function c of the classifier's logit, and what theta divides by."""
+
+    name: str
+    clipped: bool  # the logit clipped to [low, high], or else its sigmoid
+    low: float
+    high: float
+    divisor: float
+
+    def theta(self, epsilon: float) -> float:
+        """epsilon/(epsilon + divisor)."""
+        return epsilon / (epsilon + self.divisor)
+
+    def weights(self, epsilon: float, rounds: int) -> list[float]:
+        """theta, theta^2, ..., one for each round."""
+        return [self.theta(epsilon) ** t for t in range(1, rounds + 1)]
+
+    def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
+        """What two clients' laws can differ by at most, whatever was learnt: the budget that is really used."""
+        return 2.0 * (self.high - self.low) * sum(self.weights(epsilon, rounds))
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        Preset("published", clipped=False, low=0.0, high=1.0, divisor=4.0),
+        Preset("corrected", clipped=True, low=-math.log(2.0), high=math.log(2.0), divisor=4.0 * math.log(2.0)),
+    )
+}
+
+
+def preset_named(name: str | Preset) -> Preset:
+    """The preset "published" or "corrected"; a preset stays as it is."""
+    if isinstance(name, Preset):
+        return name
+    if not isinstance(name, str) or name not in PRESETS:
+        raise DiscreetError(f"preset = {name!r} is not one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How each round's classifier is trained, and how Q is sampled for it. The defaults: the paper's Figures 1 and 4."""
+
+    rounds: int = 3
+    samples: int = 10_000
+    batch: int = 5_000  # of P and as many of Q
+    epochs: int = 750
+    rate: float = 0.01
+    momentum: float = 0.9
+    width: int = 25
+    burn_in: int = 1_000
+    sampling: Sampling = "metropolis"
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "samples", "batch", "width"):
+            check_count(name, getattr(self, name))
+        for name in ("epochs", "burn_in"):
+            check_count(name, getattr(self, name), 0)
+        if self.samples % self.batch:
+            raise DiscreetError(f"batch = {self.batch} does not divide samples = {self.samples}; take one that does")
+        POSITIVE.check("rate", self.rate)
+        OPEN_UNIT.check("momentum", self.momentum)
+        if self.sampling not in ("metropolis", "exact"):
+            raise DiscreetError(f"sampling = {self.sampling!r} is not one of metropolis, exact")
+
+    def scale_down(self, epochs: int, samples: int, burn_in: int) -> "Training":
+        """The same with less of everything, for a quick look."""
+        return replace(self, epochs=epochs, samples=samples, batch=samples // 2, burn_in=burn_in)
+
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+_BLOCK = 1 << 14
+
+
+def sizes(dim: int, width: int) -> list[tuple[int, int]]:
+    """(outputs, inputs) of each layer."""
+    return [(width, dim), (width, width), (width, width), (1, width)]
+
+
+def parameter_count(dim: int, width: int) -> int:
+    """Weights and biases of one network."""
+    return sum(rows * (columns + 1) for rows, columns in sizes(dim, width))
+
+
+def fresh_network(dim: int, width: int, rng: np.random.Generator) -> Singles:
+    """One row of initial parameters."""
+    parts = []
+    for rows, columns in sizes(dim, width):
+        parts.append(rng.uniform(-1.0, 1.0, rows * (columns + 1)) / math.sqrt(columns))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def layers(row: NDArray[np.floating], dim: int, width: int) -> list[tuple[Floats, Floats]]:
+    """(weights, bias) of each layer of one network, in float64."""
+    found, at = [], 0
+    flat = row.astype(np.float64)
+    for rows, columns in sizes(dim, width):
+        weights = flat[at : at + rows * columns].reshape(rows, columns)
+        at += rows * columns
+        found.append((weights, flat[at : at + rows]))
+        at += rows
+    return found
+
+
+def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
+    """The classifier's log-odds at points (n, dim)."""
+    *hidden, (last, shift) = layers(row, x.shape[1], width)
+    out = np.empty(len(x))
+    for start in range(0, len(x), _BLOCK):
+        values = x[start : start + _BLOCK]
+        for weights, bias in hidden:
+            values = np.tanh(values @ weights.T + bias)
+        out[start : start + _BLOCK] = (values @ last.T + shift)[:, 0]
+    return out
+
+
+def bounded_logit(logit: Floats, preset: Preset) -> Floats:
+    """c: the sigmoid of the logit, or the logit clipped."""
+    return np.clip(logit, preset.low, preset.high) if preset.clipped else 0.5 + 0.5 * np.tanh(0.5 * logit)
+
+
+def boost(networks: Singles, weights: Sequence[float], x: Floats, width: int, preset: Preset) -> Floats:
+    """sum_t theta^t c_t at points (n, dim), for the networks (rounds, parameters) of one client."""
+    total = np.zeros(len(x))
+    for row, weight in zip(networks, weights, strict=False):
+        total += weight * bounded_logit(logits(row, x, width), preset)
+    return total
+
+
+Seed = int | Sequence[int]
+
+_GRID = 1 << 14
+_REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
+_TRIES = 10_000
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What the networks of all clients have in common: the box the reference N(0, I) is restricted to, preset and training."""
+
+    low: Floats
+    high: Floats
+    preset: Preset
+    training: Training
+    device: str = "cpu"
+
+    def networks(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+        """(n, rounds, parameters) for n clients with boosting weights (n, rounds)."""
+        if self.training.sampling == "exact" and len(self.low) != 1:
+            raise DiscreetError(
+                f"sampling = 'exact' inverts a distribution function: one dimension, not {len(self.low)}"
+            )
+        for p in clients:
+            if not isinstance(p, Drawable):
+                raise DiscreetError(
+                    f"p = {type(p).__name__} cannot draw from itself; boosting learns from samples: pass a Mixture"
+                )
+        if self.device == "cpu":
+            kernels = compiled_kernels()
+            with ThreadPoolExecutor(processor_count()) as pool:
+                jobs = zip(clients, weights, seeds, strict=True)
+                return np.stack(list(pool.map(lambda job: self._one(kernels, *job), jobs)))
+        return self._all(clients, weights, seeds)
+
+    def _one(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
+        training, preset, dim = self.training, self.preset, len(self.low)
+        rng = np.random.default_rng(seed)
+        found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)
+        for t in range(training.rounds):
+            held = self._draw_points(p, rng)
+            if training.sampling == "exact":
+                own = self._points_by_inversion(found[:t], weights, rng.random(training.samples))
+            else:
+                own = kernels.walk(
+                    found[:t], weights[:t], training.width, preset.clipped, preset.high, self.low, self.high,
+                    training.samples, training.burn_in + 1, rng,
+                )  # fmt: skip
+            found[t] = fresh_network(dim, training.width, rng)
+            kernels.train(
+                found[t], held, own, training.width, training.epochs, training.batch, training.rate, training.momentum
+            )
+        return found
+
+    def _all(self, clients: Sequence[LogDensity], weights: Floats, seeds: Sequence[Seed]) -> Singles:
+        from discreet.research import _boosted_tensors as tensors
+
+        training, dim = self.training, len(self.low)
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        found = np.empty((len(clients), training.rounds, parameter_count(dim, training.width)), np.float32)
+        for t in range(training.rounds):
+            held = np.stack([self._draw_points(p, rng) for p, rng in zip(clients, rngs, strict=True)])
+            so_far = found[:, :t]
+            if training.sampling == "exact":
+                uniform = [rng.random(training.samples) for rng in rngs]
+                rows = zip(so_far, weights, uniform, strict=True)
+                own = np.stack([self._points_by_inversion(*row) for row in rows])
+            else:
+                seed = int(rngs[0].integers(2**62))
+                own = tensors.walk_chains(
+                    so_far, weights[:, :t], self.low, self.high, training, self.preset, seed, self.device
+                )
+            fresh = np.stack([fresh_network(dim, training.width, rng) for rng in rngs])
+            found[:, t] = tensors.train_networks(fresh, held, own, training, self.device)
+        return found
+
+    def _draw_points(self, p: LogDensity, rng: np.random.Generator) -> Singles:
+        """Points (dim, samples) of P inside the box."""
+        assert isinstance(p, Drawable)
+        kept, missing = [], self.training.samples
+        for _ in range(_TRIES):
+            x = p.draw(missing, rng)
+            kept.append(x[np.all((x >= self.low) & (x <= self.high), axis=1)])
+            missing -= len(kept[-1])
+            if not missing:
+                return np.ascontiguousarray(np.concatenate(kept).T, dtype=np.float32)
+        raise DiscreetError("p has almost no mass inside the family's box; widen the box")
+
+    def _points_by_inversion(self, networks: Singles, weights: Floats, uniform: Floats) -> Singles:
+        """Points (1, samples) of Q_t on an interval by inverting its distribution function on a fine grid."""
+        x = np.linspace(max(self.low[0], -_REACH), min(self.high[0], _REACH), _GRID + 1)
+        log_density = boost(networks, weights.tolist(), x[:, None], self.training.width, self.preset) - 0.5 * x * x
+        density = np.exp(log_density - log_density.max())
+        below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+        return np.interp(uniform, below / below[-1], x)[None, :].astype(np.float32)
+
+
+def compiled_kernels() -> ModuleType:
+    """The numba kernels, or the line that installs numba."""
+    try:
+        from discreet.research import _boosted_compiled as compiled
+    except ImportError as missing:
+        need_extra("cli", missing)
+    return compiled
+
+
+_SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedLaw:
+    """The boosted law of a client, or those of many (then every result has a leading client axis)."""
+
+    reference: DensityBand
+    preset: Preset
+    width: int
+    clients: tuple[LogDensity, ...]
+    many: bool
+    weights: Floats  # (n, rounds)
+    networks: Singles  # (n, rounds, parameters)
+    nodes: Nodes
+
+    @cached_property
+    def _boosts(self) -> Floats:
+        """(n, nodes) of sum_t theta^t c_t."""
+        return self._boosts_at(self.nodes.x.reshape(-1, self.reference.dim))
+
+    @cached_property
+    def _log_normalisers(self) -> Floats:
+        masses = self.nodes.masses.ravel()
+        return np.asarray(np.log((np.exp(self._boosts) * masses).sum(axis=1) / masses.sum()))
+
+    def _boosts_at(self, x: Floats) -> Floats:
+        rows = zip(self.networks, self.weights, strict=True)
+        return np.stack([boost(nets, weights.tolist(), x, self.width, self.preset) for nets, weights in rows])
+
+    def log_relative(self, x: ArrayLike) -> Floats:
+        """log q/q_0 at points (n,) in one dimension or (n, dim)."""
+        points = as_points(x, self.reference.dim)
+        found = self._boosts_at(points) - self._log_normalisers[:, None]
+        shape = shape_of_points(x, self.reference.dim)
+        return found.reshape((len(found), *shape)) if self.many else found.reshape(shape)
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """The density q at points (n,) in one dimension or (n, dim); normalised by quadrature."""
+        return np.asarray(np.exp(self.log_relative(x)) * self.reference.pdf(x))
+
+    @property
+    def largest_log_ratio(self) -> float | Floats:
+        """The largest |log q/q_0| on the nodes: at least so much each law really spends (a ball of radius epsilon/2 allows epsilon/2)."""
+        return self._each(np.abs(self._boosts - self._log_normalisers[:, None]).max(axis=1))
+
+    @property
+    def largest_pairwise_log_ratio(self) -> float:
+        """The largest |log q/q'| on the nodes between any two of these clients' laws."""
+        found = self._boosts - self._log_normalisers[:, None]
+        return float((found.max(axis=0) - found.min(axis=0)).max())
+
+    def divergence(self, name: str | FDivergence) -> float | Floats:
+        """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes did not see."""
+        masses = self.nodes.masses.ravel()
+        log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
+        shift = largest_log_ratios(log_ratio)
+        p = np.exp(log_ratio - shift[:, None]) * masses
+        warn_of_unresolved_masses(self.reference, self.clients, shift + np.log(p.sum(axis=1)), np.zeros(len(p)))
+        q = np.exp(self._boosts) * masses
+        f = divergences.divergence(name)
+        return self._each(np.asarray(f(p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True))))
+
+    def _each(self, values: Floats) -> float | Floats:
+        return values if self.many else float(values[0])
+
+
+@final
+class BoostedSampler:
+    """Husain et al.'s Algorithm 1 around N(0, I) restricted to the family's box.
+
+    `preset` is "published" (as run for the paper's Figures 1 and 4) or "corrected"; `training` says how much; `device` is "cpu"
+    or a torch device. Training draws from seeded generators: nothing here is private but the law.
+    """
+
+    def __init__(
+        self,
+        family: ContinuousFamily,
+        *,
+        epsilon: float,
+        preset: str | Preset = "published",
+        training: Training | None = None,
+        device: str = "cpu",
+    ) -> None:
+        if not isinstance(family, ContinuousFamily) or family.dim > LARGEST_CHARTED:
+            raise DiscreetError(
+                f"family = {family!r}: boosting is for continuous families in up to {LARGEST_CHARTED} dimensions"
+            )
+        self.family = family
+        self.epsilon = check_epsilon(epsilon)
+        warn_of_large_epsilon(self.epsilon)
+        self.preset = preset_named(preset)
+        self.training = Training() if training is None else training
+        check_kind("training", self.training, Training, "pass Training(...), or leave it out")
+        self.device = device
+
+    @property
+    def weights(self) -> list[float]:
+        """theta, theta^2, ..."""
+        return self.preset.weights(self.epsilon, self.training.rounds)
+
+    @property
+    def largest_log_ratio(self) -> float:
+        """What any two clients' laws can differ by at most: the epsilon that is really used."""
+        return self.preset.largest_log_ratio(self.epsilon, self.training.rounds)
+
+    @cached_property
+    def reference(self) -> DensityBand:
+        """Q_0 as a family of its own, for its density and nodes."""
+        box = getattr(self.family, "box", None)
+        return DensityBand(Mixture([1.0], np.zeros((1, self.family.dim))), box, lower=0.0, upper=2.0)
+
+    @cached_property
+    def learner(self) -> Learner:
+        """What trains: also for clients of several budgets at once."""
+        low, high = np.ascontiguousarray(np.array(self.reference.box).T)  # one layout, one compiled kernel
+        return Learner(low, high, self.preset, self.training, self.device)
+
+    def output(self, p: Any, *, seeds: Sequence[Seed] | None = None) -> BoostedLaw:
+        """The law learnt for a client, or for each of a list. `seeds` decide the training of each; by default 0, 1, ..."""
+        clients = as_clients(p, self.family)
+        chosen: Sequence[Seed] = range(len(clients)) if seeds is None else seeds
+        if len(chosen) != len(clients):
+            raise DiscreetError(f"seeds has {len(chosen)} entries for {len(clients)} clients; give one for each")
+        weights = np.tile(self.weights, (len(clients), 1))
+        return self.law(clients, self.learner.networks(clients, weights, chosen), many=is_many(p))
+
+    def law(self, clients: Sequence[LogDensity], networks: Singles, *, many: bool = True) -> BoostedLaw:
+        """The laws that given networks (n, rounds, parameters) stand for."""
+        weights = np.tile(self.weights, (len(clients), 1))
+        return BoostedLaw(
+            self.reference, self.preset, self.training.width, tuple(clients), many, weights, networks, self._nodes
+        )
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        dim = self.family.dim
+        return self.reference.nodes_of(self.reference.panels.split(_SPLIT[dim]), ORDER[dim])
+
+    def __repr__(self) -> str:
+        return f"BoostedSampler({self.family!r}, epsilon={self.epsilon:g}, preset={self.preset.name!r})"

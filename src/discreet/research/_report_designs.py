@@ -1,0 +1,415 @@
+"""The reports on designs: who has the smallest mean on unseen clients, how far above the floor, and when a design stops paying.
+
+A second page reports on designs learned privately and on the population behind designed samples. The picture shows each sampler's mean KL
+as a multiple of the certified floor, set by set. Everything is read from the records.
+"""
+
+import base64
+import html
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.research._report_pages import STYLE, html_table
+from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
+from discreet.research.experiments._learned import LearnedRun, ReweightedSet
+from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
+
+Table = tuple[list[str], list[list[str]]]
+Finding = tuple[str, str]
+
+SAMPLER_LABELS = {
+    "optimal": "Q*",
+    "linear": "linear",
+    "mollifier": "mollifier",
+    "uniform": "best uniform",
+    "designed": "designed",
+    "elsewhere": "designed elsewhere",
+    "home": "designed at home",
+}
+
+
+@dataclass(frozen=True)
+class DesignCase:
+    """One set at one budget: means over the splits."""
+
+    splits: tuple[DesignedSplit, ...]
+
+    @property
+    def title(self) -> str:
+        return self.splits[0].title
+
+    @property
+    def epsilon(self) -> float:
+        return self.splits[0].epsilon
+
+    @property
+    def floor(self) -> float:
+        """The certified floor, averaged over the splits."""
+        return statistics.fmean(row.floor for row in self.splits)
+
+    @property
+    def above_floor(self) -> float:
+        """The design's mean KL as a multiple of the floor."""
+        return self.mean("designed", "kl") / self.floor
+
+    @property
+    def undesigned_splits(self) -> int:
+        """In how many splits the examples did not speak for a design."""
+        return sum(row.parts is None for row in self.splits)
+
+    def mean(self, sampler: str, divergence: str) -> float:
+        return statistics.fmean(row.means[sampler][divergence] for row in self.splits)
+
+    def won(self, divergence: str) -> bool:
+        """Whether the design's mean is smaller than that of every other sampler."""
+        return all(self.mean("designed", divergence) < self.mean(rival, divergence) for rival in DESIGN_RIVALS)
+
+
+def cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
+    """Sets in their recorded order, budgets in theirs."""
+    found: dict[tuple[str, float], list[DesignedSplit]] = {}
+    for row in rows:
+        found.setdefault((row.set, row.epsilon), []).append(row)
+    return [DesignCase(tuple(those)) for those in found.values()]
+
+
+def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
+    """What the comparison says, in sentences."""
+    found = cases(rows)
+    wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in PAPER_DIVERGENCES)
+    lost = [case for case in found if not all(case.won(f) for f in PAPER_DIVERGENCES)]
+    above = [case.above_floor - 1.0 for case in found]
+    far = [case for case in found if case.above_floor > 1.1]
+    exact = [row.exact_gap for row in rows if row.exact_gap is not None]
+    said = [
+        (
+            "Who has the smallest mean.",
+            f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
+            f"in: {wins}." + (f" It does not on {_where(lost)}." if lost else ""),
+        ),
+        (
+            "How far from what is possible.",
+            f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
+            + (f"; more than 10% on {_where(far)}." if far else "."),
+        ),
+        (
+            "Certificates.",
+            f"The floors are within {max(row.gap for row in rows):.1e} of what a design for the served clients themselves reaches, "
+            f"relatively, in all {len(rows)} splits"
+            + (
+                f"; in rationals, from the integers that are drawn with, within {max(exact):.1e} in the {len(exact)} that were checked so."
+                if exact
+                else "."
+            ),
+        ),
+        (
+            "The worst case.",
+            f"The least share of the best worst case that is left is {min(row.kept for row in rows):.3g}.",
+        ),
+    ]
+    stayed = [case for case in found if case.undesigned_splits]
+    if stayed:
+        told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_splits}" for case in stayed)
+        said.append(
+            (
+                "Where the examples did not speak for a design.",
+                f"Splits in which Q* or the best uniform floor stayed ({told}).",
+            )
+        )
+    return said
+
+
+def _where(found: Sequence[DesignCase]) -> str:
+    budgets: dict[str, list[str]] = {}
+    for case in found:
+        budgets.setdefault(case.title, []).append(f"{case.epsilon:g}")
+    return "; ".join(f"{title} at ε = {', '.join(those)}" for title, those in budgets.items())
+
+
+def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
+    """Mean divergence by sampler, set and budget."""
+    found = cases(rows)
+    epsilons = sorted({case.epsilon for case in found})
+    body = []
+    for title in dict.fromkeys(case.title for case in found):
+        those = {case.epsilon: case for case in found if case.title == title}
+        for place, name in enumerate((*DESIGN_RIVALS, "designed")):
+            cells = [_number(those[epsilon].mean(name, divergence)) for epsilon in epsilons]
+            body.append(["" if place else title, SAMPLER_LABELS[name], *cells])
+        if divergence == "kl":
+            body.append(
+                ["", "no sampler is below", *(_number(those[epsilon].floor, down=True) for epsilon in epsilons)]
+            )
+    return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
+
+
+def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
+    """What each `keep` gains over Q* in mean KL, and the most that any sampler could gain."""
+    keeps = [one.keep for one in rows[0].kept]
+    body = []
+    for row in rows:
+        cells = [f"{row.gain(keep):.1%} of at most {row.most(keep) + 5e-4:.1%}" for keep in keeps]
+        body.append([row.title, f"{row.epsilon:g}", _number(row.mean), *cells])
+    return ["set", "ε", "mean KL of Q*", *(f"keep = {keep:g}" for keep in keeps)], body
+
+
+def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
+    """Mean KL on clients of another kind than the examples."""
+    names = (*SAFE, "elsewhere", "home")
+    body = []
+    for row in rows:
+        first = row.epsilon == min(one.epsilon for one in rows if one.shift == row.shift)
+        told = [f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""]
+        cells = [_number(row.means[name]) for name in names]
+        body.append([*told, f"{row.epsilon:g}", *cells, _number(row.floor, down=True), "yes" if row.pays else "no"])
+    return ["made on, serving", "ε", *(SAMPLER_LABELS[name] for name in names), "no sampler is below", "pays"], body
+
+
+def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
+    """Where a design made elsewhere is worth having, and where it is not."""
+    kinds = {row.shift: [one for one in rows if one.shift == row.shift] for row in rows}
+    named = {name: f"{those[0].title} ({those[0].made_on}, serving {those[0].kind})" for name, those in kinds.items()}
+    pays = [name for name, those in kinds.items() if all(one.pays for one in those)]
+    fails = [name for name, those in kinds.items() if not any(one.pays for one in those)]
+    mixed = [name for name in kinds if name not in (*pays, *fails)]
+    said = []
+    if pays:
+        told = "; ".join(f"{named[name]} {_range(kinds[name])}" for name in pays)
+        said.append(
+            (
+                "Where a design made elsewhere pays.",
+                f"Share of the way from the best of Q*, mollifier and best uniform to the floor: {told}.",
+            )
+        )
+    if mixed:
+        told = "; ".join(
+            f"{named[name]}, at ε = {', '.join(f'{one.epsilon:g}' for one in kinds[name] if one.pays)} only"
+            for name in mixed
+        )
+        said.append(("Where it depends.", f"{told}."))
+    if fails:
+        told = "; ".join(
+            f"{named[name]}: mean KL {min(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} to "
+            f"{max(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} times that of the best of them"
+            for name in fails
+        )
+        said.append(("Where it stops paying.", f"{told}. Privacy is the same; it is the mean that is lost."))
+    return said
+
+
+def _range(rows: Sequence[ShiftedDesign]) -> str:
+    closed = [row.gap_share for row in rows]
+    return f"{min(closed):.0%} to {max(closed):.0%}"
+
+
+def _number(value: float, *, down: bool = False) -> str:
+    """Four digits; a floor is rounded down."""
+    if value < 0.1:
+        text = f"{value:.3g}"
+        return f"{value * (1 - 5e-3):.3g}" if down and float(text) > value else text
+    return f"{value - (5e-4 if down else 0.0):.3f}"
+
+
+ESTIMATES = {
+    "samples": "samples as they are",
+    "reweighted": "examples reweighted",
+    "debiased": "samples, debiased by them",
+    "examples": "examples, nobody asked",
+    "subset": "subset selection",
+    "unary": "unary encoding",
+    "hashing": "local hashing",
+}
+_TAUGHT = 1.0  # the smallest epsilon that a few thousand clients are expected to teach much at
+
+
+def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
+    """The share of the gap that was closed, mean over the orders of clients: a line for each set, a column for each budget."""
+    those = [row for row in rows if row.times == times]
+    budgets = sorted({row.epsilon for row in those})
+    body = []
+    for name in dict.fromkeys(row.set for row in those):
+        mine = [row for row in those if row.set == name]
+        cells = [f"{statistics.fmean(row.gap_share for row in mine if row.epsilon == e):.0%}" for e in budgets]
+        body.append([f"{mine[0].title} (n = {mine[0].clients:,})", *cells])
+    return ["set", *(f"ε = {epsilon:g}" for epsilon in budgets)], body
+
+
+def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
+    """How much of the gap is closed, where nothing is, and how much was ever lost."""
+    said = []
+    for times in sorted({row.times for row in rows}):
+        those = [row for row in rows if row.times == times]
+        cases: dict[tuple[str, float], list[LearnedRun]] = {}
+        for row in those:
+            cases.setdefault((row.set, row.epsilon), []).append(row)
+        closed = {case: statistics.fmean(row.gap_share for row in mine) for case, mine in cases.items()}
+        taught = [share for (_, epsilon), share in closed.items() if epsilon >= _TAUGHT]
+        stayed = sum(not any(batch.published for row in mine for batch in row.batches) for mine in cases.values())
+        worst = max(those, key=lambda row: row.worse)
+        median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
+        said.append(
+            (
+                "Each client speaks once." if times == 1 else f"With {times} times as many clients.",
+                f"Of the gap between the better of Q* and the mollifier and the certified floor, {median}over all {len(closed)} cases "
+                f"{statistics.median(closed.values()):.0%}; in {stayed} of them no design was ever published. The largest loss against the "
+                f"better of the two in any of {len(those)} runs is {max(worst.worse, 0.0):.2%} ({worst.title}, ε = {worst.epsilon:g}).",
+            )
+        )
+    return said
+
+
+def reweighted_table(rows: Sequence[ReweightedSet], drawn: str) -> Table:
+    """TV errors by estimate: a line for each set and budget."""
+    body = [
+        [row.title, f"{row.epsilon:g}", *(f"{row.errors[name].mean:.3f}" for name in ESTIMATES)]
+        for row in rows
+        if row.drawn == drawn
+    ]
+    return ["set", "ε", *ESTIMATES.values()], body
+
+
+def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
+    """Who is closer to the served clients' average than the best oracle is."""
+    said = []
+    for drawn, headline in (
+        ("random", "Examples like the clients."),
+        ("skewed", "Examples unlike the clients."),
+    ):
+        those = [row for row in rows if row.drawn == drawn]
+        if not those:
+            continue
+        won = {
+            name: sum(_beats(row, name, "subset") for row in those) for name in ("samples", "reweighted", "debiased")
+        }
+        alone = sum(_beats(row, "examples", "reweighted") for row in those)
+        said.append(
+            (
+                headline,
+                f"Designed samples beat subset selection in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
+                f"when the examples are reweighted to explain them, and in {won['debiased']} when the bias of these is taken off the "
+                f"samples. The examples alone, without asking anybody, are closer than reweighted in {alone}.",
+            )
+        )
+    return said
+
+
+def _beats(row: ReweightedSet, name: str, other: str) -> bool:
+    return row.errors[name].mean < row.errors[other].mean
+
+
+def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[ReweightedSet]) -> str:
+    """Both as one self-contained page."""
+    header = learned.header
+    said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: designs learned privately</title>",
+        f"<style>{STYLE}</style><h1>Designs learned privately, and what their samples tell</h1>",
+        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}.</p>",
+        "<p class='quick'>QUICK RUN: one set, one budget.</p>" if header.quick else "",
+        "<h2>Findings</h2><ol>",
+        *(f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in said),
+        "</ol>",
+    ]
+    for times in sorted({row.times for row in learned.rows}):
+        parts += [
+            f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
+            html_table(*learned_table(learned.rows, times), rule_on=None),
+        ]
+    for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
+        parts += [
+            f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
+            html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+        ]
+    return "\n".join(parts) + "</html>\n"
+
+
+_COLOURS = {
+    **{name: COLOURS[name] for name in ("optimal", "linear", "mollifier")},
+    "uniform": "#E69F00",
+    "designed": "#B00020",
+}
+_ACROSS = 3
+
+
+def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
+    """One panel for each set; the floor is at 1."""
+    found: dict[str, list[DesignCase]] = {}
+    for case in cases(run.rows):
+        found.setdefault(case.title, []).append(case)
+    down = -(-len(found) // _ACROSS)
+    with library_style():
+        drawn = figure(11.6, 1.2 + 2.7 * down)
+        drawn.suptitle(
+            "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below",
+            x=0.012, ha="left", fontsize=13, fontweight="bold",
+        )  # fmt: skip
+        grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
+        panels: list[Axes] = list(grid.flat)
+        for axes, (title, those) in zip(panels, found.items(), strict=False):
+            _panel(axes, title, those)
+        for axes in panels[len(found) :]:
+            axes.set_visible(False)
+        panels[0].legend(frameon=False, fontsize=9, loc="upper left")
+        if run.header.quick:
+            drawn.text(0.995, 0.985, "QUICK RUN", ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
+    return drawn
+
+
+def _panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> None:
+    those = sorted(those, key=lambda case: case.epsilon)
+    budgets = [case.epsilon for case in those]
+    axes.axhline(1.0, color=QUIET, linewidth=1.0)
+    for name in (*DESIGN_RIVALS, "designed"):
+        ratios = [case.mean(name, "kl") / case.floor for case in those]
+        axes.plot(
+            budgets, ratios, color=_COLOURS[name], label=SAMPLER_LABELS[name], marker="o", markersize=3.5,
+            linewidth=2.2 if name == "designed" else 1.4, linestyle="--" if name == "linear" else "-",
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
+    axes.minorticks_off()
+    highest = max(case.mean(name, "kl") / case.floor for case in those for name in DESIGN_RIVALS)
+    ticks = [tick for tick in (1, 1.5, 2, 3, 5, 10, 20, 40) if tick <= 1.15 * highest]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("ε", color=INK)
+    panel_title(axes, title)
+
+
+def design_page(
+    designs: RecordedRun[DesignedSplit],
+    keeps: RecordedRun[KeptAtBudget],
+    shifts: RecordedRun[ShiftedDesign],
+    picture: bytes,
+) -> str:
+    """The page; the picture is the PNG bytes of `design_figure`."""
+    header = designs.header
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: designs</title>",
+        f"<style>{STYLE}</style><h1>Designs for clients they have not seen</h1>",
+        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}.</p>",
+    ]
+    if header.quick:
+        parts.append("<p class='quick'>QUICK RUN: few clients of each set, one split.</p>")
+    said = [*design_findings(designs.rows), *shift_findings(shifts.rows)]
+    parts += [
+        "<h2>Findings</h2><ol>",
+        *(f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in said),
+        f"</ol><img alt='designs' src='data:image/png;base64,{base64.b64encode(picture).decode()}'>",
+    ]
+    for f in PAPER_DIVERGENCES:
+        parts += [
+            f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
+            html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
+        ]
+    parts += [
+        "<h2>With the worst case kept</h2>",
+        "<p class='quiet'>Gain in mean KL over Q*, of the most that any sampler could gain: proved.</p>",
+        html_table(*keep_table(keeps.rows), rule_on=None),
+        "<h2>Made on one kind of clients, serving another: mean KL</h2>",
+        html_table(*shift_table(shifts.rows), rule_on=None),
+    ]
+    return "\n".join(parts) + "</html>\n"

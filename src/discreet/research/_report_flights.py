@@ -1,0 +1,149 @@
+"""The pictures of `discreet demo`: one client's law in the box and everybody's costs, what the curator learns, what a design gains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.families import Simplex
+from discreet.mechanisms import MECHANISMS, OptimalSampler
+from discreet.plots import output, population
+from discreet.plots._labels import divergence_label, shorten_name
+from discreet.plots._style import COLOURS, INK, Axes, Figure, figure, library_style, panel_title
+from discreet.research.experiments._flights import DESIGNED, DesignedFlights, FlightRelease, TimeZoneEstimate
+
+_DRAWN = "kl"
+_COLOURS = {**COLOURS, DESIGNED: "#CC79A7"}
+
+
+@dataclass(frozen=True)
+class CostProfile:
+    """A mechanism's realised divergences, one for each client, and perhaps something to say about them."""
+
+    mechanism: str
+    realised: NDArray[np.float64]
+    note: str = ""
+
+
+def flights_figure(run: FlightRelease) -> Figure:
+    """The client on the left, everybody on the right."""
+    client, profiles = run.client, []
+    for name in MECHANISMS:
+        better = run.better_off(name, _DRAWN)
+        note = f"serves {better:,} aircraft\nbetter than optimal" if better else ""
+        profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
+    with library_style():
+        drawn = figure(11.6, 5.6)
+        _headline(drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}")
+        left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
+        panel_title(
+            left,
+            f"From what {client.name} holds to what it draws from",
+            f"probability of each destination; this time it released {client.released}",
+        )
+        sampler = OptimalSampler(Simplex(run.destinations), epsilon=run.epsilon)
+        output(sampler, client.held, released=client.released, ax=left)
+        _draw_profiles(right, profiles, divergence_label(_DRAWN))
+    return drawn
+
+
+def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
+    """What the curator learns on the left, what one client gave away for it on the right; outcomes in the same order."""
+    found, epsilon = lesson.found, lesson.found.sampler.epsilon
+    with library_style():
+        drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
+        _headline(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}")
+        left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
+        panel_title(
+            left, "What everybody learns", "the true population, and its estimate from one sample of each aircraft"
+        )
+        population(found, truth=lesson.truth, most=len(lesson.truth), ax=left)
+        panel_title(
+            right,
+            f"What one aircraft gave away: “{lesson.released}”",
+            f"{lesson.client} holds {lesson.records:,} flights; its one sample could have been any of these",
+        )
+        _draw_revealed(right, lesson)
+    return drawn
+
+
+def design_gain_figure(found: DesignedFlights) -> Figure:
+    """What each sampler costs the aircraft of the second half-year, in two divergences."""
+    with library_style():
+        drawn = figure(12.0, 5.4)
+        _headline(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}")
+        for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
+            profiles = [CostProfile(kind, served.costs[name]) for kind, served in found.samplers.items()]
+            _draw_profiles(axes, profiles, divergence_label(name))
+    return drawn
+
+
+def _headline(drawn: Figure, title: str) -> None:
+    drawn.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold")
+
+
+def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:
+    clients = len(profiles[0].realised)
+    panel_title(
+        axes,
+        f"What it costs {clients:,} aircraft",
+        f"{measure} divergence from held to drawn from, sorted for each mechanism",
+    )
+    share = (np.arange(clients) + 0.5) / clients
+    ends = [(float(profile.realised.max()), profile.mechanism) for profile in profiles]
+    for profile in reversed(profiles):  # the first one on top
+        ordered = np.sort(profile.realised)
+        axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
+        quarter = clients // 4
+        _say(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism])
+    axes.set_xlim(0.0, 1.0)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xlabel("share of aircraft with at most this cost")
+    axes.locator_params(axis="y", nbins=6)
+    for height, name in _apart(ends, 0.1 * axes.get_ylim()[1]):
+        worst = next(value for value, owner in ends if owner == name)
+        axes.annotate(
+            f"{name}\n{worst:.2f} at worst",
+            (1.0, height), (8, 0), xycoords="data", textcoords="offset points",
+            color=_COLOURS[name], va="center", annotation_clip=False,
+        )  # fmt: skip
+
+
+def _apart(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
+    """The heights for the names, moved down where two would collide."""
+    placed: list[tuple[float, str]] = []
+    for height, name in sorted(ends, key=lambda end: -round(end[0], 9)):
+        ceiling = placed[-1][0] - gap if placed else np.inf
+        placed.append((min(height, ceiling), name))
+    return placed
+
+
+def _say(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str) -> None:
+    axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
+
+
+def _draw_revealed(axes: Axes, lesson: TimeZoneEstimate) -> None:
+    shown = np.argsort(-lesson.truth, kind="stable")
+    names = [str(lesson.found.domain.names[place]) for place in shown]
+    rows, colour = np.arange(len(shown)), COLOURS["linear"]
+    axes.barh(rows - 0.19, lesson.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
+    bars = axes.barh(rows + 0.19, lesson.drawn_from[shown], height=0.34, color=colour, label="its sample is drawn from")
+    for bar, place, name in zip(bars, shown.tolist(), names, strict=True):
+        chosen = name == lesson.released
+        axes.annotate(
+            f"{100 * lesson.drawn_from[place]:.0f} %" + ("  released" if chosen else ""),
+            (bar.get_width(), bar.get_y() + 0.5 * bar.get_height()), (4, 0), textcoords="offset points", va="center",
+            fontsize=9, color=colour, fontweight="bold" if chosen else "normal",
+        )  # fmt: skip
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.set_yticks(rows, [shorten_name(name) for name in names], color=INK, parse_math=False)
+    axes.set_xlim(0.0, 1.12 * max(float(lesson.held.max()), float(lesson.drawn_from.max())))
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    axes.set_xlabel(
+        f"whatever it holds, no green bar changes by more than a factor of e$^{{{lesson.found.sampler.epsilon:g}}}$"
+    )
+    axes.legend(loc="lower right", frameon=False, labelcolor=INK)

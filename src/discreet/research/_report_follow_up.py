@@ -1,0 +1,467 @@
+"""The report on the follow-up paper: tables, findings, pictures and the page that holds them, read from the records.
+
+The pictures show minimax values, random mixtures, four Laplace laws in the plane, and ordered outcomes of real clients.
+"""
+
+import base64
+import html
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.research import _published as published
+from discreet.research._report_pages import STYLE, html_table
+from discreet.research.experiments._follow_up import (
+    ORDERED_MECHANISMS,
+    ClassAtBudget,
+    FiniteClasses,
+    MixtureClasses,
+    OrderedSet,
+    PlaneLaw,
+)
+from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
+from discreet.research.experiments._records import PAPER_DIVERGENCES as SHOWN
+
+Table = tuple[list[str], list[list[str]]]
+ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}
+
+
+def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
+    """Minimax values on so many outcomes, by the published calibration (none where its weight is 1 or more) and by ours."""
+    head = ["notion", "class", *(f"{divergence_label(f)}, {whose}" for f in SHOWN for whose in ("theirs", "ours"))]
+    body = []
+    for row in rows:
+        if row.outcomes == outcomes:
+            for name, found in row.classes.items():
+                values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
+                body.append([_notion(row), name, *map(_value_text, values)])
+    return head, body
+
+
+def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Table:
+    """The largest and the mean divergence of random mixtures: the published linear mechanism, the projection, and who is worse off."""
+    head = ["clients", "notion", "class", "linear, largest", "projection, largest", "linear, mean", "projection, mean"]
+    body = []
+    for row in rows:
+        for name, found in row.classes.items():
+            one = found.pointwise[divergence]
+            told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
+            body.append([row.title, _notion(row), name, *map(_value_text, told), _worse(found)])
+    return [*head, "worse off, by any f"], body
+
+
+def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureClasses]) -> Table:
+    """Every published number beside ours; the Hellinger distance halved, as published."""
+    body = []
+    for row in finite:
+        for name, found in row.classes.items() if row.outcomes == 10 else ():
+            cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {})
+            body += _beside(["10 outcomes, minimax", _notion(row), name], cited, found.minimax)
+    for place in mixtures:
+        for name, found in place.classes.items() if place.shape == "laplace" else ():
+            for mechanism in ("projection", "linear"):
+                cited = published.FOLLOW_UP_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
+                ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
+                what = f"largest of {found.clients} mixtures, {mechanism}"
+                body += _beside([what, _notion(place), name], cited, ours)
+    return ["what", "notion", "class", "divergence", "published", "ours"], body
+
+
+def _beside(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+    lines = []
+    for f, value in cited.items():
+        halved = published.text_hellinger(1.0) if f == "hellinger" else 1.0
+        label = f"half {divergence_label(f)}" if f == "hellinger" else divergence_label(f)
+        lines.append([*what, label, f"{value / halved:.6g}", _value_text(ours[f] / halved)])
+    return lines
+
+
+def ordered_table(rows: Sequence[OrderedSet]) -> Table:
+    """Mean distances in the unit of each set; in brackets the worst client that holds one outcome only."""
+    head = ["set", "ε", *(ORDERED_LABELS[name] for name in ORDERED_MECHANISMS), "no sampler below"]
+    body = []
+    for row in rows:
+        cells = [
+            f"{row.distances[name].mean:.4g} ({row.distances[name].single_outcome:.4g})" for name in ORDERED_MECHANISMS
+        ]
+        body.append([f"{row.title}, {row.measure}", f"{row.epsilon:g}", *cells, f"({row.certified:.4g})"])
+    return head, body
+
+
+def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, str]]:
+    """What these records say, each with its number: a headline and a sentence."""
+    finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
+    classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
+    compared = sum(each.clients * len(each.pointwise) for each in classes)
+    worse = sum(one.worse for each in classes for one in each.pointwise.values())
+    excess = max(one.excess for each in classes for one in each.pointwise.values())
+    said = [
+        (
+            "The projection is never worse than the published linear mechanism."
+            if not worse
+            else "The projection is worse somewhere.",
+            f"In {compared:,} comparisons (client, divergence, class, notion) it is worse in {worse}; the most that it is farther by is "
+            f"{max(excess, 0.0):.1e}, which is rounding.",
+        )
+    ]
+    ratios = [one.projection / one.linear for each in _classes(mixtures) if (one := each.pointwise["kl"]).linear > 1e-6]
+    said.append(
+        (
+            "How much it gains.",
+            f"The largest KL of the random mixtures is {min(ratios):.2f} to {max(ratios):.2f} times the linear mechanism's, in the middle "
+            f"{sorted(ratios)[len(ratios) // 2]:.2f}.",
+        )
+    )
+    gaps = [
+        _gap(each) for row in finite for name, each in row.classes.items() if name != "wide" and each.published_minimax
+    ]
+    wide = [(row, row.classes["wide"]) for row in finite if row.kind == "gaussian"]
+    row, most = max(wide, key=lambda one: one[1].weight / one[1].published_weight)
+    said.append(
+        (
+            "Both calibrations give one minimax value.",
+            f"By the published infimum over beta and by the two corners of the trade-off function: they differ by {max(gaps):.1e} at "
+            "most, relatively, on outcomes.",
+        )
+    )
+    said.append(
+        (
+            "But for clients that are spread over more than half of the space.",
+            f"There the published weight is less than the notion allows: on {row.outcomes} outcomes under {row.notion} it is "
+            f"{most.published_weight:.4f} where {most.weight:.4f} is allowed, and the worst KL {most.published_minimax['kl']:.5f} where "
+            f"{most.minimax['kl']:.5f} is reached.",
+        )
+    )
+    past = [row for row in runs["local_plane"].rows if row.published_weight is not None and row.published_weight > 1.0]
+    if past:
+        said.append(
+            (
+                "A weight past 1.",
+                f"In the picture of the plane the published calibration gives the local class under {past[0].notion} the weight "
+                f"{past[0].published_weight:.4f}: not a mixture. At 1, where it is capped, a raw draw is allowed and nothing is lost.",
+            )
+        )
+    said += _ordered_findings(runs["ordered"].rows)
+    return said
+
+
+def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, bytes]) -> str:
+    """The page, self-contained; pictures are PNG bytes by experiment."""
+    finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: the follow-up reproduced</title>",
+        f"<style>{STYLE}</style><h1>The follow-up's figures, theirs and ours</h1>",
+        "<p><em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
+        f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
+        "prints half.</p>",
+    ]
+    quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
+    if quick:
+        parts.append("<p class='quick'>QUICK RUN: fewer clients, budgets and shapes.</p>")
+    parts.append("<h2>Findings</h2><ol>")
+    parts += [
+        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in follow_up_findings(runs)
+    ]
+    parts += [
+        "</ol><h2>Published numbers</h2>",
+        html_table(*published_table(finite, [] if quick else mixtures), texts=4),
+    ]
+    parts += ["<h2>Finite spaces</h2>", _image(pictures, "local_finite")]
+    for outcomes in sorted({row.outcomes for row in finite}):
+        parts += [
+            f"<h3>{outcomes} outcomes, minimax values</h3>",
+            html_table(*minimax_table(finite, outcomes), texts=2),
+        ]
+    parts += ["<h2>Random mixtures</h2>", _image(pictures, "local_mixtures")]
+    for f in SHOWN:
+        parts += [f"<h3>{divergence_label(f)}</h3>", html_table(*mixture_table(mixtures, f), texts=3)]
+    parts += [
+        "<h2>Four Laplace laws in the plane</h2>",
+        _image(pictures, "local_plane"),
+        _plane_table(runs["local_plane"].rows),
+    ]
+    parts += [
+        "<h2>Ordered outcomes of real clients</h2>",
+        _image(pictures, "ordered"),
+        html_table(*ordered_table(ordered)),
+    ]
+    return "\n".join(parts) + "</html>\n"
+
+
+def _plane_table(rows: Sequence[PlaneLaw]) -> str:
+    body = [
+        [row.notion, row.family, row.mechanism, *(_value_text(row.costs[f]) for f in SHOWN)]
+        for row in rows
+        if row.costs
+    ]
+    return html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
+
+
+def _image(pictures: Mapping[str, bytes], name: str) -> str:
+    return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
+
+
+def _classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
+    return [each for row in rows for each in row.classes.values()]
+
+
+def _gap(found: ClassAtBudget) -> float:
+    """The largest relative difference between minimax values by the two calibrations."""
+    return max(abs(value - found.minimax[f]) / found.minimax[f] for f, value in found.published_minimax.items())
+
+
+def _worse(found: ClassAtBudget) -> str:
+    """Of all clients and divergences, how many the projection serves worse."""
+    return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
+
+
+def _notion(row: FiniteClasses | MixtureClasses) -> str:
+    return row.notion if row.kind != "functional" else f"Laplace trade-off, μ = {row.budget:g}"
+
+
+def _value_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.5f}"
+
+
+def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
+    """Who is nearest in the mean, budget by budget, and in the worst case."""
+    said = []
+    for epsilon in sorted({row.epsilon for row in rows}):
+        nearest = [_nearest(row, "mean") for row in rows if row.epsilon == epsilon]
+        counts = ", ".join(
+            f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in ORDERED_MECHANISMS if name in nearest
+        )
+        said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
+    worst = sum(_nearest(row, "single_outcome") == "transport" for row in rows)
+    return [
+        (
+            f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
+            f"Nearest in the mean, {'; '.join(said)}.",
+        )
+    ]
+
+
+def _nearest(row: OrderedSet, which: str) -> str:
+    return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
+
+
+_COLOURS = {
+    "transport": "#B00020",
+    "optimal": COLOURS["optimal"],
+    "mollifier": COLOURS["mollifier"],
+    "laplace": QUIET,
+}
+_WANTED = ("delays", "cholesterol")
+_SHOWN_AT = 2.0  # the budget at which one client is shown, if it is there
+
+
+def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
+    """For delays and cholesterol, those of them that are at hand: distances against epsilon, and one client."""
+    names = [name for name in _WANTED if any(row.set == name for row in rows)]
+    drawn = figure(11.6, 0.9 + 3.2 * len(names))
+    drawn.suptitle(
+        "Ordered outcomes: how far a sample's law is from the client's own, at equal ε",
+        x=0.012, ha="left", fontsize=13, fontweight="bold",
+    )  # fmt: skip
+    grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
+    for line, name in zip(grid, names, strict=True):
+        those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
+        _lines(line[0], those, "mean")
+        panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
+        _lines(line[1], those, "single_outcome")
+        panel_title(line[1], "worst client", "who holds one outcome only")
+        _client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    return drawn
+
+
+def _lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
+    budgets = [row.epsilon for row in rows]
+    for name in ORDERED_MECHANISMS:
+        values = [getattr(row.distances[name], which) for row in rows]
+        axes.plot(
+            budgets, values, color=_COLOURS[name], marker="o", markersize=3.5, label=ORDERED_LABELS[name],
+            linewidth=2.2 if name == "transport" else 1.4,
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("ε")
+    axes.set_ylabel(rows[0].measure)
+
+
+def _client(axes: Axes, row: OrderedSet) -> None:
+    places = np.asarray(row.places)
+    axes.bar(places, row.shown, 0.8 * row.step, color="#DDDDDD", label="what it holds")
+    for name in ORDERED_MECHANISMS:
+        q = np.asarray(row.shown_outputs[name])
+        away = row.step * np.abs(np.cumsum(q - np.asarray(row.shown))).sum()
+        axes.step(
+            places, q, where="mid", color=_COLOURS[name], linewidth=2.0 if name == "transport" else 1.2,
+            label=f"{ORDERED_LABELS[name]}: {away:.3g} {row.measure} off",
+        )  # fmt: skip
+    axes.set_xlabel(row.measure)
+    axes.legend(frameon=False, fontsize=8.5, loc="upper right")
+    panel_title(
+        axes, f"one of the {row.who} at ε = {row.epsilon:g}", "what it holds, and what its sample is drawn from"
+    )
+
+
+KIND_LABELS = {
+    "pure": ("pure", "ε"),
+    "approximate": ("approximate, δ = 0.001", "ε"),
+    "gaussian": ("Gaussian", "ν"),
+    "functional": ("trade-off of Laplace noise", "μ"),
+}
+_PALE = {"global": "#9CC6E2", "local": "#F0B48C"}
+_FULL = {"global": COLOURS["optimal"], "local": COLOURS["mollifier"]}
+QUICK_MARK = "QUICK RUN"
+_ROUNDING = 1e-15  # below which a divergence is none
+
+
+def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
+    """One picture for each experiment."""
+    drawers: dict[str, Callable[[Sequence[Any]], Figure]] = {
+        "local_finite": _finite,
+        "local_mixtures": _mixtures,
+        "local_plane": _plane,
+        "ordered": ordered_figure,
+    }
+    with library_style():
+        found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
+        for name, drawn in found.items():
+            if runs[name].header.quick:
+                drawn.text(
+                    0.995, 0.99, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold"
+                )
+    return found
+
+
+def _finite(rows: Sequence[FiniteClasses]) -> Figure:
+    """Ten outcomes (or as few as there are): a line of panels for each notion, a panel for each divergence."""
+    fewest = min(row.outcomes for row in rows)
+    those = [row for row in rows if row.outcomes == fewest]
+    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
+    drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
+    _title(
+        drawn,
+        f"The least worst case on {fewest} outcomes: everybody (global), clients near uniform (local)",
+    )
+    grid = drawn.subplots(len(kinds), len(PAPER_DIVERGENCES), squeeze=False)
+    for line, kind in zip(grid, kinds, strict=True):
+        own = sorted((row for row in those if row.kind == kind), key=lambda row: row.budget)
+        places = np.arange(len(own))
+        for axes, f in zip(line, PAPER_DIVERGENCES, strict=True):
+            for side, name in ((-0.2, "global"), (0.2, "local")):
+                heights = [row.classes[name].minimax[f] for row in own]
+                axes.bar(places + side, heights, 0.36, color=_FULL[name], label=f"{name}, ours")
+                theirs = [row.classes[name].published_minimax.get(f, np.nan) for row in own]
+                axes.scatter(
+                    places + side,
+                    theirs,
+                    s=16,
+                    color="white",
+                    edgecolor="#222222",
+                    linewidth=0.8,
+                    zorder=3,
+                    label=_theirs(name),
+                )
+            _budgets(axes, places, own, KIND_LABELS[kind][1])
+            panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
+    _legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
+    return drawn
+
+
+def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
+    """The largest KL (bars) and the mean (dots): a line for each shape, a panel for each notion; pale: linear, full: projection."""
+    shapes = list(dict.fromkeys(row.shape for row in rows))
+    kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
+    drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
+    _title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
+    grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
+    for line, shape in zip(grid, shapes, strict=True):
+        for axes, kind in zip(line, kinds, strict=True):
+            own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
+            _mixture_panel(axes, own)
+            _budgets(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
+            panel_title(axes, KIND_LABELS[kind][0], own[0].title)
+    _legend(
+        drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
+    )
+    return drawn
+
+
+def _mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
+    places, width = np.arange(len(rows)), 0.2
+    for place, (name, how) in enumerate((name, how) for name in _FULL for how in ("linear", "projection")):
+        found = [row.classes[name].pointwise["kl"] for row in rows]
+        x = places + (place - 1.5) * width
+        label = f"{name}, {'linear, as published' if how == 'linear' else how}"
+        colour = (_PALE if how == "linear" else _FULL)[name]
+        axes.bar(x, [getattr(one, how) for one in found], 0.92 * width, color=colour, label=label)
+        means = [getattr(one, f"{how}_mean") for one in found]
+        axes.scatter(x, means, s=9, color="white", edgecolor="#222222", linewidth=0.7, zorder=3)
+
+
+def _plane(rows: Sequence[PlaneLaw]) -> Figure:
+    """The client, and by lines of panels what is sampled instead: pure by projection, Gaussian as published, Gaussian by projection."""
+    found = {row.unit: row for row in rows}
+    lines = [
+        ("pure/{}/projection", "projection"),
+        ("gaussian/{}/linear", "linear, as published"),
+        ("gaussian/{}/projection", "projection, ours"),
+    ]
+    drawn = figure(9.6, 8.4)
+    _title(drawn, "Four Laplace laws in the plane and what is sampled instead")
+    grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
+    brightest = max(max(row.density) for row in rows)
+    for line, (unit, mechanism) in zip(grid, lines, strict=True):
+        shown = [found["client"], *(found[unit.format(name)] for name in ("global", "local"))]
+        for axes, row in zip(line, shown, strict=True):
+            side, reach = round(len(row.density) ** 0.5), row.half_width
+            image = axes.imshow(
+                np.reshape(row.density, (side, side)), origin="lower", extent=(-reach, reach, -reach, reach),
+                cmap="viridis", vmin=0.0, vmax=brightest, interpolation="bilinear",
+            )  # fmt: skip
+            axes.grid(visible=False)
+            axes.set_xticks([-2, 0, 2])
+            axes.set_yticks([-2, 0, 2])
+            if row.costs:
+                panel_title(
+                    axes, f"{row.family}, {row.notion}", f"{mechanism}: KL {max(row.costs['kl'] - _ROUNDING, 0.0):.2g}"
+                )
+            else:
+                panel_title(axes, "the client")
+    drawn.colorbar(image, ax=list(grid.flat), shrink=0.6, pad=0.01).outline.set_visible(False)
+    return drawn
+
+
+def _theirs(name: str) -> str:
+    return f"{'both' if name == 'local' else name}, by the published calibration"
+
+
+def _budgets(axes: Axes, places: Any, rows: Sequence[Any], symbol: str) -> None:
+    axes.set_xticks(places, [f"{row.budget:g}" for row in rows])
+    axes.set_xlabel(symbol)
+    axes.locator_params(axis="y", nbins=5)
+
+
+def _title(drawn: Figure, text: str) -> None:
+    drawn.suptitle(text, x=0.012, ha="left", fontsize=13, fontweight="bold")
+
+
+def _legend(drawn: Figure, axes: Axes, wanted: Sequence[str]) -> None:
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    drawn.legend(
+        [handles[label] for label in wanted],
+        wanted,
+        loc="outside lower center",
+        ncols=len(wanted),
+        frameon=False,
+        fontsize=9,
+    )

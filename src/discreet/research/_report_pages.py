@@ -1,0 +1,91 @@
+"""What all reports share: the look and the tables of a self-contained page, and the summary of clients' costs.
+
+Costs are summarised by mean, median and quantiles beside the maximum.
+"""
+
+import html
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.research.experiments._paper_figures import MixtureClient
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 2em auto; padding: 0 1em }
+h1 { font-size: 1.7em } h2 { margin-top: 2.2em; border-bottom: 1px solid #ddd } img { max-width: 100% }
+table { border-collapse: collapse; font-size: 13px; margin: 1em 0 } th, td { padding: .22em .8em; text-align: right }
+th { border-bottom: 1px solid #999 } td.text, th.text { text-align: left } tr.rule td { border-top: 1px solid #ddd }
+.quick { background: #fdecea; color: #b00020; padding: .6em 1em; font-weight: 600 } .quiet { color: #777 } li { margin: .5em 0 }
+"""
+
+
+def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int = 1, rule_on: int | None = 0) -> str:
+    """A table, the first `texts` columns flush left, a rule above each new value in column `rule_on`."""
+
+    def cell(place: int, tag: str, value: object) -> str:
+        shown = f"{value:.6f}" if isinstance(value, float) else html.escape(str(value))
+        return f"<{tag} class='text'>{shown}</{tag}>" if place < texts else f"<{tag}>{shown}</{tag}>"
+
+    rows, last = [], None
+    for line in body:
+        new = rule_on is not None and line[rule_on] != last
+        last = line[rule_on] if rule_on is not None else None
+        rows.append(
+            f"<tr{' class=rule' if new else ''}>" + "".join(cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
+        )
+    return f"<table><tr>{''.join(cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
+
+
+STATISTICS = ("mean", "median", "90 %", "maximum")
+
+
+@dataclass(frozen=True)
+class CostQuantiles:
+    """The four numbers, in the order of `STATISTICS`."""
+
+    mean: float
+    median: float
+    ninety_percent: float
+    maximum: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "CostQuantiles":
+        """Those of these values."""
+        return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, 0.9)), float(values.max()))
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """One for each of `STATISTICS`."""
+        return astuple(self)
+
+
+def client_costs(rows: Sequence[MixtureClient], epsilon: float, mechanism: str, divergence: str) -> NDArray[np.float64]:
+    """One mechanism's realised divergences at one epsilon, client by client."""
+    return np.array([row.laws[mechanism].costs[divergence] for row in rows if row.epsilon == epsilon])
+
+
+def recorded_mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
+    """Which mechanisms the records hold, in the order to show them."""
+    known = ("proposed", "boosted", "boosted_corrected", "mollifier")
+    return [name for name in known if name in rows[0].laws]
+
+
+class AtBudget(Protocol):
+    """A record of one budget."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+
+def recorded_epsilons(rows: Sequence[AtBudget]) -> list[float]:
+    """The budgets in the records, smallest first."""
+    return sorted({row.epsilon for row in rows})
+
+
+def realised_epsilon(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
+    """The largest log-ratio between any two of these clients' laws, on the recorded grid."""
+    logs = np.array([row.laws[mechanism].log_density for row in rows if row.epsilon == epsilon])
+    return float((logs.max(axis=0) - logs.min(axis=0)).max())

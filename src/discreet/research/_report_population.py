@@ -1,0 +1,565 @@
+"""The report on samples and frequency oracles for real clients: who is closer, by how much, and how certain that is.
+
+Findings, tables, pictures and a self-contained page are computed from the records of `discreet reproduce population`.
+"""
+
+import base64
+import html
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.plots._labels import divergence_label
+from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.research._report_pages import STYLE, html_table, recorded_epsilons
+from discreet.research.experiments._population import SetAtBudget
+from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
+
+SAMPLES = ("optimal", "mollifier", "linear")
+ORACLES = ("subset", "unary", "hashing")
+RIVALS = (*SAMPLES, *ORACLES)
+CERTAIN = 3.0  # standard errors of the difference
+WORTH_ASKING = 0.9  # of the uniform law's error
+
+REPORT_LABELS = {
+    "optimal": "Q* samples",
+    "mollifier": "mollifier samples",
+    "linear": "linear samples, inverted (= k-RR)",
+    "subset": "subset selection",
+    "unary": "unary encoding",
+    "hashing": "local hashing",
+    "raw": "raw draws, no privacy",
+}
+SHORT_LABELS = {
+    "optimal": "Q*",
+    "mollifier": "mollifier",
+    "linear": "linear",
+    "subset": "subset",
+    "unary": "unary",
+    "hashing": "hashing",
+}
+
+
+def mean_error(row: SetAtBudget, rival: str, measure: str = "tv", *, projected: bool = True) -> float:
+    """A rival's mean error over the repetitions, as it is or projected onto the simplex."""
+    found = row.errors[rival]
+    return (found.projected if projected else found.raw)[measure].mean
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The best kind of sample against the best oracle on one set at one budget, by TV error after projection onto the simplex."""
+
+    row: SetAtBudget
+    samples: tuple[str, ...] = SAMPLES
+
+    @property
+    def sample(self) -> str:
+        return min(self.samples, key=lambda name: mean_error(self.row, name))
+
+    @property
+    def oracle(self) -> str:
+        return min(ORACLES, key=lambda name: mean_error(self.row, name))
+
+    @property
+    def ratio(self) -> float:
+        """Error of the sample over error of the oracle: below 1 the sample is closer."""
+        return mean_error(self.row, self.sample) / mean_error(self.row, self.oracle)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the difference is more than chance between repetitions."""
+        spread = math.hypot(
+            *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
+        )
+        return abs(mean_error(self.row, self.sample) - mean_error(self.row, self.oracle)) > CERTAIN * spread
+
+    @property
+    def winner(self) -> str | None:
+        """ "sample", "oracle", or None when chance could have it either way."""
+        if not self.certain:
+            return None
+        return "sample" if self.ratio < 1.0 else "oracle"
+
+    @property
+    def informative(self) -> bool:
+        """Whether the better of the two is worth asking for: a tenth closer than the uniform distribution, which takes no data, or more."""
+        return self.sample_informs or self._informs(self.oracle)
+
+    @property
+    def sample_informs(self) -> bool:
+        """The same of the sample alone."""
+        return self._informs(self.sample)
+
+    def _informs(self, rival: str) -> bool:
+        return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
+
+
+def by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
+    """The rows of each set, smallest budget first, sets in their recorded order."""
+    found: dict[str, list[SetAtBudget]] = {}
+    for row in rows:
+        found.setdefault(row.set, []).append(row)
+    return {name: sorted(those, key=lambda row: row.epsilon) for name, those in found.items()}
+
+
+def describe_set(row: SetAtBudget) -> str:
+    """The set in a few words: arrival delays, 24 outcomes, 4,037 aircraft."""
+    return f"{row.title}, {row.outcomes} outcomes, {row.clients:,} {row.who}"
+
+
+Finding = tuple[str, str]  # the headline, and what follows it
+_ALIKE = 1e-9
+
+
+def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    """Wins on both sides, and why; each with its numbers."""
+    contests = [Contest(row) for row in rows]
+    found = [
+        *_oracle_wins(contests),
+        *_sample_wins(contests),
+        *_same_mechanism(rows),
+        *_nothing_learnt(contests),
+        _bias(rows),
+        *_half_a_coin(rows),
+        _average_clients(rows),
+        _worst_clients(rows),
+    ]
+    return [*found, *_own_records(rows)]
+
+
+def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
+    """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
+    head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
+    body = []
+    for those in by_set(rows).values():
+        cells = []
+        for contest in map(Contest, those):
+            mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
+            numbers = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
+            cells.append(f"{mark}: {numbers}" + ("" if contest.informative else " †"))
+        body.append([_set_label(those[0]), *cells])
+    return head, body
+
+
+def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple[list[str], list[list[str]]]:
+    """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
+    head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
+    body = []
+    for those in by_set(rows).values():
+        for name in SAMPLES:
+            told = [
+                f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
+                for row in those
+            ]
+            body.append([_set_label(those[0]) if name == SAMPLES[0] else "", SHORT_LABELS[name], *told])
+    return head, body
+
+
+def _set_label(row: SetAtBudget) -> str:
+    return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
+
+
+def _at(row: SetAtBudget) -> str:
+    return f"{row.title} at ε = {row.epsilon:g}"
+
+
+def _against(contest: Contest) -> str:
+    return (
+        f"{REPORT_LABELS[contest.sample]} {mean_error(contest.row, contest.sample):.3f}, {REPORT_LABELS[contest.oracle]} "
+        f"{mean_error(contest.row, contest.oracle):.3f}"
+    )
+
+
+def _where(rows: Sequence[SetAtBudget]) -> str:
+    """The places in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
+    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in by_set(rows).values()}
+    return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
+
+
+def _oracle_wins(contests: Sequence[Contest]) -> list[Finding]:
+    won = [contest for contest in contests if contest.winner == "oracle"]
+    if not won:
+        return []
+    most = max(won, key=lambda contest: contest.ratio)
+    return [
+        (
+            "Where an oracle wins.",
+            f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
+            f"({_where([contest.row for contest in won])}). By most on {_at(most.row)}: {_against(most)}.",
+        )
+    ]
+
+
+def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
+    won = [contest for contest in contests if contest.winner == "sample"]
+    worth = [contest for contest in won if contest.informative]
+    if not won:
+        return []
+    said = f"A sample is closer in {len(won)} of {len(contests)} cases."
+    if worth:
+        least = min(worth, key=lambda contest: contest.ratio)
+        kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
+        said += (
+            f" In {len(worth)} of them it also beats the uniform law by a tenth or more ({_where([contest.row for contest in worth])}); "
+            f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
+            f"By most on {_at(least.row)}: {_against(least)}."
+        )
+    optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
+    alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_informs]
+    if alone:
+        said += f" Q* samples alone do both on {_where(alone)}."
+    return [("Where a sample wins.", said)]
+
+
+def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    alike = [row for row in rows if row.subset_size == 1]
+    if not alike:
+        return []
+    starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in by_set(alike).values())
+    return [
+        (
+            "Where they are the same.",
+            f"Once subset selection reports a single outcome it is k-ary randomised response, and so the linear sampler ({starts}). From "
+            "there on the best oracle's report is a sample.",
+        )
+    ]
+
+
+def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
+    idle = [contest.row for contest in contests if not contest.informative]
+    if not idle:
+        return []
+    return [
+        (
+            "Where asking is hardly worth it.",
+            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which takes no data at all "
+            f"({_where(idle)}). "
+            "A biased sample that falls back on uniform then looks good beside a noisy oracle; neither has learnt much.",
+        )
+    ]
+
+
+def _nearest_to(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
+    """Each set at the recorded budget nearest to the one asked for."""
+    return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in by_set(rows).values()]
+
+
+def _bias(rows: Sequence[SetAtBudget]) -> Finding:
+    shown = _nearest_to(rows, 1.0)
+    told = [
+        f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
+    ]
+    return (
+        "Samples of Q* taken as they are carry a bias that no number of clients removes.",
+        f"At ε = {shown[0].epsilon:g}, bias of total error: {', '.join(told)}. "
+        "With ever more clients every unbiased estimate overtakes them.",
+    )
+
+
+def _half_a_coin(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    last = [row for row in rows if row.epsilon == max(recorded_epsilons(rows))]
+    ratios = [mean_error(row, name) / mean_error(row, "raw") for row in last for name in ("unary", "hashing")]
+    best = [min(mean_error(row, name) for name in SAMPLES) / mean_error(row, "raw") for row in last]
+    return [
+        (
+            "Unary encoding and local hashing do not use a large budget.",
+            f"Their own-outcome chance stays near one half, so at ε = {last[0].epsilon:g} their error is {min(ratios):.2f} to "
+            f"{max(ratios):.2f} times that of the raw draws; the best sample's is {min(best):.2f} to {max(best):.2f} times.",
+        )
+    ]
+
+
+def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
+    parts = []
+    for f in ("tv", "kl", "hellinger"):
+        best = Counter(min(SAMPLES, key=lambda name: row.realised[name][f].mean) for row in rows)
+        parts.append(f"{divergence_label(f)}: " + ", ".join(f"{SHORT_LABELS[name]} {best[name]}" for name in SAMPLES))
+    gain = max(rows, key=lambda row: row.realised["optimal"]["tv"].mean - row.realised["mollifier"]["tv"].mean)
+    means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
+    return (
+        "The average client.",
+        f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_at(gain)}: mean TV {means[0]:.3f} "
+        f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a client that holds a single "
+        "outcome, which makes its worst case the best there is; a client that holds several is served better with a lower floor.",
+    )
+
+
+def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
+    lead = {row.unit: row.realised["mollifier"]["tv"].worst - row.realised["optimal"]["tv"].worst for row in rows}
+    behind = [row for row in rows if lead[row.unit] <= 0.0]
+    most = max(rows, key=lambda row: lead[row.unit])
+    pairs = [(row.realised["optimal"][f], row.realised["linear"][f]) for row in rows for f in PAPER_DIVERGENCES]
+    above = sum(
+        more > less + _ALIKE
+        for ours, theirs in pairs
+        for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
+    )
+    said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
+    said += f" (not on {_where(behind)}, whose worst client is not the worst there could be)" if behind else ""
+    worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
+    return (
+        "The worst client.",
+        f"{said}; by most on {_at(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear mechanism, mean, median or worst of any "
+        f"of the three divergences is larger in {above} cases.",
+    )
+
+
+def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
+    shown = _nearest_to(rows, 4.0)
+    told = [
+        f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
+    ]
+    return [
+        (
+            "A sample is a record; a support is not.",
+            f"At ε = {shown[0].epsilon:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
+            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
+        )
+    ]
+
+
+QUICK_MARK = "QUICK RUN: few repetitions"
+_RIVAL_COLOURS = {
+    **{name: COLOURS[name] for name in SAMPLES},
+    "subset": "#CC79A7",
+    "unary": "#E69F00",
+    "hashing": "#8A6100",
+    "raw": QUIET,
+}
+_DASHES: dict[str, Any] = {"hashing": (0, (1.2, 1.6)), "raw": (0, (4, 2))}
+_GAP = 0.062  # between two names, as a share of the panel's height
+_WINNERS = {"sample": "#CFE3F1", "oracle": "#F7DDCB", None: "#F2F2F2"}
+
+
+def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
+    """The overview under "population", and one picture for each set under "population-NAME"."""
+    rows = run.rows
+    with library_style():
+        found = {"population": _overview(rows)}
+        found |= {f"population-{name}": _one_set(those) for name, those in by_set(rows).items()}
+        if run.header.quick:
+            for drawn in found.values():
+                drawn.text(
+                    0.995, 0.985, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold"
+                )
+    return found
+
+
+def _overview(rows: Sequence[SetAtBudget]) -> Figure:
+    sets, budgets = by_set(rows), recorded_epsilons(rows)
+    drawn = figure(11.6, 1.9 + 0.62 * len(sets))
+    drawn.suptitle(
+        "The population's law from one report of each client: samples or a frequency oracle?",
+        x=0.012, ha="left", fontsize=13, fontweight="bold",
+    )  # fmt: skip
+    axes = drawn.subplots()
+    for line, those in enumerate(sets.values()):
+        for row in those:
+            _cell(axes, budgets.index(row.epsilon), line, Contest(row))
+    axes.set_xlim(-0.5, len(budgets) - 0.5)
+    axes.set_ylim(len(sets) - 0.5, -0.5)
+    axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
+    firsts = [those[0] for those in sets.values()]
+    axes.set_yticks(range(len(sets)), [f"{row.title}\nk = {row.outcomes}, {row.clients:,} {row.who}" for row in firsts])
+    axes.tick_params(length=0, colors=INK)
+    axes.xaxis.tick_top()
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xlabel(
+        "TV error of the best kind of sample / of the best oracle (lower is closer). Blue: a sample is closer; orange: an oracle is; "
+        "grey: undecided.\nItalic: the uniform distribution, which takes no data at all, is as close or nearly.",
+        fontsize=9, color=QUIET, loc="left",
+    )  # fmt: skip
+    return drawn
+
+
+def _cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
+    axes.add_patch(_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
+    style = "normal" if contest.informative else "italic"
+    names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
+    values = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
+    axes.annotate(names, (x, y), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8, style=style)
+    axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
+
+
+def _rectangle(corner: tuple[float, float], width: float, height: float, colour: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(corner, width, height, facecolor=colour, linewidth=0)
+
+
+def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
+    drawn = figure(14.6, 4.9)
+    drawn.suptitle(_capital(describe_set(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
+    panels = drawn.subplots(1, 3)
+    for axes, f in zip(panels, ("tv", "kl"), strict=False):
+        panel_title(axes, f"What it costs a client: {divergence_label(f)}", "from its law to the law it draws from")
+        _costs(axes, rows, f)
+    panel_title(
+        panels[2],
+        "What the curator learns",
+        f"total variation to the average client's law, one report each, {rows[0].repetitions} times",
+    )
+    _errors(panels[2], rows)
+    return drawn
+
+
+def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
+    worst = {name: [row.realised[name][f].worst for row in rows] for name in SAMPLES}
+    alike = bool(np.allclose(worst["optimal"], worst["linear"], rtol=1e-6))
+    lines: dict[str, tuple[list[float], str, Any]] = {}
+    for name in ("mollifier", "linear", "optimal"):
+        lines[f"{SHORT_LABELS[name]}, mean"] = [row.realised[name][f].mean for row in rows], COLOURS[name], "solid"
+        if not (alike and name == "linear"):
+            label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT_LABELS[name]}, worst"
+            lines[label] = worst[name], COLOURS[name], (0, (4, 2))
+    _lines(axes, rows, lines)
+
+
+def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
+    lines: dict[str, tuple[list[float], str, Any]] = {
+        "uniform, without data": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
+    }
+    for name in ("raw", *reversed(RIVALS)):
+        label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
+        lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
+    _lines(axes, rows, lines)
+
+
+def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
+    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart and led to."""
+    budgets = [row.epsilon for row in rows]
+    for values, colour, dashes in lines.values():
+        axes.plot(
+            budgets, values, color=colour, linestyle=dashes, marker="o", markersize=3.2, linewidth=1.8, clip_on=False
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(budgets[0], budgets[-1])
+    axes.set_xticks(budgets, [f"{epsilon:g}" for epsilon in budgets])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("privacy budget ε")
+    lowest, highest = (pick(v for values, *_ in lines.values() for v in values) for pick in (min, max))
+    axes.set_ylim(0.8 * lowest, 1.25 * highest)
+    ticks = [d * 10.0**e for e in range(-12, 3) for d in (1, 2, 5) if 0.8 * lowest <= d * 10.0**e <= 1.25 * highest]
+    if len(ticks) > 9:
+        ticks = [tick for tick in ticks if np.isclose(np.log10(tick) % 1.0, 0.0) or np.isclose(np.log10(tick) % 1.0, 1)]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_yticks([], minor=True)
+    low, high = np.log(axes.get_ylim())
+    ends = {name: float((np.log(values[-1]) - low) / (high - low)) for name, (values, *_) in lines.items()}
+    for name, height in separate_heights(ends, _GAP).items():
+        axes.annotate(
+            name,
+            (1.0, ends[name]), (1.09, height), xycoords="axes fraction", textcoords="axes fraction",
+            color=lines[name][1], fontsize=8.5, va="center", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "#CCCCCC", "linewidth": 0.7, "shrinkA": 2, "shrinkB": 4, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
+    """The heights moved as little as needs be (in squares) so that neighbours are `gap` apart or more, in the same order, none below 0."""
+    order = sorted(ends, key=lambda name: ends[name])
+    groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
+    for place, name in enumerate(order):
+        level, size = ends[name] - place * gap, 1
+        while groups and groups[-1][0] >= level:
+            before, members = groups.pop()
+            level, size = (before * members + level * size) / (members + size), members + size
+        groups.append((level, size))
+    levels = [level for level, size in groups for _ in range(size)]
+    return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+_MEASURES = {"tv": "TV", "l2": "L2", "max": "largest"}
+
+
+def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]) -> str:
+    """The page; pictures are PNG bytes under the names of `population_figures`."""
+    header, rows = run.header, run.rows
+    parts = [
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: real clients</title>",
+        f"<style>{STYLE}</style><h1>Real clients: samples and frequency oracles</h1>",
+        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
+        "Every domain is public and was written down beforehand.</p>",
+    ]
+    if header.quick:
+        parts.append("<p class='quick'>QUICK RUN: few repetitions, so that more cases are undecided.</p>")
+    parts.append("<h2>Findings</h2><ol>")
+    parts += [
+        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in population_findings(rows)
+    ]
+    parts += ["</ol>", _image(pictures, "population"), html_table(*contest_table(rows), rule_on=None)]
+    parts.append(
+        "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
+        "errors. †: less than a tenth closer than the uniform law.</p>"
+    )
+    parts += [
+        "<h3>Total variation of a client, mean (worst)</h3>",
+        html_table(*fidelity_table(rows), texts=2, rule_on=None),
+    ]
+    for name, those in by_set(rows).items():
+        parts += [
+            f"<h2>{html.escape(describe_set(those[0]))}</h2>",
+            f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
+            _image(pictures, f"population-{name}"),
+            "<h3>From each client's law to the law it draws from</h3>",
+            _cost_table(those),
+            f"<h3>From the estimate to the average client's law, mean of {those[0].repetitions} repetitions</h3>",
+            _error_table(those),
+        ]
+    return "\n".join(parts) + "</html>\n"
+
+
+def _image(pictures: Mapping[str, bytes], name: str) -> str:
+    return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
+
+
+def _cost_table(rows: Sequence[SetAtBudget]) -> str:
+    statistics = ("mean", "median", "worst", "worst possible")
+    head = [
+        "ε",
+        "mechanism",
+        *(f"{divergence_label(f)}, {said}" for f in PAPER_DIVERGENCES for said in statistics),
+        "own",
+    ]
+    body: list[list[object]] = []
+    for row in rows:
+        for name in SAMPLES:
+            costs = [row.realised[name][f] for f in PAPER_DIVERGENCES]
+            told = [f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)]
+            body.append([f"{row.epsilon:g}", SHORT_LABELS[name], *told, f"{row.own[name]:.1%}"])
+    own = "<p class='quiet'>Own: the chance that the released outcome is one that the client holds.</p>"
+    return html_table(head, body, texts=2) + own
+
+
+def _error_table(rows: Sequence[SetAtBudget]) -> str:
+    head = [
+        "ε",
+        "estimate",
+        *(f"{said}, {kind}" for said in _MEASURES.values() for kind in ("raw", "projected")),
+        "TV of bias",
+    ]
+    body: list[list[object]] = []
+    for row in rows:
+        for name in (*RIVALS, "raw"):
+            told = [
+                f"{mean_error(row, name, measure, projected=after):.4f}"
+                for measure in _MEASURES
+                for after in (False, True)
+            ]
+            bias = f"{row.bias[name]:.4f}" if name in ("optimal", "mollifier") else "0"
+            body.append([f"{row.epsilon:g}", REPORT_LABELS[name], *told, bias])
+        told = [f"{row.uniform[measure]:.4f}" for measure in _MEASURES for _ in range(2)]
+        body.append([f"{row.epsilon:g}", "uniform, without data", *told, f"{row.uniform['tv']:.4f}"])
+    return html_table(head, body, texts=2)

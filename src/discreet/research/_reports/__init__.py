@@ -1,1 +1,0 @@
-"""What the records say: summaries, findings in sentences, and self-contained pages."""

@@ -1,0 +1,151 @@
+"""What `discreet reproduce` can run, full and quick, and the pictures and pages it writes into a folder.
+
+The experiments are the figures of the paper and of its follow-up, and the comparison on real clients.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.plots._style import Figure, save
+from discreet.research._report_designs import design_figure, design_page, learned_page
+from discreet.research._report_follow_up import follow_up_figures, follow_up_page
+from discreet.research._report_paper import paper_figure, report_page
+from discreet.research._report_population import population_figures, population_page
+from discreet.research.experiments._designs import DesignComparison, KeepComparison, ShiftComparison
+from discreet.research.experiments._follow_up import LocalFinite, LocalMixtures, LocalPlane, OrderedComparison
+from discreet.research.experiments._learned import LearnedComparison, ReweightedComparison
+from discreet.research.experiments._paper_figures import (
+    QUICK_TRAINING,
+    FiniteMechanism,
+    FiniteWorstCases,
+    GaussianRing,
+    RandomMixtures,
+)
+from discreet.research.experiments._population import PopulationComparison, SetAtBudget
+from discreet.research.experiments._records import Experiment, Header, Record, RecordedRun
+
+FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
+POPULATION = "population"
+DESIGNS = ("designs", "keeps", "shifts")  # run with the population
+LEARNED = ("learned", "reweighted")  # likewise
+FOLLOW_UP = "follow-up"
+FOLLOWING = ("local_finite", "local_mixtures", "local_plane", "ordered")  # what it consists of
+OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
+QUICK_CLIENTS = 20
+QUICK_REPETITIONS = 20
+QUICK_SET = 300
+
+
+def choose_experiments(names: list[str]) -> list[str]:
+    """The figures asked for in the paper's order; "all", or nothing, is all of them. The others are run when they are named."""
+    unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
+    if unknown:
+        known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION))
+        raise DiscreetError(f"figure = {unknown[0]!r} is not one of all, {known}")
+    figures = [name for name in FIGURES if not names or name in names or "all" in names]
+    following = FOLLOWING if FOLLOW_UP in names else ()
+    population = (POPULATION, *DESIGNS, *LEARNED) if POPULATION in names else ()
+    return [*figures, *following, *population]
+
+
+def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
+    """One of them. Quick runs have fewer clients, repetitions and less training; finite figures take no time and are the same."""
+    presets = ("published", "corrected") if corrected else ("published",)
+    match name:
+        case "fig1":
+            ring = GaussianRing(device=device, presets=presets)
+            return replace(ring, quick=True, training=QUICK_TRAINING) if quick else ring
+        case "fig2":
+            return FiniteMechanism(quick=quick)
+        case "fig4":
+            mixtures = RandomMixtures(device=device, presets=presets)
+            return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK_TRAINING) if quick else mixtures
+        case "local_finite":
+            finite = LocalFinite()
+            return replace(finite, quick=True, outcomes=(10,), clients=QUICK_CLIENTS) if quick else finite
+        case "local_mixtures":
+            near = LocalMixtures()
+            return replace(near, quick=True, shapes=near.shapes[:1], clients=QUICK_CLIENTS) if quick else near
+        case "local_plane":
+            return LocalPlane(quick=quick)
+        case "ordered":
+            ordered = OrderedComparison()
+            return replace(ordered, quick=True, epsilons=(1.0, 2.0), most=QUICK_SET) if quick else ordered
+        case "population":
+            full = PopulationComparison()
+            return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
+        case "designs":
+            designs = DesignComparison()
+            return replace(designs, quick=True, epsilons=(2.0,), splits=1, clients=QUICK_SET) if quick else designs
+        case "keeps":
+            keeps = KeepComparison()
+            return replace(keeps, quick=True, epsilons=(1.0,), sets=keeps.sets[-1:]) if quick else keeps
+        case "shifts":
+            shifts = ShiftComparison()
+            return replace(shifts, quick=True, epsilons=(1.0,), shifts=shifts.shifts[-1:]) if quick else shifts
+        case "learned":
+            learned = LearnedComparison()
+            return (
+                replace(learned, quick=True, epsilons=(1.0,), times=(1,), splits=1, sets=learned.sets[-1:])
+                if quick
+                else learned
+            )
+        case "reweighted":
+            reweighted = ReweightedComparison()
+            return (
+                replace(reweighted, quick=True, epsilons=(1.0,), repetitions=2, sets=reweighted.sets[-1:])
+                if quick
+                else reweighted
+            )
+        case _:
+            return FiniteWorstCases(name, OUTCOMES[name], quick=quick)
+
+
+def write_paper(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
+    """Draw every figure as .png and .pdf, and write the page that holds them all; the page's path."""
+    pictures = {name: _save_picture(paper_figure(run), name, run.header, folder) for name, run in runs.items()}
+    return _page(report_page(runs, pictures), folder / "report.html")
+
+
+def write_population(run: RecordedRun[SetAtBudget], folder: Path) -> Path:
+    """The same for the comparison on real clients."""
+    figures = population_figures(run).items()
+    pictures = {name: _save_picture(figure, name, run.header, folder) for name, figure in figures}
+    return _page(population_page(run, pictures), folder / "population.html")
+
+
+def write_designs(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
+    """The same for designs: how they do on clients they were not made on, with the worst case kept, and on clients of another kind."""
+    designs = runs["designs"]
+    picture = _save_picture(design_figure(designs), "designs", designs.header, folder)
+    return _page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
+
+
+def write_learned(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
+    """The page on designs learned privately and on the population behind designed samples."""
+    return _page(learned_page(runs["learned"], runs["reweighted"]), folder / "learned.html")
+
+
+def write_follow_up(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
+    """The same for the follow-up paper: its figures, theirs and ours, and ordered outcomes of real clients."""
+    drawn = follow_up_figures(runs)
+    pictures = {
+        name: _save_picture(picture, f"follow-up-{name}", runs[name].header, folder) for name, picture in drawn.items()
+    }
+    return _page(follow_up_page(runs, pictures), folder / "follow-up.html")
+
+
+def _save_picture(figure: Figure, name: str, header: Header, folder: Path) -> bytes:
+    """The picture as PNG, once it is on the disk; those of quick runs are named so."""
+    stem = f"{name}.quick" if header.quick else name
+    for suffix in (".pdf", ".png"):
+        save(figure, folder / f"{stem}{suffix}")
+    return (folder / f"{stem}.png").read_bytes()
+
+
+def _page(text: str, path: Path) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,519 @@
+"""The experiments of the follow-up paper (Ghoukasian, Lee and Asoodeh, NeurIPS 2025), ours beside them, and ordered real outcomes.
+
+Its linear mechanism lambda P + (1 - lambda) mu takes, as published, the weight
+
+    lambda = inf over beta >= 0 of (e^beta - 1 + t delta(beta)) / ((1 - c1) e^beta + c2 - 1),      t = (c2 - c1)/(1 - c1)
+
+by a bounded search, without a cap at 1. Ours is the largest weight that the corners of the trade-off function allow, in rationals
+(`discreet.privacy._notion`), with the smaller t = 1/min(alpha, 1 - alpha). The client is then projected onto the same box, not mixed.
+
+`LocalFinite`, Figures 3 and 5 to 9: worst cases on k outcomes, of everybody and of the clients near a public uniform law. The local class
+is 1/gamma <= k P(x) <= gamma with gamma = k/2 - 1. A third class is ours: 1/2 <= k P(x) <= 9/8, whose extreme clients hold four fifths of
+the space, where the published t = 1/alpha is larger than need be. Clients are drawn at random and moved into the class, so that both
+mechanisms can be compared one client at a time.
+
+`LocalMixtures`, Figures 4, 10 and 11: a hundred random mixtures near a public law, by the global and by the local class. Clients are
+those of the published scripts: min(Poisson(2) + 1, 10) components, Dirichlet weights, seeds 1 to 4 for the four budgets. Laplace mixtures
+of scale 1 with centres in [-1, 1] are within a factor e of Laplace(0, 1): the local class has gamma = 3, the global one c1 = e^-1/3, c2 =
+3 e. In the plane centres lie in the l1 ball and everything on [-10, 10]^2. Gaussian mixtures on [-2, 2], centres in [-1/2, 1/2], are
+ours: within a factor 3 of N(0, 1) restricted, 9 for the global class.
+
+`LocalPlane`, Figure 1: four Laplace laws of scale 2 in the plane, and what is sampled instead, by both classes and two notions. Centres
+(+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is
+e^(-1/2)/3 <= dP/dP0 <= 3 e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing
+under Gaussian privacy; the projection under Gaussian privacy is ours.
+
+`OrderedComparison`: how far a client's output law is from its own, in the outcomes' unit, by mechanism at equal epsilon. The Wasserstein-1
+distance on a line is the area between two distribution functions, so everything is computed, not sampled. Beside the transport sampler
+(`discreet.mechanisms._transport`), which has the smallest worst case of any epsilon-LDP sampler, stand Q* and the mollifier, which know no
+order, and discretised Laplace noise of scale range/epsilon on a raw draw, clamped to the range: what is done without this library.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import NDArray
+
+from discreet.divergences import divergence
+from discreet.errors import LargeEpsilonWarning
+from discreet.families import Band, DensityBand, FiniteFamily, Mixture, Simplex
+from discreet.families._band import Bounds
+from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
+from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
+from discreet.research.experiments.client_sets import CLIENT_SETS, DELAY, HDL, ClientSet, names_present
+
+Floats = NDArray[np.float64]
+
+NOTION_KINDS = ("pure", "approximate", "gaussian", "functional")
+FOLLOW_UP_BUDGETS = (0.1, 0.5, 1.0, 2.0)  # the published ones: epsilon, epsilon, nu, and the Laplace mechanism's mu
+FOLLOW_UP_DELTA = 1e-3
+FOLLOW_UP_DIVERGENCES = ("kl", "tv", "hellinger", "chi2", "reverse_kl", "jensen_shannon", "le_cam")
+_ROUNDING = 1e-9  # of quadrature and sums: a client that is this little farther is not farther
+_FARTHEST = 50.0  # of the published search over beta
+
+
+def laplace_tradeoff(mu: float) -> Functional:
+    """The trade-off function of one Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and less than mu-LDP tells."""
+
+    def f(x: float) -> float:
+        if x < math.exp(-mu) / 2.0:
+            return 1.0 - math.exp(mu) * x
+        return math.exp(-mu) / (4.0 * x) if x <= 0.5 else math.exp(-mu) * (1.0 - x)
+
+    return Functional(f)
+
+
+def privacy_notion(kind: str, budget: float) -> Privacy:
+    """One of `NOTION_KINDS` at a budget."""
+    match kind:
+        case "pure":
+            return Pure(budget)
+        case "approximate":
+            return Approximate(budget, delta=FOLLOW_UP_DELTA)
+        case "gaussian":
+            return Gaussian(budget)
+        case _:
+            return laplace_tradeoff(budget)
+
+
+def published_weight(privacy: Privacy, bounds: Bounds) -> float:
+    """lambda by the published infimum over beta, as their code searches for it."""
+    t = (bounds.upper - bounds.lower) / (1.0 - bounds.lower)
+
+    def at(beta: float) -> float:
+        grown = math.exp(beta)
+        return (grown - 1.0 + t * privacy.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
+
+    match privacy:
+        case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
+            return at(epsilon)  # the one beta that the notion names
+        case _:
+            found = scipy.optimize.minimize_scalar(at, bounds=(0.0, _FARTHEST), method="bounded")
+            return float(found.fun)
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """The projection against the published linear mechanism by one divergence: largest and mean over the same clients.
+
+    `worse`: clients that the projection serves worse, by more than rounding; `excess`: the most that it is worse by, less than 0 if never.
+    """
+
+    projection: float
+    projection_mean: float
+    linear: float
+    linear_mean: float
+    worse: int
+    excess: float
+
+    @classmethod
+    def of(cls, projection: Floats, linear: Floats) -> "Pointwise":
+        """That of clients with these divergences."""
+        excess = projection - linear
+        worse = int((excess > _ROUNDING * np.maximum(1.0, linear)).sum())
+        means = float(projection.mean()), float(linear.mean())
+        return cls(float(projection.max()), means[0], float(linear.max()), means[1], worse, float(excess.max()))
+
+
+@dataclass(frozen=True)
+class ClassAtBudget:
+    """One class of clients under one notion: its bounds, both weights, minimax values, and clients of the class one by one."""
+
+    lower: float
+    upper: float
+    weight: float
+    published_weight: float
+    tight: bool
+    minimax: dict[str, float]
+    published_minimax: dict[str, float]
+    clients: int
+    pointwise: dict[str, Pointwise]
+
+
+CostFunction = Callable[[Any], dict[str, Floats]]  # of a sampler: the divergences of all clients, by name
+
+
+def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFunction) -> ClassAtBudget:
+    """The class under the notion; `costs` says what a sampler costs each client."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
+        ours, theirs = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
+    projected, mixed = costs(ours), costs(theirs)
+    their_weight, bounds = published_weight(privacy, family.bounds), family.bounds
+    return ClassAtBudget(
+        lower=bounds.lower,
+        upper=bounds.upper,
+        weight=float(privacy.mixing(bounds)),
+        published_weight=their_weight,
+        tight=ours.risk("kl").tight,
+        minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
+        published_minimax=_by_formula(bounds.lower, bounds.upper, their_weight),
+        clients=clients,
+        pointwise={f: Pointwise.of(projected[f], mixed[f]) for f in projected},
+    )
+
+
+def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
+    """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); none where the weight is past 1."""
+    if weight >= 1.0:
+        return {}
+    low, high = 1.0 - weight * (1.0 - lower), 1.0 + weight * (upper - 1.0)
+    held = np.array([upper, lower]) * (share := np.array([1.0 - lower, upper - 1.0]) / (upper - lower))
+    sent = np.array([high, low]) * share
+    found = {f: float(np.sum(divergence(f)(held, sent))) for f in FOLLOW_UP_DIVERGENCES}
+    return {f: value for f, value in found.items() if np.isfinite(value)}
+
+
+def by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
+    """The divergences of continuous clients to their output laws, one law at a time."""
+    found = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
+    return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(found), strict=True)}
+
+
+@dataclass(frozen=True)
+class FiniteClasses:
+    """Everybody on k outcomes ("global"), the clients near the uniform law ("local") and those spread widely ("wide"), under one notion."""
+
+    unit: str
+    kind: str
+    budget: float
+    notion: str
+    outcomes: int
+    classes: dict[str, ClassAtBudget]
+
+
+@final
+@dataclass(frozen=True)
+class LocalFinite:
+    """Minimax values of both classes by both calibrations, and the projection against the linear mechanism on random clients."""
+
+    name: str = "local_finite"
+    outcomes: tuple[int, ...] = (10, 20, 100)
+    kinds: tuple[str, ...] = NOTION_KINDS
+    budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
+    clients: int = 400
+    seed: int | None = 11
+    quick: bool = False
+    computes: str = "minimax values of three classes of clients under four notions of privacy, and clients one by one"
+    record: type[FiniteClasses] = FiniteClasses
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {name: getattr(self, name) for name in ("outcomes", "kinds", "budgets", "clients")}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{k}/{kind}/{budget:g}" for k in self.outcomes for kind in self.kinds for budget in self.budgets]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[FiniteClasses]]:
+        for unit in units:
+            size, kind, budget = unit.split("/")
+            k, privacy = int(size), privacy_notion(kind, float(budget))
+            families: dict[str, FiniteFamily] = {
+                "global": Simplex(k),
+                "local": Band([1] * k, lower=2 / (k - 2), upper=k / 2 - 1),
+                "wide": Band([1] * k, lower=0.5, upper=1.125),
+            }
+            classes = {name: self._class(family, privacy) for name, family in families.items()}
+            yield [FiniteClasses(unit, kind, float(budget), str(privacy), k, classes)]
+
+    def _class(self, family: FiniteFamily, privacy: Any) -> ClassAtBudget:
+        laws = self._clients(family)
+
+        def costs(sampler: Any) -> dict[str, Floats]:
+            q = sampler.output(laws)
+            return {f: np.asarray(divergence(f)(laws, q)) for f in FOLLOW_UP_DIVERGENCES}
+
+        return compare_class(family, privacy, len(laws), costs)
+
+    def _clients(self, family: FiniteFamily) -> Floats:
+        """Of all shapes: from nearly even to nearly one outcome."""
+        rng = np.random.default_rng([self.seed or 0, family.size])
+        shapes = (0.1, 0.5, 1.0, 5.0)
+        drawn = [rng.dirichlet(np.full(family.size, each), self.clients // len(shapes)) for each in shapes]
+        return nearest_member(family, np.maximum(np.vstack(drawn), 1e-12))
+
+
+FOLLOW_UP_SEEDS = (1, 2, 3, 4)
+MEAN_EXTRA, MOST = 2.0, 10
+MIXTURE_CENTRES = {"laplace": 1.0, "gaussian": 0.5}  # of one dimension: how far from 0
+_WORDS = {
+    "laplace": "Laplace mixtures on the line",
+    "plane": "Laplace mixtures in the plane",
+    "gaussian": "Gaussian mixtures on [-2, 2]",
+}
+
+
+@dataclass(frozen=True)
+class MixtureClasses:
+    """A hundred clients of one shape under one notion, served by the global and by the local class."""
+
+    unit: str
+    shape: str
+    title: str
+    kind: str
+    budget: float
+    notion: str
+    classes: dict[str, ClassAtBudget]
+
+
+def draw_client(shape: str, rng: np.random.Generator) -> Mixture:
+    """The next client of a generator, by the published order of draws."""
+    components = min(int(rng.poisson(MEAN_EXTRA)) + 1, MOST)
+    if shape == "plane":
+        signs = rng.choice([-1, 1], size=(components, 2))
+        shares = rng.exponential(scale=1.0, size=(components, 2))
+        radii = rng.uniform(0, 1, size=(components, 1))
+        means = signs * shares / shares.sum(axis=1, keepdims=True) * radii
+    else:
+        means = rng.uniform(-MIXTURE_CENTRES[shape], MIXTURE_CENTRES[shape], (components, 1))
+    weights = rng.dirichlet(np.ones(components))
+    return Mixture(weights, means, kernel="gaussian" if shape == "gaussian" else "laplace")
+
+
+def mixture_classes(shape: str) -> dict[str, DensityBand]:
+    """The global and the local class of a shape, around its public law."""
+    wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
+    match shape:
+        case "plane":
+            density, box = Mixture([1.0], [[0.0, 0.0]], kernel="laplace"), [(-10.0, 10.0)] * 2
+        case "gaussian":
+            wide, density, box = (1 / 9, 9.0), Mixture([1.0], [[0.0]]), [(-2.0, 2.0)]
+    bounds = {"global": wide, "local": (1 / 3, 3.0)}
+    return {name: DensityBand(density, box, lower=lower, upper=upper) for name, (lower, upper) in bounds.items()}
+
+
+@final
+@dataclass(frozen=True)
+class LocalMixtures:
+    """The largest and the mean divergence of the published clients, by the published linear mechanism and by the projection."""
+
+    name: str = "local_mixtures"
+    shapes: tuple[str, ...] = ("laplace", "plane", "gaussian")
+    kinds: tuple[str, ...] = NOTION_KINDS
+    budgets: tuple[float, ...] = FOLLOW_UP_BUDGETS
+    seeds: tuple[int, ...] = FOLLOW_UP_SEEDS
+    clients: int = 100
+    quick: bool = False
+    computes: str = (
+        "divergences of random mixtures to their output laws, by the global and the local class, by both mechanisms"
+    )
+    record: type[MixtureClasses] = MixtureClasses
+
+    @property
+    def seed(self) -> int | None:
+        return self.seeds[0]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {name: getattr(self, name) for name in ("shapes", "kinds", "budgets", "seeds", "clients")}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{shape}/{kind}/{budget:g}" for shape in self.shapes for kind in self.kinds for budget in self.budgets]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[MixtureClasses]]:
+        seeds = dict(zip(self.budgets, self.seeds, strict=True))
+        for unit in units:
+            shape, kind, told = unit.split("/")
+            budget, privacy = float(told), privacy_notion(kind, float(told))
+            rng = np.random.default_rng(seeds[budget])
+            costs = _costs_of([draw_client(shape, rng) for _ in range(self.clients)])
+            found = {
+                name: compare_class(family, privacy, self.clients, costs)
+                for name, family in mixture_classes(shape).items()
+            }
+            yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
+
+
+def _costs_of(laws: Sequence[Mixture]) -> CostFunction:
+    return lambda sampler: by_divergence(laws, sampler.output)
+
+
+SCALE, PLANE_HALF_WIDTH, PLANE_SIDE = 2.0, 2.0, 81
+PLANE_CENTRES = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
+BOUNDS = {"global": (math.exp(-0.5) / 3.0, 3.0 * math.exp(0.5)), "local": (0.5, 2.0)}
+NOTIONS: dict[str, Privacy] = {"pure": Pure(1.0), "gaussian": Gaussian(1.5)}
+
+
+@dataclass(frozen=True)
+class PlaneLaw:
+    """A density on the grid, row by row from below; what it costs the client, nothing for the client's own; the published weight."""
+
+    unit: str
+    family: str | None
+    notion: str | None
+    mechanism: str | None
+    published_weight: float | None
+    costs: dict[str, float]
+    half_width: float
+    density: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True)
+class LocalPlane:
+    """The client, and its output laws by class, notion and mechanism."""
+
+    name: str = "local_plane"
+    side: int = PLANE_SIDE
+    quick: bool = False
+    seed: int | None = None
+    computes: str = "densities of four Laplace laws in the plane and of what is sampled instead"
+    record: type[PlaneLaw] = PlaneLaw
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"side": self.side, "scale": SCALE, "centres": PLANE_CENTRES, "bounds": BOUNDS}
+
+    @property
+    def units(self) -> Sequence[str]:
+        laws = [f"{kind}/{family}/projection" for kind in NOTIONS for family in BOUNDS]
+        return ["client", *laws, *(f"gaussian/{family}/linear" for family in BOUNDS)]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[PlaneLaw]]:
+        axis = np.linspace(-PLANE_HALF_WIDTH, PLANE_HALF_WIDTH, self.side)
+        grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+        p = Mixture(np.ones(4), PLANE_CENTRES, SCALE, kernel="laplace")
+        public = Mixture([1.0], [[0.0, 0.0]], SCALE, kernel="laplace")
+        for unit in units:
+            if unit == "client":
+                yield [PlaneLaw(unit, None, None, None, None, {}, PLANE_HALF_WIDTH, _round_density(p.pdf(grid)))]
+                continue
+            kind, name, mechanism = unit.split("/")
+            family = DensityBand(public, lower=BOUNDS[name][0], upper=BOUNDS[name][1])
+            sampler = (OptimalSampler if mechanism == "projection" else LinearSampler)(family, privacy=NOTIONS[kind])
+            law = sampler.output(p)
+            costs = {f: float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES}
+            density, weight = _round_density(np.asarray(law.pdf(grid))), published_weight(NOTIONS[kind], family.bounds)
+            yield [PlaneLaw(unit, name, str(NOTIONS[kind]), mechanism, weight, costs, PLANE_HALF_WIDTH, density)]
+
+
+def _round_density(values: Any) -> tuple[float, ...]:
+    return tuple(round(float(value), 9) for value in values)
+
+
+ORDERED = {  # by set: the unit, and how far neighbouring outcomes are apart in it
+    "delays": ("minutes", (DELAY.high - DELAY.low) / len(DELAY.names)),
+    "cholesterol": ("mg/dl", (HDL.high - HDL.low) / len(HDL.names)),
+    "ratings": ("stars", 0.5),
+    "lectures": ("points", 1.0),
+}
+ORDERED_MECHANISMS = ("transport", "optimal", "mollifier", "laplace")
+
+
+@dataclass(frozen=True)
+class Distances:
+    """Wasserstein-1 distances of one mechanism: mean and largest of the real clients, and of those that could hold one outcome only."""
+
+    mean: float
+    largest: float
+    single_outcome: float
+
+
+@dataclass(frozen=True)
+class OrderedSet:
+    """One set at one budget; and one of its clients, the one in the middle by the transport sampler, with its laws by mechanism."""
+
+    unit: str
+    set: str
+    title: str
+    who: str
+    measure: str
+    step: float
+    places: tuple[float, ...]
+    clients: int
+    epsilon: float
+    certified: float
+    distances: dict[str, Distances]
+    shown: tuple[float, ...]
+    shown_outputs: dict[str, tuple[float, ...]]
+
+
+def clamped_laplace(size: int, epsilon: float) -> Floats:
+    """The law of every outcome after discretised Laplace noise of scale (size - 1)/epsilon, what falls outside put to the nearest end."""
+    shrink = np.exp(-epsilon / (size - 1))
+    steps = np.abs(np.arange(size)[:, None] - np.arange(size))
+    law = (1.0 - shrink) / (1.0 + shrink) * shrink**steps
+    for end in (0, size - 1):
+        law[:, end] = shrink ** steps[:, end] / (1.0 + shrink)
+    return np.asarray(law)
+
+
+@final
+@dataclass(frozen=True)
+class OrderedComparison:
+    """Distances on every ordered set that is at hand. A unit is one set at one epsilon."""
+
+    name: str = "ordered"
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    quick: bool = False
+    seed: int | None = None
+    most: int | None = None  # clients of a set, for quick runs
+    sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.name in ORDERED)
+    computes: str = "how far each client's sample law is from its own on an ordered axis, by mechanism"
+    record: type[OrderedSet] = OrderedSet
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {"epsilons": self.epsilons, "most": self.most, "sets": [one.name for one in self.sets]}
+
+    @property
+    def units(self) -> Sequence[str]:
+        return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
+
+    def results(self, units: Sequence[str]) -> Iterator[list[OrderedSet]]:
+        for unit in units:
+            name, epsilon = unit.split("/")
+            declared = next(one for one in self.sets if one.name == name)
+            yield [_compare_mechanisms(unit, declared, declared.laws[: self.most], float(epsilon))]
+
+
+def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: float) -> OrderedSet:
+    measure, step = ORDERED[declared.name]
+    size = laws.shape[1]
+    transport = TransportSampler(step * np.arange(size), epsilon=epsilon)
+    noise = clamped_laplace(size, epsilon)
+    outputs = {
+        "transport": transport.output,
+        "optimal": OptimalSampler(Simplex(size), epsilon=epsilon).output,
+        "mollifier": MollifierSampler(Simplex(size), epsilon=epsilon).output,
+        "laplace": lambda p: p @ noise,
+    }
+    found, own, singles = {}, {}, np.eye(size)
+    for name, output in outputs.items():
+        own[name] = output(laws)
+        away = np.asarray(transport.distance(laws, own[name]))
+        alone = float(np.max(transport.distance(singles, output(singles))))
+        found[name] = Distances(float(away.mean()), float(away.max()), alone)
+    by_transport = np.asarray(transport.distance(laws, own["transport"]))
+    shown = int(np.argsort(by_transport, kind="stable")[len(laws) // 2])
+    return OrderedSet(
+        unit=unit,
+        set=declared.name,
+        title=declared.title,
+        who=declared.clients,
+        measure=measure,
+        step=step,
+        places=_places(declared, step),
+        clients=len(laws),
+        epsilon=epsilon,
+        certified=transport.bound,
+        distances=found,
+        shown=tuple(laws[shown].tolist()),
+        shown_outputs={name: tuple(q[shown].tolist()) for name, q in own.items()},
+    )
+
+
+def _places(declared: ClientSet, step: float) -> tuple[float, ...]:
+    """Where the outcomes lie: the middles of cells, or the values themselves."""
+    intervals = {"delays": DELAY, "cholesterol": HDL}
+    if declared.name in intervals:
+        low = intervals[declared.name].low + step / 2.0
+        return tuple(low + step * cell for cell in range(len(declared.outcomes)))
+    return tuple(float(value) for value in declared.outcomes)
