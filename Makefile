@@ -75,7 +75,7 @@ $(READY): $(COMMAND)
 
 # The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time).
 $(COMPILED): $(READY) $(shell find src -name '*.py')
-	$(BIN)/python -m discreet.engines.warm_up
+	$(BIN)/python -m discreet.tables.warm_up
 	$(BIN)/python -m discreet.research.warm_up
 	touch $@
 

@@ -16,9 +16,7 @@ import numpy as np
 
 from benchmarks.rivals import eager_boosting
 from discreet.projection._threads import processor_count
-from discreet.research import _boosted as networks
-from discreet.research import _boosted_compiled as compiled
-from discreet.research import _boosted_tensors as tensors
+from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients
 from discreet.research.experiments._records import run_experiment as run_experiment

@@ -28,8 +28,8 @@ from tests.collect.postgres import server
 
 from benchmarks.collector_parts.load import Load, post, sent
 from benchmarks.engines import shown_table
-from discreet._protocol import ARROW, JSON
 from discreet.agreement import Agreement
+from discreet.client._protocol import ARROW, JSON
 from discreet.collect import open_store
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler

@@ -11,14 +11,14 @@ from rich.table import Table
 from scipy import sparse
 
 import discreet as dc
-from benchmarks.engine_parts.data import FOLDER, OUTCOMES
-from benchmarks.engine_parts.data import table as tabled
+from benchmarks.engine_parts.data import FOLDER, OUTCOMES, table as tabled
 from benchmarks.engine_parts.processes import alternated, discreet, measured
 from benchmarks.finite import best, peak_mebibytes
-from discreet import Simplex, data
-from discreet._kernels import Code, use_only
-from discreet.engines import Kernel, Request, Secret
-from discreet.engines._request import Job
+from discreet import Simplex
+from discreet._base.kernels import Code, use_only
+from discreet.research import data
+from discreet.tables import Kernel, Request, Secret
+from discreet.tables._request import Job
 
 LARGE = (1_000_000, 1_000, 10)  # clients, outcomes, records of each
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

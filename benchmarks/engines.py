@@ -20,7 +20,7 @@ from rich.table import Table
 from benchmarks.engine_parts.data import FOLDER, OUTCOMES, labels, table
 from benchmarks.engine_parts.processes import Run, alternated, discreet, measured, plain_query
 from benchmarks.rivals import bisection_projection
-from discreet.engines import Kernel, Request, Secret, write_secret
+from discreet.tables import Kernel, Request, Secret, write_secret
 
 SECRET = Secret(bytes(32))
 TIMES = 3

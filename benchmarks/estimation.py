@@ -16,12 +16,12 @@ from rich.console import Console
 from benchmarks.engine_parts.data import FOLDER
 from benchmarks.engine_parts.processes import alternated, discreet, plain_counts
 from benchmarks.engines import shown_table
-from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.estimation import population
 from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.families import Simplex
 from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.tables._sources import file_source
 
 OUTCOMES = 1000
 TIMES = 5

@@ -21,10 +21,10 @@ UNIT = "import polars"
 MAIN = "from discreet.cli import main; main()"
 COMPILED = (
     "import discreet as dc, polars as pl;"
-    "from discreet._kernels import Code, only;"
+    "from discreet._base.kernels import Code, only;"
     "rows = pl.DataFrame({'who': [1, 2], 'what': [0, 1]});"
     "only(Code.COMPILED).__enter__();"
-    "dc.engines.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"
+    "dc.tables.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"
 )
 
 
@@ -72,8 +72,7 @@ def _python(program: str, *arguments: str) -> list[str]:
 def _write(flights: Path, airports: Path) -> None:
     import pyarrow.parquet
 
-    from discreet.data import destinations
-    from discreet.data import flights as rows
+    from discreet.research.data import destinations, flights as rows
 
     pyarrow.parquet.write_table(rows(), flights)
     airports.write_text("\n".join(destinations()) + "\n")

@@ -27,8 +27,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from benchmarks.text_parts.schedules import unequal_budgets
 from discreet.torch import fitted_box, fitted_upper, output
-from discreet.transformers import generate
-from discreet.transformers._models import Context
+from discreet.torch.transformers import generate
+from discreet.torch.transformers._models import Context
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LARGE = DEVICE == "cuda"

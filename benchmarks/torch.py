@@ -19,11 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch.profiler import ProfilerActivity, profile
 
-from discreet.numerics import exp_lower
+from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
-from discreet.torch import _host as host
-from discreet.torch import release, weights
+from discreet.torch import _host as host, release, weights
 from discreet.torch._inputs import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from discreet._kernels import Code, use_only
+from discreet._base.kernels import Code, use_only
 from discreet.ledger._book import forget_rounds_in_memory
 from tests.soaking import examples
 

@@ -6,7 +6,7 @@ from math import ceil, floor, inf
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.numerics import exp_lower
+from discreet._base.numerics import exp_lower
 from discreet.projection._vectorised import NEGLIGIBLE
 from discreet.release import TOTAL, Lattice
 

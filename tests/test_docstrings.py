@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.design import Design
 from discreet.families import BoundedDensity, HistogramFit, KernelFit, MixtureFit, Tabulated
 from discreet.mechanisms import OutputLaw, nearest_member
-from discreet.tradeoff import Constants, Risk
+from discreet.privacy.tradeoff import Constants, Risk
 
 BELOW = (
     Design,

@@ -1,4 +1,4 @@
-"""Layers: each module imports only from its own layer or from those above it. The public surface is what `__all__` says."""
+"""The six storeys: a room imports from its own storey or below, through other rooms' doors; the public surface is what `__all__` says."""
 
 import ast
 import subprocess
@@ -10,76 +10,73 @@ import pytest
 import discreet
 
 PACKAGE = Path(discreet.__file__).parent
-LAYERS = [
-    {"_version"},
-    {"errors", "_kernels", "numerics"},
-    {"_core_dumps", "_files", "_forks", "_labelled", "_showing"},
-    {"domain"},
-    {"_quadrature"},
-    {"_perspectives"},
-    {"divergences"},
-    {"families"},
-    {"privacy"},
-    {"tradeoff"},
-    {"projection"},
-    {"_worst_case"},
-    {"release"},
-    {"accounting"},
-    {"mechanisms"},
-    {"design"},
-    {"_family_terms", "_continuous_terms"},
-    {"_reference_terms"},
-    {"agreement", "data"},
-    {"audit", "_explorer", "_protocol", "ledger", "_tables"},
-    {"estimation", "engines"},
-    {"client", "collect"},
-    {"torch"},
-    {"transformers"},
-    {"plots"},
-    {"research"},
-    {"cli"},
-    {"__main__"},
-]
-DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
+STOREYS = {
+    "the bottom": {"_base", "errors"},
+    "problem": {"domain", "divergences", "families", "privacy"},
+    "solution": {"projection", "release", "accounting", "mechanisms", "design"},
+    "trust": {"agreement", "audit", "ledger"},
+    "data": {"tables", "estimation", "plots"},
+    "applications": {"client", "collect", "torch", "research"},
+    "surface": {"cli", "__main__"},
+}
+HEIGHT = {room: height for height, rooms in enumerate(STOREYS.values()) for room in rooms}
 
 
-def layer_of(path: Path) -> str:
+def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_layers(path: Path) -> set[str]:
-    """Top-level parts of discreet that a file imports, wherever in the file it does so."""
+def imported_modules(path: Path) -> set[str]:
+    """The modules of discreet that a file imports or imports from, wherever in the file it does so."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("discreet.")}
-        elif isinstance(node, ast.ImportFrom) and node.module == "discreet":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("discreet."):
-            found.add((node.module or "").split(".")[1])
-    return found & (DEPTH.keys() | {p.stem for p in PACKAGE.iterdir()})
+            found |= {alias.name for alias in node.names if alias.name.startswith("discreet.")}
+        elif isinstance(node, ast.ImportFrom) and (
+            node.module == "discreet" or str(node.module).startswith("discreet.")
+        ):
+            for alias in node.names:
+                inside = PACKAGE.joinpath(*str(node.module).split(".")[1:], alias.name)
+                is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
+                found.add(f"{node.module}.{alias.name}" if is_module else str(node.module))
+    return found - {"discreet"}
 
 
-def test_every_module_has_a_layer() -> None:
-    present = {layer_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"}
-    assert present <= DEPTH.keys(), "give the new module its place in LAYERS"
-
-
-def test_contributing_lists_the_layers_as_they_are() -> None:
-    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = page.split("```text\n")[1].split("```")[0]
-    assert [set(line.strip().split(", ")) for line in block.strip().splitlines()] == LAYERS
-
-
-@pytest.mark.slow
-def test_imports_point_upwards() -> None:
+def rooms_imported() -> dict[str, set[str]]:
+    """Which other rooms each room imports from."""
+    found: dict[str, set[str]] = {room: set() for room in HEIGHT}
     for path in PACKAGE.rglob("*.py"):
-        layer = layer_of(path)
-        if layer == "__init__":
-            continue
-        for other in imported_layers(path):
-            allowed = other == layer or DEPTH[other] < DEPTH[layer]
-            assert allowed, f"{path.relative_to(PACKAGE)} imports {other}, which lies below {layer}"
+        if room_of(path) != "__init__":
+            found[room_of(path)] |= {module.split(".")[1] for module in imported_modules(path)} - {room_of(path)}
+    return found
+
+
+def test_every_room_has_a_storey() -> None:
+    assert {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__"} == HEIGHT.keys()
+
+
+def test_a_room_imports_from_its_own_storey_or_below() -> None:
+    for room, others in rooms_imported().items():
+        above = {other for other in others if HEIGHT[other] > HEIGHT[room]}
+        assert not above, f"{room} imports {above}, which are above it"
+
+
+def test_rooms_do_not_import_each_other_in_a_circle() -> None:
+    left = rooms_imported()
+    while left:
+        free = {room for room, others in left.items() if not others & left.keys()}
+        assert free, f"these import each other: {sorted(left)}"
+        left = {room: others for room, others in left.items() if room not in free}
+
+
+def test_rooms_are_entered_through_their_doors() -> None:
+    """Another room's `__init__` and its public modules may be imported, and the modules of the bottom room; nothing behind an underscore."""
+    for path in PACKAGE.rglob("*.py"):
+        for module in imported_modules(path):
+            _, room, *inside = module.split(".")
+            if room not in {room_of(path), "_base"} and room_of(path) != "__init__":
+                behind = [part for part in inside if part.startswith("_")]
+                assert not behind, f"{path.relative_to(PACKAGE)} imports {module}; import it from discreet.{room}"
 
 
 def test_the_public_surface_exists() -> None:
@@ -95,7 +92,7 @@ def test_every_public_module_resolves_when_it_is_first_used() -> None:
 import pkgutil, types
 import discreet as dc
 names = {found.name for found in pkgutil.iter_modules(dc.__path__) if not found.name.startswith("_")}
-assert {"ledger", "accounting", "audit", "data", "families", "engines", "estimation", "plots", "numerics", "cli"} <= names
+assert {"ledger", "accounting", "audit", "families", "tables", "estimation", "plots", "cli"} <= names
 for name in sorted(names - set(dc.__all__)):
     assert isinstance(getattr(dc, name), types.ModuleType), name
 assert names <= set(dir(dc)) and set(dc.__all__) <= set(dir(dc))

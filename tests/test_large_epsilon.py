@@ -29,7 +29,7 @@ def test_a_sampler_warns_where_it_is_made(kind: Callable[..., Any]) -> None:
 
 def test_a_release_of_a_table_and_an_agreed_sampler_warn() -> None:
     with pytest.warns(dc.LargeEpsilonWarning):
-        dc.engines.sample(_table(), client="who", value="what", domain=3, epsilon=95.0)
+        dc.tables.sample(_table(), client="who", value="what", domain=3, epsilon=95.0)
     with pytest.warns(dc.LargeEpsilonWarning):
         agreed = dc.Agreement.of(dc.OptimalSampler(FAMILY, epsilon=11.0))
     with pytest.warns(dc.LargeEpsilonWarning):

@@ -10,7 +10,7 @@ from tests.collect.running import running
 from tests.javascript.browser import chromium, until
 
 from discreet import Agreement, LinearSampler, Simplex
-from discreet.data import zone_logbooks
+from discreet.research.data import zone_logbooks
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "collector.png"
 CLIENTS = 600

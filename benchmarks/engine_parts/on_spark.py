@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from benchmarks.engine_parts.data import OUTCOMES
-from discreet.engines import Secret, sample
+from discreet.tables import Secret, sample
 
 TERMS: dict[str, Any] = {
     "client": "client",
@@ -44,7 +44,7 @@ def session(master: str, **settings: str) -> Any:
 
 def speed(source: str) -> dict[str, Any]:
     """Seconds of five writes by Spark on two cores, of what else Spark does with the rows, and of three local releases."""
-    from discreet.engines import spark
+    from discreet.tables import spark
 
     made = session("local[2]", spark_sql_shuffle_partitions="8")
     rows = made.read.parquet(source)
@@ -83,7 +83,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 def retries() -> dict[str, Any]:
     """1,000 clients: two actions, every task failing once, and a straggler of which Spark starts a second copy elsewhere."""
-    from discreet.engines import spark
+    from discreet.tables import spark
 
     with cluster(), tempfile.TemporaryDirectory() as folder:
         made = session(

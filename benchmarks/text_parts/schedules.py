@@ -11,7 +11,7 @@ import torch
 
 from discreet.accounting import compose
 from discreet.torch import fitted_upper, output
-from discreet.transformers._terms import box_profile
+from discreet.torch.transformers._terms import box_profile
 
 EPSILONS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SCHEDULED = (1.0, 2.0)

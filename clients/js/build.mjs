@@ -7,7 +7,7 @@ const inPackage = (name) => fileURLToPath(new URL(`../../src/discreet/${name}`, 
 const [, , folder] = process.argv;
 const MADE = {
   [here]: { "discreet.min.js": "src/discreet.js" },
-  [inPackage("_explorer/")]: { "explorer.js": "explorer/main.js", "explorer.css": "explorer/explorer.css" },
+  [inPackage("research/_explorer/")]: { "explorer.js": "explorer/main.js", "explorer.css": "explorer/explorer.css" },
   [inPackage("collect/pages/")]: { "live.js": "collector/live.js", "take-part.js": "collector/take-part.js", "collector.css": "collector/collector.css" },
 };
 for (const [place, files] of Object.entries(MADE)) {

@@ -4,9 +4,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from discreet import _forks as _forks  # from now on it is noted what a fork leaves behind
-from discreet._version import __version__
-from discreet._worst_case import epsilon_for, nu_for
+from discreet._base import forks as forks  # from now on it is noted what a fork leaves behind
+from discreet._base.moved import MOVED, keep_old_names
+from discreet._base.version import __version__
 from discreet.agreement import Agreement
 from discreet.design import design, minimax_risk
 from discreet.divergences import FDivergence, divergence
@@ -42,6 +42,8 @@ from discreet.mechanisms import (
     Points,
     Sampler,
     TransportSampler,
+    epsilon_for,
+    nu_for,
 )
 from discreet.privacy import Approximate, Functional, Gaussian, Pure
 
@@ -91,6 +93,9 @@ __all__ = [
 ]
 
 
+keep_old_names()
+
+
 def _modules() -> set[str]:
     """The public modules and packages there are."""
     return {found.name for found in iter_modules(__path__) if not found.name.startswith("_")}
@@ -102,6 +107,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Every public module resolves as `discreet.name`, and is imported when it is first used: some need more than numpy."""
-    if not name.startswith("_") and name in _modules():
+    if not name.startswith("_") and (name in _modules() or f"discreet.{name}" in MOVED):
         return import_module(f"discreet.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, profile_of

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet import (
@@ -23,9 +22,9 @@ from discreet import (
     Points,
     Simplex,
 )
+from discreet._base.numerics import exp_lower
 from discreet.accounting import BoxProfile, epsilon_from_renyi, profile_of, renyi
 from discreet.mechanisms._sampler import Sampler
-from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.soaking import examples
 from tests.strategies import bands, epsilons, laws, sizes

@@ -7,10 +7,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import LinearSampler, MollifierSampler, OptimalSampler, Simplex
+from discreet._base.numerics import float_up, product_up, sum_up
 from discreet.accounting import (
     BoxProfile,
     compose,
@@ -20,7 +20,6 @@ from discreet.accounting import (
     renyi,
     shuffled_delta,
 )
-from discreet.numerics import float_up, product_up, sum_up
 from discreet.release import TOTAL
 from tests.soaking import examples
 

@@ -6,13 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet.accounting import BoxProfile, profile_of, shuffled_delta, shuffled_epsilon
-from discreet.accounting import _shuffling as shuffling
+from discreet.accounting import BoxProfile, _shuffling as shuffling, profile_of, shuffled_delta, shuffled_epsilon
 from tests.soaking import examples
 
 

@@ -6,13 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
+from discreet._base.numerics import stated_decimal
 from discreet.accounting import BoxProfile, compose, equal_share, keeps_together
 from discreet.families._band import Bounds
-from discreet.numerics import stated_decimal
 from discreet.privacy import Privacy
 
 EVERYBODY = Bounds(0.0, 10.0)

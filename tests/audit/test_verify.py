@@ -11,8 +11,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet import OptimalSampler, Simplex

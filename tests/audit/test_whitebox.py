@@ -8,8 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import (
     Band,
@@ -23,9 +22,9 @@ from discreet import (
     Points,
     Simplex,
 )
+from discreet._base.numerics import log_bracket
 from discreet.audit import certificate, certificate_of, verify
 from discreet.mechanisms._sampler import Sampler
-from discreet.numerics import log_bracket
 from tests.soaking import examples
 from tests.strategies import bands, epsilons, sizes
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import rel_entr
 
 import discreet as dc
-from discreet.data import destinations, flights, logbooks
+from discreet.research.data import destinations, flights, logbooks
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]

@@ -176,7 +176,7 @@ def test_one_example_and_many_that_are_alike(counts: Any, run: Run, rows: int) -
     record = json.loads(found.stdout)
     assert record["examples"] == rows
     assert record["mean"] <= record["samplers"][0]["mean"]
-    assert Agreement.read("d.json").sampler().lattice.largest_ratio <= dc.numerics.exp_lower(2.0)
+    assert Agreement.read("d.json").sampler().lattice.largest_ratio <= dc.privacy.exp_lower(2.0)
 
 
 @pytest.mark.slow

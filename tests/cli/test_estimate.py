@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
-from discreet.data import destinations, flights
 from discreet.estimation import population
+from discreet.research.data import destinations, flights
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]

@@ -1,4 +1,4 @@
-"""`discreet explore` says where its page is, to people and to programs; the page itself is looked at in `tests/explorer`."""
+"""`discreet explore` says where its page is, to people and to programs; the page itself is looked at in `tests/research/explorer`."""
 
 import json
 import urllib.request
@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from discreet._explorer import Explorer, page
+from discreet.research._explorer import Explorer, page
 from tests.cli.conftest import Run
 
 

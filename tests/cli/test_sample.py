@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.release._keyed import read_secret
-from tests.engines.small_tables import rows
+from tests.tables.small_tables import rows
 
 Run = Callable[..., Any]
 

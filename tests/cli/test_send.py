@@ -14,7 +14,7 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.cli._progress import sending_bar
-from discreet.engines import write_secret
+from discreet.tables import write_secret
 from tests.client.hostile import replies, said, serving
 from tests.collect.running import PATIENCE, agreed, running
 

@@ -12,7 +12,7 @@ from discreet.ledger import Budget, Ledger
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
-from tests.transformers.models import saved  # noqa: E402
+from tests.torch.transformers.models import saved  # noqa: E402
 
 
 @pytest.fixture(scope="module")

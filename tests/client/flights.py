@@ -23,7 +23,7 @@ import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.client import Client
-from discreet.data import destinations, flights
+from discreet.research.data import destinations, flights
 from tests.collect.running import PATIENCE, Collector, running
 
 EPSILON = 4.0

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet._protocol import AGREEMENT, COLLECTION, JSON, SAMPLES, WEIGHTS
 from discreet.agreement import Agreement
+from discreet.client._protocol import AGREEMENT, COLLECTION, JSON, SAMPLES, WEIGHTS
 
 PATIENCE = 60.0  # seconds, on machines that do other things as well
 Reply = Callable[["Server", socket.socket], None]

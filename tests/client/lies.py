@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dc
-from discreet._protocol import CollectionStatement, CollectorKey
 from discreet.agreement import Agreement
 from discreet.client import Client
+from discreet.client._protocol import CollectionStatement, CollectorKey
 from discreet.errors import DiscreetError
 from tests.client.hostile import Reply, Server, hung_up, said, serving
 

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet import _protocol as protocol
 from discreet.agreement import Agreement
-from discreet.client import Client, Receipt
+from discreet.client import Client, Receipt, _protocol as protocol
 from discreet.errors import CollectorError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination

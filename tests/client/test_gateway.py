@@ -10,13 +10,11 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet import _protocol as protocol
 from discreet.agreement import Agreement
-from discreet.client import Sent, send_table
-from discreet.client import _gateway as gateway
-from discreet.engines import read_secret, sample, write_secret
+from discreet.client import Sent, _gateway as gateway, _protocol as protocol, send_table
 from discreet.errors import CollectorError
 from discreet.ledger import PopulationLedger
+from discreet.tables import read_secret, sample, write_secret
 from tests.client.hostile import hung_up, offering, replies, said, serving
 from tests.collect.running import agreed, running
 

@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet import _protocol as protocol
-from discreet._protocol import CollectionStatement, CollectorKey
 from discreet.agreement import Agreement
-from discreet.client import Client, Receipt
-from discreet.client import _client as client_module
-from discreet.client import _collector as collector
+from discreet.client import Client, Receipt, _client as client_module, _collector as collector, _protocol as protocol
 from discreet.client._holding import DeviceDraw, Holding
+from discreet.client._protocol import CollectionStatement, CollectorKey
 from discreet.errors import BudgetError, CollectorError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination

@@ -22,8 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from discreet._protocol import ARROW, JSON
 from discreet.agreement import Agreement
+from discreet.client._protocol import ARROW, JSON
 from tests.collect.running import Collector, agreed, running
 
 TOGETHER = 48  # connections

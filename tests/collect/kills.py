@@ -26,8 +26,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from discreet import LinearSampler, Simplex
-from discreet._protocol import JSON, SAMPLES
 from discreet.agreement import Agreement
+from discreet.client._protocol import JSON, SAMPLES
 from discreet.collect import open_store
 from discreet.collect._store import Arrival, Store, Verdict, digest
 from discreet.errors import StoreError

@@ -5,8 +5,7 @@ import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
-from discreet.collect import _serving as serving
-from discreet.collect import open_store
+from discreet.collect import _serving as serving, open_store
 from discreet.collect._store import Arrival, Verdict
 from discreet.errors import StoreError
 

@@ -22,8 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from discreet import LinearSampler, Simplex
-from discreet._protocol import JSON, SAMPLES
 from discreet.agreement import Agreement
+from discreet.client._protocol import JSON, SAMPLES
 
 PATIENCE = 120.0  # seconds, on machines that do other things as well
 PRELOADED = ["discreet.cli._collect", "discreet.collect._serving", "tests.collect.mortal", "uvloop", "httptools"]

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from discreet.collect._postgres import BLOCK, EMPTY, FEW_BLOCKS, add_to_blocks, blocks_to_write, totals
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from discreet.collect import _catalogue as estimates
-from discreet.collect import open_store
+from discreet.collect import _catalogue as estimates, open_store
 from discreet.collect._catalogue import CONFIDENCES, Catalogue, Estimates
 from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Arrival, digest

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from discreet._protocol import read_collector_key
 from discreet.cli._app import app
+from discreet.client._protocol import read_collector_key
 from discreet.collect._pool import read_seal
 from discreet.collect._requests import MOST_BODY
 from tests.needed import needed_module

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet import DiscreetError
-from discreet._tables._sources import file_source
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import export, open_store
@@ -22,6 +21,7 @@ from discreet.collect._catalogue import Catalogue, estimate_document
 from discreet.collect._sqlite import SqliteStore
 from discreet.collect._store import Store
 from discreet.estimation._sample_tables import coding_and_sampler, tally
+from discreet.tables._sources import file_source
 from tests.collect.behaviour import DAY, agreed, arrival
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from discreet._protocol import JSON
 from discreet.agreement import Agreement
+from discreet.client._protocol import JSON
 from discreet.collect import open_store
 from tests.collect.postgres import Server, server, until
 from tests.collect.running import PATIENCE, Answer, Collector, agreed, one, running

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import discreet as dc
-from discreet._protocol import key_of, name_in, short_key
+from discreet.client._protocol import key_of, name_in, short_key
 from discreet.collect._enrolment import write_tokens
 from discreet.collect._service import LIVE, TAKE_PART
 from tests.collect.running import Collector, agreed, one, running

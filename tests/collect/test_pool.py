@@ -14,9 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.collect import _pool as pool
-from discreet.collect import _sqlite as sqlite
-from discreet.collect import open_store
+from discreet.collect import _pool as pool, _sqlite as sqlite, open_store
 from discreet.collect._pool import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
@@ -32,8 +30,7 @@ from tests.collect.looking import (
     sqlite_version,
 )
 from tests.collect.postgres import Server
-from tests.collect.running import agreed as agreed_file
-from tests.collect.running import one, running
+from tests.collect.running import agreed as agreed_file, one, running
 
 __all__ = ["refusal", "run"]
 OUTCOMES = 5

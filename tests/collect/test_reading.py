@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from discreet import GaussianMixtures, Interval, Labels, LinearSampler, Numbers, OptimalSampler, Simplex
-from discreet._protocol import MOST_BATCH, MOST_NAME
-from discreet._tables._coding import Coding
 from discreet.agreement import Agreement
+from discreet.client._protocol import MOST_BATCH, MOST_NAME
 from discreet.collect._reading import Outcomes, from_arrow, from_json
 from discreet.collect._requests import RequestProblem
 from discreet.domain import Domain
 from discreet.estimation._sample_tables import coding_and_sampler
+from discreet.tables._coding import Coding
 
 ID = "ab" * 32
 ROW = {"client": "ann", "key": "k", "sample": 1}

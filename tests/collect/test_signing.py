@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet._protocol import (
+from discreet.client._protocol import (
     CollectionStatement,
     has_valid_signature,
     read_collector_key,

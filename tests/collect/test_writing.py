@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.collect import _writing as writing
-from discreet.collect import open_store
+from discreet.collect import _writing as writing, open_store
 from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Arrival, Verdict, digest
 from discreet.collect._writing import StoreWriter, today

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import Simplex, divergence
-from discreet._kernels import Code, use_only
+from discreet._base.kernels import Code, use_only
 from discreet.design import design
 from discreet.design._compiled import CompiledSteps
 from discreet.design._floors import ExampleClients, as_examples

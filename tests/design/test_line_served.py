@@ -12,16 +12,16 @@ import pytest
 from scipy.stats import beta, norm, uniform
 
 import discreet as dc
-from discreet._worst_case import risk_on_atoms
+from discreet._base.numerics import exp_lower
 from discreet.audit import certificate
-from discreet.engines import sample
 from discreet.errors import DiscreetError, ImpossibleError
 from discreet.estimation import outlook, population
 from discreet.estimation._inversion import inversion_of
 from discreet.families import HistogramFit, KernelFit
 from discreet.mechanisms._line_cells import LineCells
-from discreet.numerics import exp_lower
+from discreet.mechanisms._worst_case import risk_on_atoms
 from discreet.release import TOTAL
+from discreet.tables import sample
 
 pytestmark = pytest.mark.filterwarnings("error")
 

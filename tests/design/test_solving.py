@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import DiscreetError, OptimalSampler, Simplex, data, divergence
-from discreet._kernels import Code, use_only
-from discreet.design import _solving as cuts
-from discreet.design import _solving as solving
-from discreet.design import design
+from discreet import DiscreetError, OptimalSampler, Simplex, divergence
+from discreet._base.kernels import Code, use_only
+from discreet.design import _solving as cuts, _solving as solving, design
 from discreet.design._floors import as_examples
 from discreet.design._interior import InteriorPoint
 from discreet.errors import WideBracketWarning
+from discreet.research import data
 from tests.design.mechanisms import clients
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import Band, MollifierSampler, OptimalSampler, Simplex, divergence
 from discreet.design import design

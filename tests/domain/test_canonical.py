@@ -6,8 +6,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from discreet import DiscreetError
 from discreet.domain._canonical import canonical, read_number

@@ -10,11 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet._tables._coding import Coding
-from discreet._tables._sources import file_source, source_of
-from discreet.engines import sample
-from discreet.estimation import _sample_tables as tallies
-from discreet.estimation import population
+from discreet.estimation import _sample_tables as tallies, population
 from discreet.estimation._sample_tables import (
     average_law,
     client_laws,
@@ -24,6 +20,9 @@ from discreet.estimation._sample_tables import (
     write_rows,
     write_weighted,
 )
+from discreet.tables import sample
+from discreet.tables._coding import Coding
+from discreet.tables._sources import file_source, source_of
 
 LABELS = ("a", "b", "c", "d")
 RAW = pl.DataFrame({"client": [n % 500 for n in range(5000)], "value": [LABELS[n * n % 3] for n in range(5000)]})

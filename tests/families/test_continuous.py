@@ -11,7 +11,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet.families._continuous import ContinuousFamily
-from discreet.tradeoff import optimal_constants
+from discreet.privacy.tradeoff import optimal_constants
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope
 
 FAMILIES = [

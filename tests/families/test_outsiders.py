@@ -11,8 +11,7 @@ from scipy import stats
 
 import discreet as dc
 from discreet import families
-from discreet.mechanisms import MECHANISMS, nearest_member
-from discreet.mechanisms import _discretisation as densities
+from discreet.mechanisms import MECHANISMS, _discretisation as densities, nearest_member
 
 BAND = dc.Band([1, 2, 3], lower=0.5, upper=1.5)
 INTERVAL = dc.GaussianMixtures(1, box=(-4.0, 4.0))

@@ -10,7 +10,7 @@ import polars as pl
 import discreet as dc
 from discreet.agreement import Agreement
 from discreet.client import Client, send_table
-from discreet.engines import write_secret
+from discreet.tables import write_secret
 from tests.client.hostile import COUNTED, Reply, hung_up, offering, raw, replies, said, serving
 from tests.fuzz.chooser import Chooser
 

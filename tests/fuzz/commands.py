@@ -12,7 +12,7 @@ from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
 from discreet.collect._store import Arrival, digest
-from discreet.engines import write_secret
+from discreet.tables import write_secret
 from tests.fuzz.chooser import Chooser
 
 OPTIONS = [

@@ -22,12 +22,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet import engines
-from discreet._tables._clients import client_list
-from discreet._tables._sources import file_source
+from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.estimation._sample_tables import coding_and_sampler, tally
+from discreet.tables._clients import client_list
+from discreet.tables._sources import file_source
 
 CANARY = "canary-" + "0123456789abcdef" * 2
 LEAST_MEMORY, MOST_RESIDENT = 10**6, 2 << 20  # bytes to hold, kB to take

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 import discreet as dc
-from discreet import engines
+from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.ledger import PopulationLedger
 from tests.fuzz.chooser import WORDS, Chooser

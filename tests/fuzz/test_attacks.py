@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from typer.main import get_command
 
 import discreet
-from discreet import accounting, audit, client, engines, estimation, families, ledger, mechanisms
+from discreet import accounting, audit, client, estimation, families, ledger, mechanisms, tables as engines
 from discreet.cli._app import COMMANDS, app
 from tests.fuzz.attacks import ATTACKS, attack
 from tests.soaking import examples

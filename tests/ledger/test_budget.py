@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import Approximate, DiscreetError, Gaussian, OptimalSampler, Pure, Simplex
 from discreet.accounting import BoxProfile, compose

@@ -22,9 +22,7 @@ from discreet import DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, LedgerError
-from discreet.ledger import Budget, Ledger
-from discreet.ledger import _book as book
-from discreet.ledger import _client_ledger as file
+from discreet.ledger import Budget, Ledger, _book as book, _client_ledger as file
 from discreet.ledger._book import Book
 from tests.ledger import kills
 from tests.ledger.charging import ONE, OTHER, PROFILE, charge

@@ -11,13 +11,13 @@ import pytest
 import scipy.stats
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.accounting import compose, profile_of
 from discreet.audit import certificate
 from discreet.mechanisms import nearest_member
-from discreet.numerics import exp_lower
 from discreet.privacy import Privacy
+from discreet.privacy.tradeoff import Risk
 from discreet.release import TOTAL
-from discreet.tradeoff import Risk
 from tests.needed import needed_module
 
 distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")

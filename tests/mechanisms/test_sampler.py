@@ -22,7 +22,7 @@ from discreet import (
     OutsideFamilyError,
     Simplex,
 )
-from discreet._kernels import Code, use_only
+from discreet._base.kernels import Code, use_only
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import _drawing as drawing
 from discreet.release._randomness import SystemEntropy

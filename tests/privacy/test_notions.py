@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.families._band import Bounds
-from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
-from discreet.tradeoff import optimal_constants
+from discreet.privacy.tradeoff import optimal_constants
 from tests.needed import needed_module
 
 distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.engines import sample
 from discreet.estimation import population
+from discreet.tables import sample
 
 NOTIONS = [
     dc.Approximate(1.0, delta=1e-3),

@@ -8,10 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
-from discreet._kernels import Code, use_only
-from discreet.projection import Box
-from discreet.projection import _compiled as compiled
-from discreet.projection import _vectorised as vectorised
+from discreet._base.kernels import Code, use_only
+from discreet.projection import Box, _compiled as compiled, _vectorised as vectorised
 from discreet.projection._vectorised import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet import release
-from discreet.release import TOTAL
-from discreet.release import _drawing as constant_time
+from discreet.release import TOTAL, _drawing as constant_time
 from tests.soaking import examples
 
 KINDS = (dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler)

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.release import _blake2b as blake2b
-from discreet.release import _keyed as keyed
+from discreet.release import _blake2b as blake2b, _keyed as keyed
 from discreet.release._keyed import (
     InputDigest,
     Question,

@@ -5,15 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from discreet import Band, DiscreetError, LinearSampler, MollifierSampler, OptimalSampler, Simplex
-from discreet._kernels import Code, use_only
-from discreet.numerics import exp_lower
+from discreet._base.kernels import Code, use_only
+from discreet._base.numerics import exp_lower
 from discreet.projection import Box
-from discreet.release import TOTAL, Lattice
-from discreet.release import _compiled as compiled
+from discreet.release import TOTAL, Lattice, _compiled as compiled
 from tests.exact import assert_private
 from tests.soaking import examples
 

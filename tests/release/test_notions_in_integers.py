@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from discreet import Band, Simplex
+from discreet._base.numerics import exp_upper
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily
-from discreet.numerics import exp_upper
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
+from discreet.privacy.tradeoff import Constants
 from discreet.projection._box import Box
 from discreet.release import TOTAL, Lattice
-from discreet.tradeoff import Constants
 
 TABLE = Functional([(0.0, 0.95), (0.02, 0.7), (0.2, 0.3), (0.5, 0.05), (0.8, 0.0), (1.0, 0.0)])
 NOTIONS: list[Privacy] = [

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import _plain as plain
-from discreet.release import _sparse as sparse
+from discreet.release import _plain as plain, _sparse as sparse
 from discreet.release._clients import ClientColumns, plan_of
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from tests.soaking import examples

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
-from discreet._kernels import Code, use_only
-from discreet.numerics import exp_lower
-from discreet.release import TOTAL
-from discreet.release import _drawing as constant_time
-from discreet.release import _plain as plain
-from discreet.release import _sparse as sparse
+from discreet._base.kernels import Code, use_only
+from discreet._base.numerics import exp_lower
+from discreet.release import TOTAL, _drawing as constant_time, _plain as plain, _sparse as sparse
 from discreet.release._clients import ClientColumns, ReferencePlan, plan_of
 from discreet.release._compiled import quotient
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret

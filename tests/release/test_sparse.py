@@ -5,16 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 
 import discreet as dc
 from discreet import release
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import TOTAL
-from discreet.release import _plain as plain
-from discreet.release import _sparse as sparse
+from discreet.release import TOTAL, _plain as plain, _sparse as sparse
 from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from discreet.release._keyed import (
     DIGEST_WORDS,

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather
 
-from discreet._tables import _arrow as ipc
-from discreet._tables._arrow import bounded_frames, check_batch, schema_of
-from discreet._tables._clients import client_list
-from discreet._tables._sources import file_source
-from discreet.engines import Kernel, Request, sample, sample_file
 from discreet.errors import DiscreetError
-from tests.engines.small_tables import SECRET
-from tests.engines.test_kernel import job
+from discreet.tables import Kernel, Request, _arrow as ipc, sample, sample_file
+from discreet.tables._arrow import bounded_frames, check_batch, schema_of
+from discreet.tables._clients import client_list
+from discreet.tables._sources import file_source
+from tests.tables.small_tables import SECRET
+from tests.tables.test_kernel import job
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
 NAMES = ["anna", "bert", "carl", "dora"]

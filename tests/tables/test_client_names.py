@@ -11,12 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet._tables._sources import source_of
-from discreet.engines import Kernel, Request, Secret, dry_run, sample
 from discreet.errors import BudgetError, ClientNameWarning, DiscreetError
 from discreet.estimation._sample_tables import check_clients_apart
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
+from discreet.tables import Kernel, Request, Secret, dry_run, sample
+from discreet.tables._sources import source_of
 
 SECRET = Secret(bytes(range(32)))
 TERMS: dict[str, Any] = {"client": "id", "value": "v", "domain": 3, "epsilon": 1.0, "secret": SECRET}

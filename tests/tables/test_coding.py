@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
-from discreet._tables._coding import (
+from discreet.domain import Bins, Digested
+from discreet.tables._coding import (
     LARGEST_DOMAIN,
     MARK_ABOVE,
     MARK_BELOW,
@@ -19,9 +19,8 @@ from discreet._tables._coding import (
     MARK_OUTSIDE,
     Coding,
 )
-from discreet._tables._outputs import samples_of
-from discreet._tables._records import fit_coding, outcome_codes
-from discreet.domain import Bins, Digested
+from discreet.tables._outputs import samples_of
+from discreet.tables._records import fit_coding, outcome_codes
 from tests.domain.kinds import hostile, intervals
 from tests.soaking import examples
 

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from discreet._tables._clients import client_list
-from discreet._tables._outputs import format_of, writer_to
-from discreet._tables._sources import METADATA, file_source, standard_input
-from discreet.engines import Request, sample_file
 from discreet.errors import DiscreetError
-from tests.engines.small_tables import SECRET, by_client, expected, rows
+from discreet.tables import Request, sample_file
+from discreet.tables._clients import client_list
+from discreet.tables._outputs import format_of, writer_to
+from discreet.tables._sources import METADATA, file_source, standard_input
+from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 
@@ -231,7 +231,7 @@ def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> No
     target.write_bytes(b"old")
     program = f"""
         import time, pyarrow as pa
-        from discreet._tables import _outputs as outputs
+        from discreet.tables import _outputs as outputs
         outputs._ROW_GROUP = 1000
         batch = pa.RecordBatch.from_pydict({{"sample": list(range(1000))}})
         with outputs.writer_to({str(target)!r}, batch.schema, {kind!r}) as writer:
@@ -261,8 +261,10 @@ def test_an_interrupted_release_cleans_up(tmp_path: Path) -> None:
     program = f"""
         import sys, time
         from pathlib import Path
-        from discreet.engines import Request, _local as local, _parts as parts
-        from discreet._tables import _sources as sources
+        from discreet.tables import Request
+        from discreet.tables import _local as local
+        from discreet.tables import _parts as parts
+        from discreet.tables import _sources as sources
         sources._BATCH = 5000
         local._LEAST_MEMORY = 1
         spill = parts.Parts._spill

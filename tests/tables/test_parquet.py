@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet._tables._parquet import ParquetFile
-from discreet._tables._sources import file_source
-from discreet.engines import sample
 from discreet.errors import DiscreetError
-from tests.engines.small_tables import SECRET, rows
+from discreet.tables import sample
+from discreet.tables._parquet import ParquetFile
+from discreet.tables._sources import file_source
+from tests.tables.small_tables import SECRET, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
 
@@ -74,7 +74,7 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
     del table
     assert (tmp_path / "in.parquet").stat().st_size < 500_000
     program = f"""
-        from discreet.engines import Request, sample_file
+        from discreet.tables import Request, sample_file
         from tests.fuzz.mutants import most_resident
         request = Request(client="client", value="value", domain=40, epsilon=1.0)
         found = sample_file({str(tmp_path / "in.parquet")!r}, {str(tmp_path / "out.parquet")!r}, request, memory=50_000_000)

@@ -9,17 +9,16 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
 import discreet as dc
-from discreet._tables._outputs import writer_to
-from discreet._tables._sources import source_of
-from discreet._tables._text_files import guard_text, unguard_text
 from discreet.cli._app import app
-from discreet.engines import Request, Secret, sample_file
 from discreet.estimation._sample_tables import check_clients_apart
+from discreet.tables import Request, Secret, sample_file
+from discreet.tables._outputs import writer_to
+from discreet.tables._sources import source_of
+from discreet.tables._text_files import guard_text, unguard_text
 
 RUN = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
@@ -124,5 +123,5 @@ def test_tables_of_others_are_read_as_they_stand(tmp_path: Path) -> None:
     """An apostrophe in a table of records is a client's own: only samples are read back."""
     path = tmp_path / "rows.csv"
     path.write_text("who,what\n'=1,'=a\n=1,=a\n")
-    found = dc.engines.sample(str(path), client="who", value="what", domain=["'=a", "=a"], epsilon=1.0)
+    found = dc.tables.sample(str(path), client="who", value="what", domain=["'=a", "=a"], epsilon=1.0)
     assert sorted(found["who"].to_pylist()) == ["'=1", "=1"]

@@ -6,16 +6,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from discreet._tables._clients import client_list
-from discreet._tables._sources import file_source
-from discreet.engines import sample
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
-from tests.engines.small_tables import SECRET, by_client, expected, rows
+from discreet.tables import sample
+from discreet.tables._clients import client_list
+from discreet.tables._sources import file_source
 from tests.soaking import examples
+from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 TERMS: dict[str, Any] = {
     "client": "client", "value": "value", "domain": 40, "epsilon": 1.0, "mechanism": "optimal", "secret": SECRET,

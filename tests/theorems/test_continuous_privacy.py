@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.families._continuous import ContinuousFamily
 from discreet.mechanisms._cells_and_points import Discretisation
-from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.exact import assert_private
 from tests.mechanisms.continuous.clients import interval_family, random_mixture

@@ -9,11 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from discreet import Band, OptimalSampler, Simplex
-from discreet.numerics import exp_upper
+from discreet._base.numerics import exp_upper
 from discreet.release import TOTAL
 
 

@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet import (
@@ -17,9 +16,9 @@ from discreet import (
     Simplex,
     divergence,
 )
+from discreet._base.numerics import exp_lower
 from discreet.divergences import BUILT_IN
 from discreet.mechanisms import nearest_member
-from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.projection._vectorised import NEGLIGIBLE
 from tests.exact import exact_slope

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from discreet._kernels import Code, use_only
-from discreet.numerics import exp_lower
+from discreet._base.kernels import Code, use_only
+from discreet._base.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
-from discreet.torch import _host as host
-from discreet.torch import weights
+from discreet.torch import _host as host, weights
 from discreet.torch._inputs import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 

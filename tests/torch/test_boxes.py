@@ -5,11 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
-from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, extreme_masses
 from discreet.release import TOTAL
 from discreet.torch._inputs import LARGEST_SIZE, DeviceBox, Terms, terms_of

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import chi2
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError, LargeEpsilonWarning
-from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.release._randomness import FixedIntegers

@@ -1,5 +1,5 @@
 /**
- * Who this browser is in a collection: a name made of 32 random bytes that never leave it, as `discreet._protocol` makes it. Without them nobody
+ * Who this browser is in a collection: a name made of 32 random bytes that never leave it, as `discreet.client._protocol` makes it. Without them nobody
  * can tell that two names, in two collections, are one person's.
  */
 import { sha256 } from "../src/sha256.js";

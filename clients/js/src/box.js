@@ -3,7 +3,7 @@
  *
  *     optimal and linear: b = 1/(alpha e^eps + 1 - alpha), B = b e^eps      mollifier: b = e^(-eps/2), B = e^(eps/2)
  *
- * Every operation is one that IEEE 754 rounds alike everywhere, in the order in which Python takes it (`discreet.tradeoff`,
+ * Every operation is one that IEEE 754 rounds alike everywhere, in the order in which Python takes it (`discreet.privacy.tradeoff`,
  * `discreet.projection._box`), and the exponentials are the nearest floats: so the box is the same to the last bit.
  */
 import { above, below, exp, expm1 } from "./exact.js";

@@ -2,7 +2,7 @@
  * Real numbers by whole numbers: e^x to hundreds of bits, floats as fractions, and the float nearest to a fraction.
  *
  * `Math.exp` may differ from browser to browser in its last bit, and which integers a box becomes depends on it. Here e^x comes from its
- * series in BigInt; the nearest float to it is the same everywhere, and the same as in Python (`discreet.numerics`).
+ * series in BigInt; the nearest float to it is the same everywhere, and the same as in Python (`discreet._base.numerics`).
  */
 const BITS = 460n; // after the point, in e^x
 const ONE = 1n << BITS;

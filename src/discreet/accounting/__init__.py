@@ -1,10 +1,11 @@
 """What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
 
-from discreet.accounting._composition import GaussianLoss, PrivacyLoss, compose
+from discreet._base.moved import old_names
+from discreet.accounting._composition import MOST_SAMPLES as MOST_SAMPLES, GaussianLoss, PrivacyLoss, compose
 from discreet.accounting._profile import BoxProfile, profile_of
 from discreet.accounting._renyi import Odometer, epsilon_from_renyi, renyi
 from discreet.accounting._shuffling import shuffled_delta, shuffled_epsilon
-from discreet.accounting._splitting import epsilon_per_sample, equal_share, keeps_together
+from discreet.accounting._splitting import MOST_EXACT as MOST_EXACT, epsilon_per_sample, equal_share, keeps_together
 
 __all__ = [
     "BoxProfile",
@@ -21,3 +22,5 @@ __all__ = [
     "shuffled_delta",
     "shuffled_epsilon",
 ]
+
+__getattr__ = old_names(__name__, {"shared": "equal_share"})

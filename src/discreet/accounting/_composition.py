@@ -44,12 +44,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import with_short_repr
+from discreet._base.numerics import float_up, product_up, sum_up
+from discreet._base.showing import with_short_repr
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
-from discreet.numerics import float_up, product_up, sum_up
-from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
-from discreet.privacy._gaussian import normal_cdf
+from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, normal_cdf
 
 MOST_LOSSES = 2_048  # of each of two laws that are added up
 MOST_KEPT = 32_768

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
+from discreet._base.numerics import LARGEST_EXPONENT
 from discreet.errors import NON_NEGATIVE, DiscreetError, Range, check_kind
 from discreet.families import ContinuousFamily, Simplex
-from discreet.numerics import LARGEST_EXPONENT
+from discreet.privacy.tradeoff import is_identity
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice
-from discreet.tradeoff import is_identity
 
 _ALPHA = Range(1e-300, 1.0)
 _EPSILON = Range(0.0, 1e6, low_open=True)

@@ -37,9 +37,9 @@ from fractions import Fraction
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
+from discreet._base.numerics import float_up
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
-from discreet.numerics import float_up
 
 _ORDER = Range(1.0, math.inf)
 _NO_OVERFLOW = 700.0

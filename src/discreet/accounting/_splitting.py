@@ -22,13 +22,12 @@ from fractions import Fraction
 
 import scipy  # its parts are imported when they are first used
 
+from discreet._base.numerics import stated_decimal
 from discreet.accounting._composition import MOST_SAMPLES, compose
 from discreet.accounting._profile import BoxProfile
 from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
-from discreet.families._band import Bounds
-from discreet.numerics import stated_decimal
-from discreet.privacy import Approximate, Gaussian, Privacy, Pure
-from discreet.privacy._epsilon import check_epsilon
+from discreet.families import Bounds
+from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon
 
 MOST_EXACT = 24  # samples whose composition is taken in rationals
 _LARGEST_SHARE = 60.0

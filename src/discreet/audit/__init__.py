@@ -1,6 +1,14 @@
 """Checks of the law that is really drawn: exact ones from integer weights, statistical ones from samples alone."""
 
-from discreet.audit._blackbox import BlackBoxAudit, TestedEvent, black_box_audit, empirical_epsilon_lower_bound
+from discreet.audit._blackbox import (
+    MOST_DRAWS as MOST_DRAWS,
+    BlackBoxAudit,
+    TestedEvent,
+    black_box_audit,
+    empirical_epsilon_lower_bound,
+    least_probability as least_probability,
+    most_probability as most_probability,
+)
 from discreet.audit._whitebox import Certificate, certificate, certificate_of
 
 __all__ = [

@@ -42,7 +42,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._showing import with_short_repr
+from discreet._base.moved import OldName
+from discreet._base.showing import with_short_repr
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
 
@@ -377,6 +378,8 @@ class BlackBoxAudit:
     def is_refuted(self) -> bool:
         """Whether the claim is false, with the stated confidence."""
         return self.empirical_epsilon_lower_bound > self.epsilon * (1.0 + _ROUNDING)
+
+    refuted = OldName("is_refuted")
 
 
 @dataclass(frozen=True)

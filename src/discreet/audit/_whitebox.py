@@ -30,18 +30,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._files import atomic_write, check_target
-from discreet._showing import with_short_repr
+from discreet._base.files import atomic_write, check_target
+from discreet._base.moved import OldName
+from discreet._base.numerics import exp_lower, exp_upper, log_bracket
+from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families._band import Bounds
-from discreet.mechanisms import JointSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
-from discreet.numerics import exp_lower, exp_upper, log_bracket
-from discreet.privacy import Gaussian, Privacy, Pure, extreme_masses
-from discreet.privacy._epsilon import check_epsilon
-from discreet.privacy._gaussian import normal_quantile_below
-from discreet.privacy._parsing import privacy_document
+from discreet.families import Bounds
+from discreet.mechanisms import AnyFamily, JointSampler, Sampler, check_sampler
+from discreet.privacy import (
+    Gaussian,
+    Privacy,
+    Pure,
+    check_epsilon,
+    extreme_masses,
+    normal_quantile_below,
+    privacy_document,
+)
 
 FORMAT = "discreet certificate"
 VERSION = 1
@@ -147,6 +152,9 @@ class Certificate:
         """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else; folders on the way are made."""
         with atomic_write(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
             file.write(self.to_json().encode())
+
+    refuted = OldName("is_refuted")
+    realised = OldName("realised_epsilon")
 
 
 def _is_certificate(path: str | Path) -> bool:

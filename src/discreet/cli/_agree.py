@@ -6,7 +6,6 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.cli import _options as terms_told
 from discreet.cli._options import (
@@ -29,10 +28,10 @@ from discreet.cli._printing import plain, say, write_json
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import LinearSampler, MollifierSampler, sampler_named
-from discreet.mechanisms._linear import MEMBERS_ALONE
+from discreet.mechanisms import MEMBERS_ALONE, LinearSampler, MollifierSampler, sampler_named
 from discreet.privacy import Pure
-from discreet.tradeoff import large_epsilon_warning
+from discreet.privacy.tradeoff import large_epsilon_warning
+from discreet.tables import Coding
 
 
 def agree(
@@ -117,7 +116,7 @@ def agree(
         kind += f" ({found.joint.samples} samples of each client drawn at once, around the {found.joint.around})"
     lines = [f"{terms_told.spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
     if found.rounds > 1:
-        from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
+        from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(found)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]

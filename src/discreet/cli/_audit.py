@@ -12,17 +12,15 @@ import numpy as np
 import typer
 
 from discreet import plots
-from discreet._showing import json_number
+from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
 from discreet.cli._options import Delta, Nu, promise
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms import JointSampler, OptimalSampler, check_mechanism, sampler_named
-from discreet.mechanisms._sampler import Sampler
-from discreet.privacy import Privacy
-from discreet.privacy._parsing import privacy_document
+from discreet.mechanisms import JointSampler, OptimalSampler, Sampler, check_mechanism, sampler_named
+from discreet.privacy import Privacy, privacy_document
 
 REFUTED = 1
 _BAR = 40

@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from discreet._protocol import read_collector_key
 from discreet.agreement import Agreement
 from discreet.cli._options import labels_option, stated_domain
 from discreet.cli._printing import plain, say, write_json_line
-from discreet.collect import serve
-from discreet.collect._catalogue import collectable
-from discreet.collect._pool import SEAL_VARIABLE
-from discreet.collect._sqlite import display_name
+from discreet.client import read_collector_key
+from discreet.collect import SEAL_VARIABLE, collectable, display_name, serve
 from discreet.errors import DiscreetError
 
 _NOT_SEALED = "not sealed: whoever reads the database's dead rows or logs can tell who said what; --seal FILE hides it"

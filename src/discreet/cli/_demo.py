@@ -10,23 +10,24 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from discreet._showing import json_number, pluralise
+from discreet._base.numerics import LARGEST_EXPONENT
+from discreet._base.showing import json_number, pluralise
 from discreet.cli._printing import plain, say, table, write_json
-from discreet.data import logbooks, zone_logbooks
 from discreet.mechanisms import MECHANISMS, OptimalSampler
-from discreet.numerics import LARGEST_EXPONENT
-from discreet.plots._labels import divergence_label
-from discreet.plots._style import save
-from discreet.research._report_flights import design_gain_figure, flights_figure, lesson_figure
-from discreet.research.experiments._flights import (
+from discreet.plots import divergence_label, save
+from discreet.research import (
+    PAPER_DIVERGENCES,
     DesignedFlights,
     FlightRelease,
     TimeZoneEstimate,
+    design_gain_figure,
     designed_flights,
+    flights_figure,
     learnt_time_zones,
+    lesson_figure,
     released_flights,
 )
-from discreet.research.experiments._records import PAPER_DIVERGENCES
+from discreet.research.data import logbooks, zone_logbooks
 
 PICTURE = "demo.png"
 POPULATION_PICTURE = "demo_population.png"

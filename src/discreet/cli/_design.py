@@ -17,13 +17,8 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from discreet import plots
-from discreet._files import check_apart, check_target
-from discreet._files import check_apart as check_files_apart
-from discreet._showing import json_number, pluralise
-from discreet._tables._coding import Coding, Columns
-from discreet._tables._raw_counts import example_counts
-from discreet._tables._records import Reading
-from discreet._tables._sources import file_source
+from discreet._base.files import check_apart, check_apart as check_files_apart, check_target
+from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
 from discreet.cli import _options as terms_told
 from discreet.cli._options import (
@@ -44,17 +39,15 @@ from discreet.cli._options import (
     value_option,
 )
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
-from discreet.collect._sqlite import is_store, open_store
-from discreet.design import Design, Learned, learn
-from discreet.design import design as best
+from discreet.collect import is_store, open_store
+from discreet.design import Design, Learned, design as best, learn
 from discreet.errors import PROBABILITY, DiscreetError
-from discreet.estimation._rehearsal import SamplerCost, compare_samplers
-from discreet.estimation._sample_tables import check_clients_apart, coding_and_sampler, tally
+from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
-from discreet.mechanisms import MECHANISMS
-from discreet.mechanisms._sampler import Sampler
-from discreet.plots._labels import check_picture
-from discreet.tradeoff import weak_pure_rounds_warning
+from discreet.mechanisms import MECHANISMS, Sampler
+from discreet.plots import check_picture
+from discreet.privacy.tradeoff import weak_pure_rounds_warning
+from discreet.tables import Coding, Columns, Reading, example_counts, file_source
 
 LISTED = 10  # outcomes of the mean that are shown
 
@@ -186,8 +179,8 @@ def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
     """How samples are read, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on the "
-            "equal cells of an interval (--bounds LO HI --cells N)"
+            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
+            "the equal cells of an interval (--bounds LO HI --cells N)"
         )
     return coding_and_sampler(agreed)
 

@@ -12,38 +12,42 @@ import typer
 from rich.table import Table
 
 from discreet import plots
-from discreet._files import check_apart
-from discreet._showing import pluralise
-from discreet._tables._coding import Coding
-from discreet._tables._disk import STANDARD
-from discreet._tables._outputs import format_of
-from discreet._tables._sources import Source, file_source, is_among_inputs, open_source
+from discreet._base.files import check_apart
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli import _options as terms_told
 from discreet.cli._options import Nulls, Other, agreement_of, client_option, labels_option, stated_domain, value_option
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, check_count
-from discreet.estimation import Estimate, Liars, Population, Reweighted, liars, outlook, population, rounds_cost
-from discreet.estimation import liars as what_liars_do
-from discreet.estimation._counting import MOST
-from discreet.estimation._liars import liars_per_half_interval
-from discreet.estimation._record import law_fidelities, notes, record
-from discreet.estimation._sample_tables import (
+from discreet.estimation import (
+    MOST,
+    Estimate,
+    Liars,
+    Population,
+    Reweighted,
     SampleTally,
     agreed_joint_outcomes,
     average_law,
     client_laws,
     coding_and_sampler,
+    law_fidelities,
+    liars,
+    liars as what_liars_do,
+    liars_per_half_interval,
+    notes,
+    outlook,
+    population,
+    record,
+    rounds_cost,
     tally,
     tally_joint,
     write_rows,
     write_weighted,
 )
-from discreet.families import Band, Simplex
-from discreet.families._continuous import serves_everybody
-from discreet.mechanisms import JointSampler, LinearSampler, OptimalSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.plots._labels import check_picture, promise_label, shorten_name
+from discreet.families import Band, Simplex, serves_everybody
+from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, OptimalSampler, Sampler
+from discreet.plots import check_picture, promise_label, shorten_name
+from discreet.tables import STANDARD, Coding, Source, file_source, format_of, is_among_inputs, open_source
 
 TOP = 15  # outcomes to list where nobody says how many
 

@@ -12,9 +12,8 @@ import typer
 from discreet.cli._options import AllowLarge, refuse_large
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, visible
-from discreet.ledger import Budget, Ledger, PopulationLedger
-from discreet.ledger._population_ledger import population_ledger_exists, runs_in, spent_by_clients
-from discreet.release._keyed import Secret, write_secret
+from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
+from discreet.release import Secret, write_secret
 
 
 def open_ledger(

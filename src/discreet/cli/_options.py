@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet._files import read_lines
-from discreet._tables._disk import READ
+from discreet._base.files import read_lines
 from discreet.agreement import Agreement
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
-from discreet.tradeoff import LARGE_EPSILON, large_epsilon_warning
+from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
+from discreet.tables import READ
 
 if TYPE_CHECKING:
-    from discreet._tables._sources import Source
+    from discreet.tables import Source
 
 AllowLarge = Annotated[
     bool,

@@ -14,8 +14,7 @@ import typer
 from rich.table import Table
 
 from discreet import plots
-from discreet._showing import json_number, pluralise
-from discreet._worst_case import risk_on_atoms
+from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement
 from discreet.cli import _options as terms_told
 from discreet.cli._options import (
@@ -34,16 +33,25 @@ from discreet.cli._options import (
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
-from discreet.estimation import Outlook, Ways, clients_for, epsilon_for_accuracy, outlook, ways
-from discreet.estimation._counting import bin_cells, line_of
-from discreet.estimation._planning import LEAST_EPSILON, MOST_CLIENTS
-from discreet.estimation._rehearsal import Rehearsal, rehearsal
-from discreet.estimation._several import RoundsCost, rounds_cost
-from discreet.families import ContinuousFamily, Simplex
-from discreet.families._continuous import serves_everybody
-from discreet.mechanisms import LinearSampler, OptimalSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.plots._labels import check_picture
+from discreet.estimation import (
+    LEAST_EPSILON,
+    MOST_CLIENTS,
+    Outlook,
+    Rehearsal,
+    RoundsCost,
+    Ways,
+    bin_cells,
+    clients_for,
+    epsilon_for_accuracy,
+    line_of,
+    outlook,
+    rehearsal,
+    rounds_cost,
+    ways,
+)
+from discreet.families import ContinuousFamily, Simplex, serves_everybody
+from discreet.mechanisms import AnyFamily, LinearSampler, OptimalSampler, Sampler, risk_on_atoms
+from discreet.plots import check_picture
 
 _DIVERGENCES = ("tv", "kl")
 
@@ -379,11 +387,10 @@ def _example(
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
-    from discreet._tables._coding import Coding
-    from discreet._tables._sources import file_source
-    from discreet.estimation._sample_tables import (
+    from discreet.estimation import (
         client_laws,  # these load polars, which a plan without examples has no use for
     )
+    from discreet.tables import Coding, file_source
 
     return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as LiveBars
+from rich.progress import BarColumn, Progress as LiveBars, TextColumn, TimeElapsedColumn
 
-from discreet._tables._sources import Source
 from discreet.cli._printing import Terminal
-from discreet.engines._request import Progress
+from discreet.tables import Progress, Source
 
 
 @contextmanager

@@ -16,50 +16,51 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
-from discreet.research._report_designs import (
-    design_findings,
-    design_table,
-    learned_findings,
-    learned_table,
-    reweighted_findings,
-    shift_findings,
-)
-from discreet.research._report_follow_up import follow_up_findings, mixture_table, ordered_table, published_table
-from discreet.research._report_pages import (
-    STATISTICS,
-    CostQuantiles,
-    client_costs,
-    realised_epsilon,
-    recorded_epsilons,
-    recorded_mechanisms,
-)
-from discreet.research._report_population import (
-    RIVALS,
-    SAMPLES,
-    SHORT_LABELS,
-    by_set,
-    describe_set,
-    mean_error,
-    population_findings,
-)
-from discreet.research._reproduction import (
+from discreet.research import (
     DESIGNS,
     FIGURES,
     FOLLOWING,
     LEARNED,
+    ORDERED,
+    PAPER_DIVERGENCES,
     POPULATION,
+    RIVALS,
+    SAMPLES,
+    SHORT_LABELS,
+    STATISTICS,
+    CostQuantiles,
+    MixtureClient,
+    RecordedRun,
+    RingLaw,
+    SetAtBudget,
+    by_set,
     choose_experiments,
+    client_costs,
+    describe_set,
+    design_findings,
+    design_table,
     experiment,
+    follow_up_findings,
+    learned_findings,
+    learned_table,
+    mean_error,
+    mixture_table,
+    ordered_table,
+    population_findings,
+    published_table,
+    realised_epsilon,
+    recorded_epsilons,
+    recorded_mechanisms,
+    records_path,
+    reweighted_findings,
+    run_experiment,
+    shift_findings,
     write_designs,
     write_follow_up,
     write_learned,
     write_paper,
     write_population,
 )
-from discreet.research.experiments._follow_up import ORDERED
-from discreet.research.experiments._paper_figures import MixtureClient, RingLaw
-from discreet.research.experiments._population import SetAtBudget
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun, records_path, run_experiment
 from discreet.research.experiments.client_sets import missing_sets
 
 Cells = tuple[list[str], list[list[str]]]  # the head, and the lines under it

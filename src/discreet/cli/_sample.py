@@ -9,12 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet import _core_dumps as core_dumps
-from discreet._showing import pluralise
-from discreet._tables._disk import STANDARD
-from discreet._tables._raw_counts import find_misfits
-from discreet._tables._sources import open_source
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
+from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     AllowLarge,
@@ -39,10 +36,9 @@ from discreet.cli._options import (
     stated_domain,
 )
 from discreet.cli._printing import write_json
-from discreet.engines._local import sample_file
-from discreet.engines._request import Request, Summary
 from discreet.errors import DiscreetError, visible
-from discreet.release._keyed import read_secret
+from discreet.release import read_secret
+from discreet.tables import STANDARD, Request, Summary, find_misfits, open_source, sample_file
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -228,7 +224,7 @@ def sample(
                     progress=progress,
                 )
         case "spark":
-            from discreet.engines.spark import sample_files  # needs Spark, which few have
+            from discreet.tables.spark import sample_files  # needs Spark, which few have
 
             _only_local(scratch=scratch, memory=memory)
             if ledger is not None:
@@ -287,13 +283,14 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         yield f"learned from samples under {spoken}: a client who spoke there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
-        from discreet.estimation._several import rounds_cost  # loaded where there are rounds alone
+        from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(agreement)
         if cost is not None:
             yield str(cost)
     yield (
-        f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} in {summary.seconds:.1f} s"
+        f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} "
+        f"in {summary.seconds:.1f} s"
     )
     if summary.nulls:
         left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
@@ -339,8 +336,9 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         typer.echo(f"{rows}\t{visible(str(value))}")
     many = sum(found.outside.values())
     typer.echo(
-        f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with {pluralise(len(found.outside), 'different value')} "
-        f"outside the domain, {found.nulls:,} without a value, {found.not_numbers:,} NaN, {found.nameless:,} without a client"
+        f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with "
+        f"{pluralise(len(found.outside), 'different value')} outside the domain, {found.nulls:,} without a value, "
+        f"{found.not_numbers:,} NaN, {found.nameless:,} without a client"
         + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
         err=True,
     )

@@ -10,12 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet import _core_dumps as core_dumps
-from discreet._files import check_private, read_lines, reason
-from discreet._protocol import address_of
-from discreet._showing import pluralise
-from discreet._tables._disk import STANDARD
-from discreet._tables._sources import open_source
+from discreet._base.files import check_private, read_lines, reason
+from discreet._base.showing import pluralise
+from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     ClientBudget,
@@ -30,10 +27,11 @@ from discreet.cli._options import (
     stated_domain,
 )
 from discreet.cli._printing import write_json
-from discreet.client import Sent, send_table
+from discreet.client import Sent, address_of, send_table
 from discreet.errors import DiscreetError, visible
-from discreet.release._keyed import read_secret
-from discreet.tradeoff import LARGE_EPSILON
+from discreet.privacy.tradeoff import LARGE_EPSILON
+from discreet.release import read_secret
+from discreet.tables import STANDARD, open_source
 
 
 def send(

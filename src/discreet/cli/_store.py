@@ -10,14 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet._files import check_apart
-from discreet._showing import pluralise
+from discreet._base.files import check_apart
+from discreet._base.showing import pluralise
 from discreet.agreement import weights_path
 from discreet.cli._printing import plain, say, write_json
-from discreet.collect import export as exported
-from discreet.collect import open_store
-from discreet.collect._enrolment import enrol_tokens, read_tokens, token_digest, write_tokens
-from discreet.collect._store import choose_agreement
+from discreet.collect import (
+    choose_agreement,
+    enrol_tokens,
+    export as exported,
+    open_store,
+    read_tokens,
+    token_digest,
+    write_tokens,
+)
 from discreet.errors import DiscreetError
 
 

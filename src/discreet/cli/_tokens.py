@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from discreet import transformers
-from discreet._files import reason
+from discreet._base.files import reason
 from discreet.cli._options import AllowLarge, refuse_large
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
-from discreet.transformers import PrivateText
+from discreet.torch import transformers
+from discreet.torch.transformers import PrivateText
 
 _STANDARD = "-"
 

@@ -16,19 +16,18 @@ import typer
 from rich.table import Table
 
 from discreet import divergences, plots
-from discreet._explorer import Explorer, page
-from discreet._files import atomic_write
-from discreet._showing import json_number, pluralise
-from discreet._worst_case import epsilon_for, mollifier_epsilon_for, nu_for
+from discreet._base.files import atomic_write
+from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
-from discreet.mechanisms import MollifierSampler, OptimalSampler
-from discreet.plots._labels import divergence_label
+from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, mollifier_epsilon_for, nu_for
+from discreet.plots import divergence_label
 from discreet.privacy import Approximate, Gaussian, Pure
-from discreet.tradeoff import Risk
+from discreet.privacy.tradeoff import Risk
+from discreet.research import Explorer, page
 
 USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 

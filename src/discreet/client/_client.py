@@ -26,21 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from discreet import _protocol as protocol
-from discreet._labelled import LawLike
-from discreet._protocol import address_of
+from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
-from discreet.client import _collector as collector
+from discreet.client import _collector as collector, _protocol as protocol
 from discreet.client._collector import Collector, Offer
 from discreet.client._holding import DeviceDraw, Holding
 from discreet.client._http import Patience
 from discreet.client._identity import open_identity
+from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
-from discreet.ledger import Budget, Ledger
-from discreet.ledger._client_ledger import IDENTITY, Destination, client_ledger_exists, refuse_forgetting
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.ledger import IDENTITY, Budget, Destination, Ledger, client_ledger_exists, refuse_forgetting
+from discreet.mechanisms import AnyFamily, Sampler
 
 NO_KEY = "none"
 _POINT = 32  # bytes that a coordinate of a point takes at most, as JSON writes it

@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-from discreet import _protocol as protocol
-from discreet._family_terms import MOST_LISTED_WEIGHTS, FamilyTerms
-from discreet._protocol import Address, CollectionStatement, has_valid_signature, read_signature
-from discreet.agreement import Agreement
+from discreet.agreement import MOST_LISTED_WEIGHTS, Agreement, FamilyTerms
+from discreet.client import _protocol as protocol
 from discreet.client._http import Answer, Patience, ask_server
+from discreet.client._protocol import Address, CollectionStatement, has_valid_signature, read_signature
 from discreet.errors import CollectorError, DiscreetError
 
 _ID = re.compile("[0-9a-f]{64}")

@@ -19,24 +19,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet import _protocol as protocol
-from discreet._protocol import address_of
 from discreet.agreement import Agreement
+from discreet.client import _protocol as protocol
 from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
 from discreet.client._collector import Collector
 from discreet.client._http import Patience
+from discreet.client._protocol import address_of
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, need_extra
-from discreet.ledger import PopulationLedger
-from discreet.ledger._client_ledger import Destination
-from discreet.ledger._population_ledger import Round, population_ledger_exists
-from discreet.release._keyed import Question, Secret, as_secret
-from discreet.tradeoff import LARGE_EPSILON
+from discreet.ledger import Destination, PopulationLedger, Round, population_ledger_exists
+from discreet.privacy.tradeoff import LARGE_EPSILON
+from discreet.release import Question, Secret, as_secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet._tables._sources import Source
+    from discreet.tables import Source
 
 _BATCH = 5_000  # samples of one request
 _LEDGER, _ROUNDS = ".ledger", ".rounds"
@@ -94,7 +92,7 @@ def send_table(
 
     Args:
         url: the collector's address.
-        table: of (client, value) rows, as `discreet.engines.sample` takes it.
+        table: of (client, value) rows, as `discreet.tables.sample` takes it.
         client: the column that says who.
         value: the column that says what.
         secret: under which samples and names are made: a file that `discreet secret` made, or `read_secret(path)`.
@@ -160,7 +158,7 @@ def send_table(
     books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.check_destination(asked)
-    from discreet.engines import sample  # which is there: the table was read with it
+    from discreet.tables import sample  # which is there: the table was read with it
 
     drawn = sample(
         rows(), client=client, value=value, count=count, weight=weight, domain=domain, other=other, outside="agreed",
@@ -212,9 +210,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
     try:
         import polars as pl
 
-        from discreet._tables._coding import NULLS, Columns
-        from discreet._tables._records import check_columns, check_rows
-        from discreet._tables._sources import ScannedSource, source_of
+        from discreet.tables import NULLS, Columns, ScannedSource, check_columns, check_rows, source_of
     except ImportError as missing:  # Arrow, which devices have not
         need_extra("cli", missing)
     if nulls not in NULLS:

@@ -18,15 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import LabelledValues, labelled_values
+from discreet._base.labelled import LabelledValues, labelled_values
 from discreet.agreement import Agreement
-from discreet.domain import Domain, Numbers
-from discreet.domain._cells import numbers_or_nan
-from discreet.domain._domain import list_records
+from discreet.domain import Domain, Numbers, list_records, numbers_or_nan
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily
-from discreet.families._laws import SUM_TOLERANCE, as_floats, refuse_bad_entries, renormalise_laws
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
+from discreet.mechanisms import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from discreet._files import reason
-from discreet._protocol import Address
-from discreet._showing import pluralise
+from discreet._base.files import reason
+from discreet._base.showing import pluralise
+from discreet.client._protocol import Address
 from discreet.errors import POSITIVE, CollectorError, Range
 
 _PART = 1 << 16

@@ -16,11 +16,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from discreet._files import read_private, reason, sync_folder
+from discreet._base.files import read_private, reason, sync_folder
 from discreet.errors import DiscreetError, LedgerError
-from discreet.ledger import Ledger
-from discreet.ledger._client_ledger import PASSING
-from discreet.release._keyed import fresh_secret, parse_secret, secret_line
+from discreet.ledger import PASSING, Ledger
+from discreet.release import fresh_secret, parse_secret, secret_line
 
 _LARGEST_FILE = 1024
 

@@ -1,29 +1,34 @@
 """The collector: a service that takes one sample of each client, counts each once, and shows what has been learnt so far."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from discreet.collect._sqlite import open_store
-from discreet.errors import need_extra
+from discreet._base.doors import lazy_names
+from discreet.collect._pool import SEAL_VARIABLE as SEAL_VARIABLE
+from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
+from discreet.collect._store import choose_agreement as choose_agreement
 
 if TYPE_CHECKING:
+    from discreet.collect._catalogue import collectable as collectable
+    from discreet.collect._enrolment import (
+        enrol_tokens as enrol_tokens,
+        read_tokens as read_tokens,
+        token_digest as token_digest,
+        write_tokens as write_tokens,
+    )
     from discreet.collect._export import export
     from discreet.collect._service import service
     from discreet.collect._serving import serve
 
 __all__ = ["export", "open_store", "serve", "service"]
 
-
-def __getattr__(name: str) -> Any:
-    """What serves or exports needs more than a store does, and is imported when it is first used."""
-    if name not in ("export", "serve", "service"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        if name == "export":
-            from discreet.collect._export import export
-
-            return export
-        from discreet.collect._service import service
-        from discreet.collect._serving import serve
-    except ImportError as missing:
-        need_extra("collect", missing)
-    return {"serve": serve, "service": service}[name]
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_catalogue": "collectable",
+        "_enrolment": "enrol_tokens read_tokens token_digest write_tokens",
+        "_export": "export",
+        "_service": "service",
+        "_serving": "serve",
+    },
+    extra="collect",
+)

@@ -21,18 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import SAMPLES
-from discreet._tables._coding import Coding
 from discreet.agreement import Agreement, ContinuousTerms
+from discreet.client import SAMPLES
 from discreet.collect._reading import Outcomes
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, digest, id_with_prefix
 from discreet.errors import DiscreetError, StoreError
-from discreet.estimation import population
-from discreet.estimation._counting import LARGEST, cells_as_bins, reference_on
-from discreet.estimation._record import notes, record
-from discreet.estimation._sample_tables import coding_and_sampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, notes, population, record, reference_on
+from discreet.mechanisms import AnyFamily, Sampler
+from discreet.tables import Coding
 
 _REST = 50.0  # times as long as a look took, until the next: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store

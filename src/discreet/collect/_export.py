@@ -13,16 +13,22 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._files import check_apart, check_target
-from discreet._tables._coding import Coding
-from discreet._tables._disk import STANDARD
-from discreet._tables._outputs import REPLACE_HINT, format_of, published_batch, samples_of, writer_to
-from discreet._tables._records import outcome_codes
-from discreet._tables._sources import METADATA
+from discreet._base.files import check_apart, check_target
 from discreet.agreement import Agreement
 from discreet.collect._store import Store, choose_agreement
 from discreet.errors import DiscreetError
-from discreet.estimation._sample_tables import coding_and_sampler
+from discreet.estimation import coding_and_sampler
+from discreet.tables import (
+    METADATA,
+    REPLACE_HINT,
+    STANDARD,
+    Coding,
+    format_of,
+    outcome_codes,
+    published_batch,
+    samples_of,
+    writer_to,
+)
 
 MOST_ROWS = 10**9 - 1
 _ROWS = 1 << 20  # at a time

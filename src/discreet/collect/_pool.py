@@ -35,7 +35,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING
 
-from discreet._files import atomic_write, read_private
+from discreet._base.files import atomic_write, read_private
 from discreet.errors import DiscreetError, StoreError, need_extra
 
 if TYPE_CHECKING:

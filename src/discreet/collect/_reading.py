@@ -1,7 +1,7 @@
 """Requests with samples, read in full before anything is taken: fields, their types, how many there are, and the outcome of every sample.
 
 JSON is read strictly: in UTF-8, each field once and none unknown, no NaN. Arrow passes the guards that files of others pass
-(`discreet._tables._arrow`), and each column has the type that it says.
+(`discreet.tables._arrow`), and each column has the type that it says.
 
 Samples become outcome numbers as `discreet estimate` reads them, but without any conversion: a text is a label, a whole number is a number,
 and a point is in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of what is wrong, never
@@ -20,13 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet._protocol import MOST_BATCH, MOST_NAME
-from discreet._tables._arrow import ArrowStream, check_batch, is_text, names_of, without_dictionaries
-from discreet._tables._coding import Coding
+from discreet.client import MOST_BATCH, MOST_NAME
 from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
 from discreet.collect._requests import bad_request, unprocessable
 from discreet.domain import Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
 
 Integers = NDArray[np.int64]
 

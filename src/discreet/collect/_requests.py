@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet._protocol import JSON
+from discreet.client import JSON
 from discreet.errors import DiscreetError, visible
 
 RETRY_SECONDS = 1  # after which a collector that could not take a request may be asked again

@@ -1,4 +1,4 @@
-"""The service as an ASGI application: what each path answers (`discreet._protocol`), its pages, and its metrics.
+"""The service as an ASGI application: what each path answers (`discreet.client._protocol`), its pages, and its metrics.
 
 The pages show what the collection has learnt so far, and let a visitor take part. They are files of ours and a script that is built of
 `clients/js`. They ask the service they come from and nobody else, hold no script or style inside, and so work under the strictest policy
@@ -40,7 +40,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from discreet._protocol import (
+from discreet.client import (
     AGREEMENT,
     ARROW,
     COLLECTION,

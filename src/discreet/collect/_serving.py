@@ -24,8 +24,8 @@ from typing import Any
 
 import uvicorn
 
-from discreet._protocol import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.agreement import Agreement
+from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
 from discreet.collect._enrolment import check_key, check_tokens_apart, enrol_tokens, read_tokens, sign_agreements
@@ -346,8 +346,8 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
         first = id_with_prefix(before, follows)
         if first is None:
             raise DiscreetError(
-                f"follows = {follows!r} is not the id of an agreement in {display_name(where)}, nor {LEAST_PREFIX} or more of its first digits; "
-                f"there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
+                f"follows = {follows!r} is not the id of an agreement in {display_name(where)}, nor {LEAST_PREFIX} or more of its first "
+                f"digits; there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
     for agreement in agreements:
         others = [one for one in agreement.learned_from if one in before]

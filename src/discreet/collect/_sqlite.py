@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import atomic_write, reason
+from discreet._base.files import atomic_write, reason
 from discreet.agreement import Agreement
 from discreet.collect._pool import KEPT, Seal, add_outcomes, read_seal
 from discreet.collect._store import (

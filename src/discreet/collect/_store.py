@@ -6,7 +6,7 @@
     arrived     (agreement, round, day) -> how many
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
-    signatures  agreement -> key, signature and addresses (`discreet._protocol.Signed`)
+    signatures  agreement -> key, signature and addresses (`discreet.client._protocol.Signed`)
 
 No table says who said what. All of them change in one transaction, and an answer leaves once that is on disk. So after every failure an
 acknowledged sample is counted. A key that comes again finds itself, and is acknowledged and not counted again. A client that comes with
@@ -35,13 +35,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._protocol import StatementSignature, read_signature
-from discreet._showing import pluralise
+from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.audit._blackbox import MOST_DRAWS
+from discreet.audit import MOST_DRAWS
+from discreet.client import StatementSignature, read_signature
 from discreet.collect._pool import Group, Pool
 from discreet.errors import DiscreetError, StoreError, check_count
-from discreet.estimation._counting import line_of
+from discreet.estimation import line_of
 
 DIGEST = 16  # bytes
 

@@ -1,9 +1,25 @@
 """The best private sampler for the clients one has: a floor, its band, and a certificate that no sampler whatever does better."""
 
 from discreet.design._designs import Design, LineDesign, design
+from discreet.design._floors import as_examples as as_examples
 from discreet.design._learned import Learned, learn
 from discreet.design._minimax import minimax_risk
 from discreet.design._posterior import concentration_law
-from discreet.design._smoothing import Smoothing
+from discreet.design._smoothing import (
+    ANYBODY as ANYBODY,
+    FOLDS as FOLDS,
+    HALF as HALF,
+    KEEP_SMOOTHED as KEEP_SMOOTHED,
+    MARGIN as MARGIN,
+    MODEL as MODEL,
+    PARTS as PARTS,
+    PAYING as PAYING,
+    SEEN as SEEN,
+    STRAY as STRAY,
+    SURELY as SURELY,
+    Smoother as Smoother,
+    Smoothing,
+    sampler_costs as sampler_costs,
+)
 
 __all__ = ["Design", "Learned", "LineDesign", "Smoothing", "concentration_law", "design", "learn", "minimax_risk"]

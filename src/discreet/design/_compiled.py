@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet._kernels import kernel
+from discreet._base.kernels import kernel
 from discreet.design._floors import Floats
 from discreet.design._newton import (
     LEAST_FORESEEN,

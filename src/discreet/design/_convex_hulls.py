@@ -43,8 +43,15 @@ from discreet.design import _floors as fit
 from discreet.design._curves import ConvexCurve, curve_of, hinge
 from discreet.design._floors import ExampleClients, Floats, as_examples
 from discreet.design._newton import SlackPair
-from discreet.design._solving import LARGEST_CUT as LARGEST_CUT
-from discreet.design._solving import FloorBracket, Objective, cut_floor, interior_floor, tangent_floor, worst_divergence
+from discreet.design._solving import (
+    LARGEST_CUT as LARGEST_CUT,
+    FloorBracket,
+    Objective,
+    cut_floor,
+    interior_floor,
+    tangent_floor,
+    worst_divergence,
+)
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.privacy import Approximate, Privacy

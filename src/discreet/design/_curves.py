@@ -16,9 +16,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.numerics import log_bracket
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError
-from discreet.numerics import log_bracket
 
 Floats = NDArray[np.float64]
 

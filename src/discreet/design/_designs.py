@@ -23,7 +23,7 @@ an estimated error, so `bound` is an estimate too, `certified` is False, and the
 The band claims nothing about clients (`everybody=True`): whoever leaves it is served by its projection all the same, epsilon-LDP whatever
 it holds. `output` describes a density by its own shape; `sampler` releases by the design's own cells, so that a client of which only a
 list of values is known is served by the design on cells itself, and `worst` is what it can lose. That is over every law that is even
-inside cells: over all laws on a line every sampler has the largest worst case there is (`discreet._worst_case`), which is what
+inside cells: over all laws on a line every sampler has the largest worst case there is (`discreet.mechanisms._worst_case`), which is what
 `sampler.risk` says.
 
 `design`: the best epsilon-LDP sampler for given clients, what it costs them, and the proof that nothing else costs less.
@@ -45,13 +45,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import divergences
-from discreet._quadrature import Panels
-from discreet._showing import pluralise
+from discreet._base.moved import OldName
+from discreet._base.quadrature import Panels
+from discreet._base.showing import pluralise
 from discreet.design._convex_hulls import floor_costs, minimax_floor
 from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of
-from discreet.design._smoothing import KEEP_SMOOTHED as KEEP_SMOOTHED
-from discreet.design._smoothing import LARGEST_SMOOTHED as LARGEST_SMOOTHED
-from discreet.design._smoothing import Smoother, Smoothing
+from discreet.design._smoothing import (
+    KEEP_SMOOTHED as KEEP_SMOOTHED,
+    LARGEST_SMOOTHED as LARGEST_SMOOTHED,
+    Smoother,
+    Smoothing,
+)
 from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import (
@@ -64,14 +68,26 @@ from discreet.errors import (
     check_count,
     warn_caller,
 )
-from discreet.families import Band, ContinuousFamily, DensityBand, FiniteFamily, Simplex
-from discreet.families._band import LARGEST_ENUMERATED, vertices
-from discreet.families._densities import Tabulated, as_density
-from discreet.families._integration import Cartesian, Identity, IntervalMasses
-from discreet.families._membership import panel_masses, unseen_error, warn_of_coarse_masses
+from discreet.families import (
+    LARGEST_ENUMERATED,
+    Band,
+    Cartesian,
+    ContinuousFamily,
+    DensityBand,
+    FiniteFamily,
+    Identity,
+    IntervalMasses,
+    Simplex,
+    Tabulated,
+    as_density,
+    panel_masses,
+    unseen_error,
+    vertices,
+    warn_of_coarse_masses,
+)
 from discreet.mechanisms import Cells, OptimalSampler
-from discreet.privacy._epsilon import check_epsilon
-from discreet.tradeoff import Risk
+from discreet.privacy import check_epsilon
+from discreet.privacy.tradeoff import Risk
 
 DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
@@ -158,6 +174,8 @@ class LineDesign:
         if not self.is_certified:
             on_cells = on_cells.replace("no sampler below", "an estimate, not certified, of what no sampler is below:")
         return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {on_cells})"
+
+    certified = OldName("is_certified")
 
 
 def line_design(

@@ -82,14 +82,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.numerics import exp_lower, exp_upper
 from discreet.design._curves import is_below
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Band
-from discreet.families._finite import FiniteFamily
-from discreet.families._laws import as_floats, is_law, refuse_bad_entries, refuse_bad_law
-from discreet.numerics import exp_lower, exp_upper
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet.families import Band, FiniteFamily, as_floats, is_law, refuse_bad_entries, refuse_bad_law
+from discreet.projection import NEGLIGIBLE
 
 _INSIDE = 2.0**-40  # how far alpha stays from 0 and 1, where a box holds one law alone
 

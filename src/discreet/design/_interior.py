@@ -31,7 +31,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from discreet._kernels import compiled_alone
+from discreet._base.kernels import compiled_alone
 from discreet.design._floors import ExampleClients, Floats
 from discreet.design._newton import (
     LEAST_LEFT,
@@ -43,7 +43,7 @@ from discreet.design._newton import (
     NormalMatrix,
     SlackPair,
 )
-from discreet.projection._threads import processor_count
+from discreet.projection import processor_count
 
 
 class PlainSteps:

@@ -43,9 +43,8 @@ from discreet.design._posterior import Posterior, RoundCounts, posterior
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import MollifierSampler, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.privacy._epsilon import check_epsilon
+from discreet.mechanisms import MollifierSampler, OptimalSampler, Sampler
+from discreet.privacy import check_epsilon
 
 Floats = NDArray[np.float64]
 

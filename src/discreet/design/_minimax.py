@@ -36,20 +36,34 @@ import math
 import numpy as np
 
 from discreet import divergences
-from discreet._worst_case import singular_risk
 from discreet.design._convex_hulls import floor_costs, notion_bracket
 from discreet.design._designs import design
 from discreet.design._floors import Floats, as_examples
 from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, bracket_sides, worst_kernel_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError, check_count
-from discreet.families import Band, ContinuousFamily, FiniteFamily, GaussianMixtures, LaplaceMixtures, Simplex
-from discreet.families._band import LARGEST_ENUMERATED, uniform_vertex, vertices
-from discreet.families._continuous import check_family
-from discreet.mechanisms import JointSampler, Multisets, OptimalSampler, nearest_member
-from discreet.mechanisms._multisets import SAMPLES_ARE
+from discreet.families import (
+    LARGEST_ENUMERATED,
+    Band,
+    ContinuousFamily,
+    FiniteFamily,
+    GaussianMixtures,
+    LaplaceMixtures,
+    Simplex,
+    check_family,
+    uniform_vertex,
+    vertices,
+)
+from discreet.mechanisms import SAMPLES_ARE, JointSampler, Multisets, OptimalSampler, nearest_member, singular_risk
 from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.tradeoff import Family, Risk, claimed_family, constants_for_privacy, formula_is_minimax, formula_risk
+from discreet.privacy.tradeoff import (
+    Family,
+    Risk,
+    claimed_family,
+    constants_for_privacy,
+    formula_is_minimax,
+    formula_risk,
+)
 
 LARGEST_JOINT = 256  # multisets up to which the programme is solved
 _CLIENTS = (100, 256)  # most of a grid's; of two grids either may have the sharper certificate

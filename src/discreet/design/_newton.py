@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._kernels import compiled_alone
+from discreet._base.kernels import compiled_alone
 from discreet.design._curves import ConvexCurve
 from discreet.design._floors import ExampleClients, Floats, Integers
 

@@ -36,8 +36,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms import LinearSampler
-from discreet.mechanisms._sampler import Sampler
+from discreet.mechanisms import LinearSampler, Sampler
 
 Floats = NDArray[np.float64]
 

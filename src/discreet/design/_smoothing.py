@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergences
+from discreet._base.moved import OldName
 from discreet.design._floors import band_of
 from discreet.divergences import FDivergence, divergence
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms import OptimalSampler
-from discreet.mechanisms._sampler import Sampler
+from discreet.mechanisms import OptimalSampler, Sampler
 
 if TYPE_CHECKING:
     from discreet.design._designs import Design
@@ -96,6 +96,8 @@ class Smoothing:
         if self.held_out is None:
             return what
         return f"{what}; mean over examples held back {self.held_out:.4g}, without smoothing {self.unsmoothed:.4g}"
+
+    described = OldName("description")
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
 from discreet.families import GaussianMixtures, LaplaceMixtures, Simplex
 from discreet.mechanisms import OptimalSampler
-from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy import check_epsilon
 
 __all__ = ["Bracket", "minimax_bracket"]
 

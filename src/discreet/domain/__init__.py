@@ -4,9 +4,35 @@ A domain is public and explicit: inferring labels, bounds or cells from the data
 and outcome numbers into samples, and it has one canonical form, so that two parties can tell whether they mean the same outcomes.
 """
 
-from discreet.domain._cells import Bins, Interval
-from discreet.domain._domain import Domain, Numbers
-from discreet.domain._labels import Digested, Labels
-from discreet.domain._parsing import as_domain
+from discreet.domain._canonical import (
+    VERSION as VERSION,
+    canonical as canonical,
+    check_version as check_version,
+    digest as digest,
+    read_number as read_number,
+)
+from discreet.domain._cells import (
+    Bins,
+    Interval,
+    cell_middles as cell_middles,
+    cell_names as cell_names,
+    flat_points as flat_points,
+    numbers_or_nan as numbers_or_nan,
+)
+from discreet.domain._domain import (
+    Domain,
+    Numbers,
+    Outcome as Outcome,
+    first_few as first_few,
+    list_records as list_records,
+)
+from discreet.domain._labels import (
+    LARGEST_VALUE as LARGEST_VALUE,
+    Digested,
+    Labels,
+    is_digest as is_digest,
+    is_value as is_value,
+)
+from discreet.domain._parsing import DOMAIN_FIELDS as DOMAIN_FIELDS, as_domain, from_terms as from_terms
 
 __all__ = ["Bins", "Digested", "Domain", "Interval", "Labels", "Numbers", "as_domain"]

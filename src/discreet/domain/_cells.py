@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import short_repr
+from discreet._base.showing import short_repr
 from discreet.domain._domain import Domain, Numbers, first_few, list_records
 from discreet.domain._labels import LARGEST_VALUE
 from discreet.errors import DiscreetError, Range, check_count

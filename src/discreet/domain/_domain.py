@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import in_order, is_frame, plain_column
+from discreet._base.labelled import in_order, is_frame, plain_column
+from discreet._base.moved import OldName
 from discreet.domain._canonical import canonical, digest
 from discreet.errors import DiscreetError, check_count
 
@@ -150,6 +151,9 @@ class Domain(ABC, Generic[Outcome]):
     def digest(self) -> str:
         """SHA-256 of the canonical form: the same for two domains if and only if an agreement states them alike."""
         return digest(self.canonical.encode())
+
+    named = OldName("to_samples")
+    listed = OldName("full_terms")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import is_frame, plain_column
-from discreet._showing import with_short_repr
+from discreet._base.labelled import is_frame, plain_column
+from discreet._base.showing import with_short_repr
 from discreet.domain._canonical import VERSION, canonical, digest
 from discreet.domain._domain import Domain, Outcome, first_few, list_records
 from discreet.errors import DiscreetError

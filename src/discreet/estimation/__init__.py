@@ -1,9 +1,28 @@
 """The curator's side: the population behind one private sample of each client, and how wrong it can be."""
 
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
+from discreet.estimation._counting import (
+    LARGEST as LARGEST,
+    MOST as MOST,
+    bin_cells as bin_cells,
+    cells_as_bins as cells_as_bins,
+    line_of as line_of,
+    reference_on as reference_on,
+)
 from discreet.estimation._from_samples import population
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
-from discreet.estimation._liars import Liars, liars
-from discreet.estimation._planning import Outlook, clients_for, epsilon_for_accuracy, exact_variance, outlook
+from discreet.estimation._liars import Liars, liars, liars_per_half_interval as liars_per_half_interval
+from discreet.estimation._planning import (
+    LEAST_EPSILON as LEAST_EPSILON,
+    MOST_CLIENTS as MOST_CLIENTS,
+    Outlook,
+    clients_for,
+    epsilon_for_accuracy,
+    exact_variance,
+    outlook,
+)
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import (
     ReportedPopulation,
@@ -12,8 +31,29 @@ from discreet.estimation._reports import (
     reported_average,
     reported_population,
 )
-from discreet.estimation._reweighting import Reweighted
+from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
+
+if TYPE_CHECKING:
+    from discreet.estimation._record import law_fidelities as law_fidelities, notes as notes, record as record
+    from discreet.estimation._rehearsal import (
+        Rehearsal as Rehearsal,
+        SamplerCost as SamplerCost,
+        compare_samplers as compare_samplers,
+        rehearsal as rehearsal,
+    )
+    from discreet.estimation._sample_tables import (
+        SampleTally as SampleTally,
+        agreed_joint_outcomes as agreed_joint_outcomes,
+        average_law as average_law,
+        check_clients_apart as check_clients_apart,
+        client_laws as client_laws,
+        coding_and_sampler as coding_and_sampler,
+        tally as tally,
+        tally_joint as tally_joint,
+        write_rows as write_rows,
+        write_weighted as write_weighted,
+    )
 
 __all__ = [
     "Estimate",
@@ -43,3 +83,16 @@ __all__ = [
     "rounds_cost",
     "ways",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_record": "law_fidelities notes record",
+        "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
+        "_sample_tables": (
+            "SampleTally agreed_joint_outcomes average_law check_clients_apart client_laws "
+            "coding_and_sampler tally tally_joint write_rows write_weighted"
+        ),
+    },
+    extra="cli",
+)

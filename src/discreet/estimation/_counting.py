@@ -24,16 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import plain_column
-from discreet.audit._blackbox import MOST_DRAWS
-from discreet.domain import Bins, Domain, Interval
-from discreet.domain._labels import LARGEST_VALUE
+from discreet._base.labelled import plain_column
+from discreet.audit import MOST_DRAWS
+from discreet.domain import LARGEST_VALUE, Bins, Domain, Interval
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, largest_average
-from discreet.mechanisms._cells_and_points import DEFAULT_CELLS, CellAtoms, PointAtoms
-from discreet.mechanisms._discretisation import DensityAtoms
-from discreet.mechanisms._line_cells import LineCells
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.mechanisms import DEFAULT_CELLS, AnyFamily, CellAtoms, DensityAtoms, LineCells, PointAtoms, Sampler
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._labelled import LawLike
+from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.domain import Bins, Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
@@ -30,8 +30,7 @@ from discreet.estimation._inversion import Inversion, inversion_of, joint_invers
 from discreet.estimation._population import Population
 from discreet.estimation._reweighting import example_laws, reweight_examples
 from discreet.families import ContinuousFamily
-from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
+from discreet.mechanisms import AnyFamily, ComposedSampler, JointSampler, Sampler
 
 Floats = NDArray[np.float64]
 

@@ -45,7 +45,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.audit._blackbox import least_probability, most_probability
+from discreet.audit import least_probability, most_probability
 from discreet.estimation._inversion import Inversion
 
 Floats = NDArray[np.float64]

@@ -37,13 +37,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError, Range
-from discreet.families import Band, Simplex
-from discreet.families._band import Bounds
-from discreet.families._continuous import serves_everybody
-from discreet.families._laws import SUM_TOLERANCE, as_floats
-from discreet.mechanisms import JointSampler, LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms._optimal import ProjectingSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.families import SUM_TOLERANCE, Band, Bounds, Simplex, as_floats, serves_everybody
+from discreet.mechanisms import (
+    AnyFamily,
+    JointSampler,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    ProjectingSampler,
+    Sampler,
+)
 
 Floats = NDArray[np.float64]
 _LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow

@@ -24,10 +24,8 @@ from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, Imp
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
 from discreet.estimation._inversion import Inversion, inversion_of, invert_intervals
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._laws import as_floats
-from discreet.mechanisms import JointSampler, LinearSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.families import ContinuousFamily, FiniteFamily, as_floats
+from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, Sampler
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler  # what shares among samples are of

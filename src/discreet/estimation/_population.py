@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import gauss_rule
-from discreet._showing import with_short_repr
-from discreet.domain import Bins, Domain
-from discreet.domain._labels import LARGEST_VALUE, is_value
+from discreet._base.moved import OldName
+from discreet._base.quadrature import gauss_rule
+from discreet._base.showing import with_short_repr
+from discreet.domain import LARGEST_VALUE, Bins, Domain, is_value
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
 from discreet.estimation import _planning as planning
 from discreet.estimation._counting import SampleRows, cut_cells
@@ -39,11 +39,8 @@ from discreet.estimation._intervals import (
 )
 from discreet.estimation._inversion import Inversion, invert_intervals, limits, nearest_law
 from discreet.estimation._reweighting import Reweighted
-from discreet.families import Simplex
-from discreet.families._band import Bounds
-from discreet.mechanisms._cells_and_points import PointAtoms
-from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.mechanisms._several_samples import JointSampler
+from discreet.families import Bounds, Simplex
+from discreet.mechanisms import AnyFamily, JointSampler, PointAtoms, Sampler
 
 Floats = NDArray[np.float64]
 _NODES = 8
@@ -429,6 +426,8 @@ class Population:
             estimate = float(values[order][reached[0] if reached.size else -1])
         blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
         return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
+
+    released = OldName("released_shares")
 
 
 def _parse_parameter(wanted: str, parameter: str) -> float:

@@ -13,14 +13,14 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet._showing import json_number
+from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._several import rounds_cost
-from discreet.families._continuous import serves_everybody
+from discreet.families import serves_everybody
 
 Floats = NDArray[np.float64]
 

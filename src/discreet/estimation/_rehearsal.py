@@ -20,11 +20,8 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import bin_cells, line_of
 from discreet.estimation._from_samples import population
 from discreet.estimation._planning import MOST_CLIENTS
-from discreet.families import ContinuousFamily, FiniteFamily, Simplex
-from discreet.families._laws import as_laws
-from discreet.mechanisms import MECHANISMS, OptimalSampler
-from discreet.mechanisms._cells_and_points import CellAtoms
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_laws
+from discreet.mechanisms import MECHANISMS, AnyFamily, CellAtoms, OptimalSampler, Sampler
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]

@@ -27,9 +27,8 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._population import Estimate, Shares
-from discreet.families._laws import as_floats
-from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, Reports
+from discreet.families import as_floats
+from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, Reports, ReportSampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

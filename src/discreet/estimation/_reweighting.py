@@ -46,14 +46,12 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import NDArray
 
-from discreet._showing import with_short_repr
-from discreet.design._floors import as_examples
+from discreet._base.showing import with_short_repr
+from discreet.design import as_examples
 from discreet.errors import DiscreetError
 from discreet.estimation._inversion import nearest_law
-from discreet.families import ContinuousFamily
-from discreet.families._laws import as_floats
-from discreet.mechanisms._cells_and_points import CellAtoms
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.families import ContinuousFamily, as_floats
+from discreet.mechanisms import AnyFamily, CellAtoms, Sampler
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]

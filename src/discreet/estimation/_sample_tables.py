@@ -23,17 +23,31 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._tables._clients import client_name_texts
-from discreet._tables._coding import FIRST_MARK, Coding, Columns, agreed_coding, agreed_family, refuse_domain
-from discreet._tables._outputs import format_of, samples_of, writer_to
-from discreet._tables._records import Reading, fit_coding, outcome_codes, resolve_marks
-from discreet._tables._sources import FEW, Source, first_few, sample_texts
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import LARGEST, line_of
 from discreet.estimation._population import Population
-from discreet.mechanisms import JointSampler
-from discreet.mechanisms._sampler import AnyFamily, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, Sampler
+from discreet.tables import (
+    FEW,
+    FIRST_MARK,
+    Coding,
+    Columns,
+    Reading,
+    Source,
+    agreed_coding,
+    agreed_family,
+    client_name_texts,
+    first_few,
+    fit_coding,
+    format_of,
+    outcome_codes,
+    refuse_domain,
+    resolve_marks,
+    sample_texts,
+    samples_of,
+    writer_to,
+)
 
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"

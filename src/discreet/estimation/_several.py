@@ -24,12 +24,10 @@ from discreet.agreement import Agreement, FamilyTerms
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._planning import outlook
-from discreet.families import FiniteFamily, Simplex
-from discreet.families._band import Bounds
-from discreet.mechanisms import JointSampler, LinearSampler, Multisets, OptimalSampler
-from discreet.mechanisms._several_samples import AROUND
+from discreet.families import Bounds, FiniteFamily, Simplex
+from discreet.mechanisms import AROUND, JointSampler, LinearSampler, Multisets, OptimalSampler
 from discreet.privacy import Privacy
-from discreet.tradeoff import constants_for_privacy
+from discreet.privacy.tradeoff import constants_for_privacy
 
 Floats = NDArray[np.float64]
 _SPREADS = 12  # clients that stand for all where there are no examples

@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._quadrature import ORDER, Panels
-from discreet._showing import notebook_table, short_repr, with_short_repr
+from discreet._base.moved import OldName
+from discreet._base.quadrature import ORDER, Panels
+from discreet._base.showing import notebook_table, short_repr, with_short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
 from discreet.families._band import Bounds, describe_bounds
 from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
@@ -255,6 +256,9 @@ class ContinuousFamily(abc.ABC):
     @cached_property
     def _partitions(self) -> dict[int, CellPartition]:
         return {}
+
+    served = OldName("served_bounds")
+    given = OldName("given_densities")
 
 
 def _is_fit(fit: Any) -> bool:

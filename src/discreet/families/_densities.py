@@ -17,8 +17,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._showing import short_repr
-from discreet.domain._canonical import digest
+from discreet._base.showing import short_repr
+from discreet.domain import digest
 from discreet.errors import LENGTH, NON_NEGATIVE, DiscreetError, Range
 from discreet.families._integration import (
     TINY,

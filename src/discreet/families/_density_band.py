@@ -23,9 +23,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import labelled_values
-from discreet._quadrature import Panels, integrate_reference, subdivide_breaks
-from discreet._showing import short_repr
+from discreet._base.labelled import labelled_values
+from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
 from discreet.families._band import claims_nothing, normalised_bounds
 from discreet.families._continuous import ANY, LARGEST_CHARTED, CellPartition, ContinuousFamily, as_box, singular_error
@@ -53,7 +53,7 @@ class DensityBand(ContinuousFamily):
     Above three dimensions h must be normalised and able to draw from itself (a scipy distribution or a `Mixture`).
 
     With `everybody=True` the bounds only choose the box and claim nothing about clients: every density is served without a warning, and
-    risks are stated for all of them, so that they are the largest there are (`discreet._worst_case`). Designs are such bands.
+    risks are stated for all of them, so that they are the largest there are (`discreet.mechanisms._worst_case`). Designs are such bands.
 
     Args:
         density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.

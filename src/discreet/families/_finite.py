@@ -24,10 +24,10 @@ from typing import Any, Generic, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import LawLike, labelled_values
-from discreet._showing import notebook_table, short_repr
-from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
-from discreet.domain._domain import Outcome
+from discreet._base.labelled import LawLike, labelled_values
+from discreet._base.moved import OldName
+from discreet._base.showing import notebook_table, short_repr
+from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
 from discreet.families._band import (
     LARGEST_ENUMERATED,
@@ -178,6 +178,9 @@ class FiniteFamilyBase(Generic[Outcome]):
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
         """Values (labels, outcome numbers, points of an interval) as checked outcome numbers."""
         return self.domain.numbers(records)
+
+    served = OldName("served_bounds")
+    named = OldName("to_samples")
 
 
 def domain_argument(domain: Domain) -> str:

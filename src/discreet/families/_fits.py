@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._quadrature import ORDER, integrate_element
+from discreet._base.quadrature import ORDER, integrate_element
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
 from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_points, point_text, shape_of_points

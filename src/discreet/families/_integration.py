@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import Panels, subdivide_breaks
+from discreet._base.quadrature import Panels, subdivide_breaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, Panels, integrate_parts
+from discreet._base.quadrature import ORDER, Panels, integrate_parts
 from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
 from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_density

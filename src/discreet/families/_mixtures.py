@@ -27,8 +27,8 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._quadrature import Panels, integrate_reference, subdivide_breaks
-from discreet._showing import short_repr
+from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
+from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
 from discreet.families._band import (
     WorstMembers,

@@ -1,7 +1,25 @@
 """What was spent: a client's budget in one file, or that of a whole population in a folder, charged durably before a sample leaves."""
 
+from discreet.ledger._book import Rounds as Rounds
 from discreet.ledger._budget import Budget, Spent
-from discreet.ledger._client_ledger import Entry, Ledger
-from discreet.ledger._population_ledger import PopulationLedger
+from discreet.ledger._client_ledger import (
+    IDENTITY as IDENTITY,
+    PASSING as PASSING,
+    Destination as Destination,
+    Entry,
+    Ledger,
+    client_ledger_exists as client_ledger_exists,
+    refuse_forgetting as refuse_forgetting,
+)
+from discreet.ledger._population_ledger import (
+    ClientDigests as ClientDigests,
+    PopulationLedger,
+    Round as Round,
+    Settlement as Settlement,
+    check_over_budget as check_over_budget,
+    population_ledger_exists as population_ledger_exists,
+    runs_in as runs_in,
+    spent_by_clients as spent_by_clients,
+)
 
 __all__ = ["Budget", "Entry", "Ledger", "PopulationLedger", "Spent"]

@@ -36,10 +36,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet._files import check_private, reason
+from discreet._base.files import check_private, reason
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, LedgerError
-from discreet.release._keyed import Question, Secret
+from discreet.release import Question, Secret
 
 WAIT_SECONDS = 10.0
 _SCHEMA = (

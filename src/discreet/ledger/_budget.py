@@ -22,13 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.accounting import BoxProfile, compose, renyi
-from discreet.accounting._composition import MOST_SAMPLES
+from discreet._base.numerics import stated_decimal
+from discreet.accounting import MOST_SAMPLES, BoxProfile, compose, renyi
 from discreet.errors import Range
-from discreet.numerics import stated_decimal
-from discreet.privacy import Privacy, Pure
-from discreet.privacy._epsilon import check_epsilon
-from discreet.privacy._notion import EXPONENT
+from discreet.privacy import EXPONENT, Privacy, Pure, check_epsilon
 
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12

@@ -44,15 +44,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet._labelled import LawLike
+from discreet._base.labelled import LawLike
+from discreet._base.moved import OldName
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
 from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
-from discreet.mechanisms import JointSampler
-from discreet.mechanisms._sampler import AnyFamily, Client, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Client, JointSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 _KEY = "key"
@@ -161,6 +161,8 @@ class Entry:
     def as_released(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
         """The sample as it was released: an outcome, or a point."""
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
+
+    spelled = OldName("as_released")
 
 
 class Ledger:
@@ -374,6 +376,8 @@ class Ledger:
         raise BudgetError(
             f"the budget of {self.path} is {self.budget}, of which {spent.epsilon:.6g} {why}; nothing was charged"
         )
+
+    known = OldName("released_sample")
 
 
 def client_ledger_exists(path: str | Path) -> bool:

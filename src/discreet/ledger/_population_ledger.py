@@ -3,7 +3,7 @@
 Charges of many clients in one file: columns in order of client, whose digest the ledger's book holds.
 
 A client is two words of a keyed digest of its name; the file never holds the name itself. Files are written once, whole
-(`discreet._files`), and never changed: what a file does not hold under the digest in the book is refused.
+(`discreet._base.files`), and never changed: what a file does not hold under the digest in the book is refused.
 
 What every client of a population has spent, over all rounds and agreements: charged durably before any sample appears.
 
@@ -38,13 +38,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import atomic_write, check_private, reason
+from discreet._base.files import atomic_write, check_private, reason
+from discreet._base.moved import OldName
+from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError
 from discreet.ledger._book import Book, Rounds
 from discreet.ledger._budget import Budget
 from discreet.ledger._client_ledger import Destination, is_note
-from discreet.numerics import stated_decimal
-from discreet.release._keyed import Question, RunKey, Secret, as_secret
+from discreet.release import Question, RunKey, Secret, as_secret
 
 _HEAD = b"discreet charges 1\n"
 _DAMAGED = "is damaged; restore it, and do not start a new ledger: what was spent stays spent; no sample was released"
@@ -375,6 +376,8 @@ class PopulationLedger:
     def _key(self, about: bytes) -> RunKey:
         content = bytes.fromhex(self.id) + about
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
+
+    destined = OldName("for_destination")
 
 
 def check_over_budget(word: str) -> None:

@@ -1,16 +1,48 @@
 """Private samplers: law in, law out; and the exact release of one sample."""
 
-from discreet.mechanisms._cells_and_points import Cells, Density, Points
-from discreet.mechanisms._linear import LinearSampler
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
+from discreet.mechanisms._cells_and_points import (
+    DEFAULT_CELLS as DEFAULT_CELLS,
+    CellAtoms as CellAtoms,
+    Cells,
+    Density,
+    Discretisation as Discretisation,
+    PointAtoms as PointAtoms,
+    Points,
+)
+from discreet.mechanisms._discretisation import DensityAtoms as DensityAtoms
+from discreet.mechanisms._linear import MEMBERS_ALONE as MEMBERS_ALONE, LinearSampler
 from discreet.mechanisms._mechanism_names import MECHANISMS, SERVED, check_mechanism, mechanism_for, sampler_named
-from discreet.mechanisms._mollifier import MollifierSampler
-from discreet.mechanisms._multisets import Multisets
-from discreet.mechanisms._optimal import OptimalSampler, nearest_member
+from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as normalised_law
+from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
+from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member
 from discreet.mechanisms._output_law import OutputLaw
 from discreet.mechanisms._reports import ReportCounts, ReportSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
+from discreet.mechanisms._reports._blocks import (
+    AffineBlocks as AffineBlocks,
+    BlockFamily as BlockFamily,
+    Reports as Reports,
+)
+from discreet.mechanisms._sampler import (
+    AnyFamily as AnyFamily,
+    Client as Client,
+    Sampler,
+    check_sampler as check_sampler,
+)
+from discreet.mechanisms._several_samples import AROUND as AROUND, ComposedSampler, JointSampler
 from discreet.mechanisms._transport_sampler import TransportSampler
+from discreet.mechanisms._worst_case import (
+    epsilon_for as epsilon_for,
+    mollifier_epsilon_for as mollifier_epsilon_for,
+    nu_for as nu_for,
+    risk_on_atoms as risk_on_atoms,
+    singular_risk as singular_risk,
+)
+
+if TYPE_CHECKING:
+    from discreet.mechanisms._line_cells import LineCells as LineCells
 
 __all__ = [
     "MECHANISMS",
@@ -34,3 +66,10 @@ __all__ = [
     "nearest_member",
     "sampler_named",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_line_cells": "LineCells",
+    },
+)

@@ -28,12 +28,16 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from discreet.domain._canonical import digest
+from discreet._base.moved import OldName
+from discreet.domain import digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._continuous import LARGEST_CHARTED, CellPartition, Nodes
-from discreet.families._densities import LogDensity
-from discreet.families._membership import (
+from discreet.families import (
+    LARGEST_CHARTED,
+    CellPartition,
+    ContinuousFamily,
+    FiniteFamily,
+    LogDensity,
+    Nodes,
     NodeSummary,
     Outsiders,
     is_member,
@@ -375,6 +379,8 @@ class Density:
                 f"epsilon = {epsilon:g} leaves nothing for the box: the tolerances cost {epsilon - left:g}; take smaller ones"
             )
         return left
+
+    calibrated = OldName("calibrated_epsilon")
 
 
 @final

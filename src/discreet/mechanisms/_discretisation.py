@@ -25,15 +25,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._densities import LogDensity
-from discreet.families._fits import HistogramLaw
-from discreet.families._laws import as_laws
-from discreet.families._membership import Outsiders, as_clients, is_many, outsiders_on_outcomes, report_outsiders
+from discreet.families import (
+    ContinuousFamily,
+    FiniteFamily,
+    HistogramLaw,
+    LogDensity,
+    Outsiders,
+    as_clients,
+    as_laws,
+    is_many,
+    outsiders_on_outcomes,
+    report_outsiders,
+)
 from discreet.mechanisms._output_law import OutputLaw, OutputProblem
 from discreet.mechanisms._output_solver import OutputSolver
+from discreet.privacy.tradeoff import Constants
 from discreet.projection import Affine, Box
-from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

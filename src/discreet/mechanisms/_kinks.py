@@ -15,9 +15,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
-from discreet.families._continuous import ContinuousFamily
-from discreet.tradeoff import Constants
+from discreet._base.quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
+from discreet.families import ContinuousFamily
+from discreet.privacy.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 _SMALLEST = 1e-300

@@ -15,11 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, Panels
-from discreet.domain._cells import cell_middles, cell_names, flat_points, numbers_or_nan
-from discreet.domain._domain import Domain, Numbers
+from discreet._base.quadrature import ORDER, Panels
+from discreet.domain import Domain, Numbers, cell_middles, cell_names, flat_points, numbers_or_nan
 from discreet.errors import DiscreetError
-from discreet.families._continuous import CellPartition
+from discreet.families import CellPartition
 from discreet.mechanisms._cells_and_points import CellAtoms
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 

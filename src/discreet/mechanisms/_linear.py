@@ -14,18 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import release
-from discreet._worst_case import sampler_risk
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
-from discreet.families import Simplex
-from discreet.families._continuous import serves_everybody
+from discreet.families import Simplex, serves_everybody
 from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._sampler import F, Sampler
 from discreet.mechanisms._several_samples import ComposedSampler
+from discreet.mechanisms._worst_case import sampler_risk
 from discreet.privacy import Privacy
+from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, constants_for_privacy
 
 MEMBERS_ALONE = (  # the one answer to whoever asks for a table under a linear mechanism that is not for everybody
     "mechanism = 'linear' on a band or a continuous family is for its members alone, and a table may hold others; agree on optimal, which "

@@ -6,7 +6,7 @@ simplex is attained by a point mass at the outcome that Q0 likes least [paper, A
 
     risk with r1 = 0, 1/r2 = min(e^(eps/2) m, 1 - (1 - m) e^(-eps/2)),   m = min Q0
 
-which is the chord formula of `discreet.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
+which is the chord formula of `discreet.privacy.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
 """
 
 from __future__ import annotations
@@ -17,20 +17,26 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._worst_case import sampler_risk
-from discreet.divergences import FDivergence
-from discreet.divergences import divergence as divergence_named
+from discreet.divergences import FDivergence, divergence as divergence_named
 from discreet.errors import DiscreetError
-from discreet.families import ContinuousFamily, DensityBand, FiniteFamily, Simplex
-from discreet.families._band import Bounds
-from discreet.families._continuous import ANY, serves_everybody
-from discreet.families._densities import as_density
-from discreet.families._laws import is_law, refuse_bad_law
+from discreet.families import (
+    ANY,
+    Bounds,
+    ContinuousFamily,
+    DensityBand,
+    FiniteFamily,
+    Simplex,
+    as_density,
+    is_law,
+    refuse_bad_law,
+    serves_everybody,
+)
 from discreet.mechanisms._cells_and_points import Discretisation, atoms_of
 from discreet.mechanisms._optimal import ProjectingSampler
 from discreet.mechanisms._sampler import F
+from discreet.mechanisms._worst_case import sampler_risk
 from discreet.privacy import Privacy, Pure
-from discreet.tradeoff import Constants, Risk, formula_risk, mollifier_constants
+from discreet.privacy.tradeoff import Constants, Risk, formula_risk, mollifier_constants
 
 _SMALLEST = 1e-300
 

@@ -36,8 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
-from discreet.families import FiniteFamily, Simplex
-from discreet.families._band import Bounds
+from discreet.families import Bounds, FiniteFamily, Simplex
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -23,21 +23,19 @@ from typing import Any, final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import LawLike
-from discreet._worst_case import sampler_risk
+from discreet._base.labelled import LawLike
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, OutsideFamilyWarning, check_count
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._continuous import check_family
-from discreet.families._membership import as_clients, is_many
+from discreet.families import ContinuousFamily, FiniteFamily, as_clients, check_family, is_many
 from discreet.mechanisms._multisets import SAMPLES_ARE, Multisets
 from discreet.mechanisms._output_law import OutputLaw, OutputProblem
 from discreet.mechanisms._output_solver import OutputSolver
 from discreet.mechanisms._sampler import AnyFamily, Client, F, Sampler
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
+from discreet.mechanisms._worst_case import sampler_risk
 from discreet.privacy import Pure
+from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy
 from discreet.projection import Box
-from discreet.tradeoff import Constants, Risk, constants_for_privacy
 
 
 class ProjectingSampler(Sampler[F]):

@@ -28,21 +28,23 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import divergences
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
-from discreet.families._continuous import ContinuousFamily
-from discreet.families._densities import LogDensity, as_points, shape_of_points
-from discreet.families._integration import Features, features_of
-from discreet.families._membership import (
+from discreet.families import (
     BAND_SLACK,
+    ContinuousFamily,
+    Features,
+    LogDensity,
     NodeSummary,
+    as_points,
+    features_of,
     largest_log_ratios,
     outsiders_of,
     report_outsiders,
+    shape_of_points,
     warn_of_unresolved_masses,
 )
-from discreet.projection import Affine, Box
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet.privacy.tradeoff import Constants
+from discreet.projection import NEGLIGIBLE, Affine, Box
 from discreet.release import generator
-from discreet.tradeoff import Constants
 
 Floats = NDArray[np.float64]
 

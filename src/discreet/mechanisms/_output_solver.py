@@ -30,15 +30,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._quadrature import ORDER, Panels, errors_on_unit_cube, gauss_rule, worst_panels
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, Nodes
-from discreet.families._densities import LogDensity, Tabulated
-from discreet.families._fits import HistogramLaw
-from discreet.families._integration import Cartesian
-from discreet.families._kernel_mixtures import LAPLACE, Mixture
-from discreet.families._membership import (
+from discreet._base.quadrature import ORDER, Panels, errors_on_unit_cube, gauss_rule, worst_panels
+from discreet.families import (
     BAND_SLACK,
+    LAPLACE,
+    LARGEST_CHARTED,
+    Cartesian,
+    ContinuousFamily,
+    HistogramLaw,
+    LogDensity,
+    Mixture,
+    Nodes,
     NodeSummary,
+    Tabulated,
     check_masses,
     largest_log_ratios,
     log_ratios,
@@ -54,7 +58,7 @@ from discreet.mechanisms._kinks import (
     to_coefficients,
 )
 from discreet.mechanisms._output_law import OutputLaw, OutputProblem, affine_clip, ratio_of, row_blocks
-from discreet.projection._vectorised import improve_slopes
+from discreet.projection import improve_slopes
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]

@@ -17,17 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._labelled import LawLike
-from discreet._showing import notebook_table
-from discreet.accounting._composition import MOST_SAMPLES
+from discreet._base.labelled import LawLike
+from discreet._base.showing import notebook_table
+from discreet.accounting import MOST_SAMPLES
 from discreet.divergences import FDivergence
-from discreet.domain._domain import Outcome
+from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.families._band import Bounds
-from discreet.families._continuous import check_family
-from discreet.families._densities import HasLogPdf, LogDensity
-from discreet.families._laws import as_floats
+from discreet.families import Bounds, ContinuousFamily, FiniteFamily, HasLogPdf, LogDensity, as_floats, check_family
 from discreet.mechanisms._cells_and_points import (
     Density,
     Discretisation,
@@ -40,9 +36,9 @@ from discreet.mechanisms._multisets import SAMPLES_ARE
 from discreet.mechanisms._output_law import OutputLaw
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.privacy.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_weak_privacy
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
-from discreet.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_weak_privacy
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily

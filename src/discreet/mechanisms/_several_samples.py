@@ -49,23 +49,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences, release
-from discreet._labelled import LawLike
-from discreet._worst_case import point_mass_risk, sampler_risk
-from discreet.accounting import compose, equal_share, keeps_together, profile_of
-from discreet.accounting._composition import MOST_SAMPLES
-from discreet.accounting._splitting import MOST_EXACT
+from discreet._base.labelled import LawLike
+from discreet.accounting import MOST_EXACT, MOST_SAMPLES, compose, equal_share, keeps_together, profile_of
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, check_count
-from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
-from discreet.families._band import Bounds
-from discreet.families._continuous import check_family, serves_everybody
-from discreet.families._laws import check_laws
+from discreet.families import (
+    Band,
+    Bounds,
+    ContinuousFamily,
+    FiniteFamily,
+    Simplex,
+    check_family,
+    check_laws,
+    serves_everybody,
+)
 from discreet.mechanisms._discretisation import OutcomeAtoms
 from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of
+from discreet.mechanisms._worst_case import point_mass_risk, sampler_risk
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
+from discreet.privacy.tradeoff import (
+    Constants,
+    Risk,
+    formula_risk,
+    is_identity,
+    optimal_constants,
+    warn_of_weak_privacy,
+)
 from discreet.projection import Box
 from discreet.release import TOTAL, Lattice, SystemEntropy
-from discreet.tradeoff import Constants, Risk, formula_risk, is_identity, optimal_constants, warn_of_weak_privacy
 
 if TYPE_CHECKING:
     from discreet.mechanisms._sampler import Sampler

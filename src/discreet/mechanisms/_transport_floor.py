@@ -57,7 +57,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families._laws import as_floats
+from discreet.families import as_floats
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -45,17 +45,16 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._labelled import LawLike, in_order
-from discreet.domain._domain import first_few
+from discreet._base.labelled import LawLike, in_order
+from discreet.domain import first_few
 from discreet.errors import DiscreetError
-from discreet.families import Simplex
-from discreet.families._laws import check_laws
+from discreet.families import Simplex, check_laws
 from discreet.mechanisms._sampler import ManyLaws, Rng
 from discreet.mechanisms._transport_floor import Floor, best_transport_floor, even_floor, space_of
 from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.privacy.tradeoff import warn_of_large_epsilon
 from discreet.projection import Affine, Box
 from discreet.release import Lattice, Randomness, SystemEntropy
-from discreet.tradeoff import warn_of_large_epsilon
 
 Floats = NDArray[np.float64]
 

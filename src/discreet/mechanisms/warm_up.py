@@ -1,13 +1,13 @@
 """Compile the numba kernels once and for all: `python -m discreet.mechanisms.warm_up`.
 
-Numba compiles a function when it is first called, and the result is kept (`discreet._kernels._cache`), so that only the first
+Numba compiles a function when it is first called, and the result is kept (`discreet._base.kernels._cache`), so that only the first
 large release ever made on a machine waits for it (half a minute or so). Running this at installation time moves that wait
 there. Without numba there is nothing to compile, and it returns at once.
 """
 
 import importlib.util
 
-from discreet._kernels import Code, use_only
+from discreet._base.kernels import Code, use_only
 from discreet.families import Band, Simplex
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._optimal import OptimalSampler

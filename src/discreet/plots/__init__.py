@@ -3,14 +3,31 @@
 They need matplotlib (`pip install '.[cli]'`), which is imported when the first of them is used, and no window system.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
 
 if TYPE_CHECKING:
+    from discreet.plots._labels import (
+        check_picture as check_picture,
+        divergence_label as divergence_label,
+        promise_label as promise_label,
+        shorten_name as shorten_name,
+    )
     from discreet.plots._output import output
     from discreet.plots._planning import frontier, plan, tradeoff
     from discreet.plots._results import audit, population
-    from discreet.plots._style import save
+    from discreet.plots._style import (
+        COLOURS as COLOURS,
+        INK as INK,
+        QUIET as QUIET,
+        Axes as Axes,
+        Figure as Figure,
+        figure as figure,
+        library_style as library_style,
+        panel_title as panel_title,
+        save,
+    )
 
 __all__ = ["audit", "frontier", "output", "plan", "population", "save", "tradeoff"]
 
@@ -19,8 +36,14 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def __getattr__(name: str) -> Any:
-    """The functions, from the modules that need matplotlib."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}._{'style' if name == 'save' else name}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_labels": "check_picture divergence_label promise_label shorten_name",
+        "_output": "output",
+        "_planning": "frontier plan tradeoff",
+        "_results": "audit population",
+        "_style": "Axes COLOURS Figure INK QUIET figure library_style panel_title save",
+    },
+    extra="cli",
+)

@@ -5,7 +5,7 @@ A wrong file name is therefore refused before anything is computed. The library'
 
 from pathlib import Path
 
-from discreet._files import check_target
+from discreet._base.files import check_target
 from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure
 

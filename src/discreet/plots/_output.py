@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.mechanisms import OutputLaw
-from discreet.mechanisms._sampler import AnyFamily, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, OutputLaw, Sampler, check_sampler
 from discreet.plots._labels import shorten_name
 from discreet.plots._style import (
     COLOURS,

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._showing import pluralise
+from discreet._base.showing import pluralise
 from discreet.design import Design, minimax_risk
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
-from discreet.estimation import outlook
-from discreet.estimation._planning import MOST_CLIENTS
-from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex
-from discreet.families._laws import as_floats
+from discreet.estimation import MOST_CLIENTS, outlook
+from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.plots._labels import divergence_label
 from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
-from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy import check_epsilon
 
 MOST_PANELS = 4
 USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")

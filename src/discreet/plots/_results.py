@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._labelled import LawLike
+from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population
-from discreet.families import ContinuousFamily
-from discreet.families._laws import as_laws
+from discreet.families import ContinuousFamily, as_laws
 from discreet.plots._labels import promise_label, shorten_name
 from discreet.plots._style import (
     COLOURS,

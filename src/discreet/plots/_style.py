@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._files import atomic_write
+from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, need_extra
 from discreet.plots._labels import check_picture
 

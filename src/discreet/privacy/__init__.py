@@ -1,9 +1,48 @@
 """Notions of privacy as values: each knows its trade-off function, its hockey-stick profile and its box for a band."""
 
-from discreet.privacy._epsilon import Approximate, Pure
+from discreet._base.moved import old_names
+from discreet._base.numerics import (
+    LARGEST_EXPONENT,
+    exp_lower,
+    exp_nearest,
+    exp_upper,
+    expm1_nearest,
+    log_bracket,
+    stated_decimal,
+)
+from discreet.privacy._epsilon import (
+    DELTA as DELTA,
+    DELTA_IS as DELTA_IS,
+    Approximate,
+    Pure,
+    at_most_exp as at_most_exp,
+    check_epsilon as check_epsilon,
+)
 from discreet.privacy._functional import Functional
-from discreet.privacy._gaussian import Gaussian
-from discreet.privacy._notion import Privacy, extreme_masses
-from discreet.privacy._parsing import chosen_privacy
+from discreet.privacy._gaussian import (
+    LEAST_PROBABILITY as LEAST_PROBABILITY,
+    Gaussian,
+    normal_cdf as normal_cdf,
+    normal_quantile_below as normal_quantile_below,
+)
+from discreet.privacy._notion import EXPONENT as EXPONENT, Privacy, check_budget as check_budget, extreme_masses
+from discreet.privacy._parsing import chosen_privacy, privacy_document as privacy_document, read_privacy as read_privacy
 
-__all__ = ["Approximate", "Functional", "Gaussian", "Privacy", "Pure", "chosen_privacy", "extreme_masses"]
+__all__ = [
+    "LARGEST_EXPONENT",
+    "Approximate",
+    "Functional",
+    "Gaussian",
+    "Privacy",
+    "Pure",
+    "chosen_privacy",
+    "exp_lower",
+    "exp_nearest",
+    "exp_upper",
+    "expm1_nearest",
+    "extreme_masses",
+    "log_bracket",
+    "stated_decimal",
+]
+
+__getattr__ = old_names(__name__, {"promised": "chosen_privacy"})

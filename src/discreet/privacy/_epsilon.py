@@ -26,8 +26,8 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from discreet._base.numerics import exp_lower, stated_decimal
 from discreet.errors import POSITIVE, Range
-from discreet.numerics import exp_lower, stated_decimal
 from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 
 ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off

@@ -21,8 +21,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from discreet._base.numerics import exp_lower, float_up
 from discreet.errors import DiscreetError
-from discreet.numerics import exp_lower, float_up
 from discreet.privacy._notion import ERROR, EXPONENT, Privacy
 
 _ROUNDING = Fraction(1, 10**9)

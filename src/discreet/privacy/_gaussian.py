@@ -25,8 +25,8 @@ import statistics
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet._base.numerics import exp_lower, float_up, stated_decimal
 from discreet.errors import Range
-from discreet.numerics import exp_lower, float_up, stated_decimal
 from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 
 _CONTEXT = decimal.Context(prec=100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])

@@ -1,5 +1,37 @@
 """The box around a reference measure, and the projection onto it that is optimal for every f-divergence at once."""
 
-from discreet.projection._box import Affine, Box
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
+from discreet.projection._box import Affine, Box, numpy_seconds as numpy_seconds
+from discreet.projection._threads import first_bad_row as first_bad_row, processor_count as processor_count
+from discreet.projection._vectorised import (
+    NARROW as NARROW,
+    NEGLIGIBLE as NEGLIGIBLE,
+    blocks as blocks,
+    first_bad as first_bad,
+    improve_slopes as improve_slopes,
+    scale_laws as scale_laws,
+    solve_held_rows as solve_held_rows,
+    solve_listed as solve_listed,
+    solve_rows as solve_rows,
+    solve_uniform as solve_uniform,
+)
+
+if TYPE_CHECKING:
+    from discreet.projection._compiled import (
+        bound_at as bound_at,
+        inspect_law as inspect_law,
+        solve as solve,
+        solve_held as solve_held,
+        solve_uniform_compiled as solve_uniform_compiled,
+    )
 
 __all__ = ["Affine", "Box"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "_compiled": "bound_at inspect_law solve solve_held solve_uniform_compiled",
+    },
+)

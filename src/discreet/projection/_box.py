@@ -26,12 +26,12 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._kernels import compiled_for
-from discreet._showing import with_short_repr
-from discreet.families._laws import as_laws, refuse_bad_law
-from discreet.numerics import exp_nearest
+from discreet._base.kernels import compiled_for
+from discreet._base.numerics import exp_nearest
+from discreet._base.showing import with_short_repr
+from discreet.families import as_laws, refuse_bad_law
+from discreet.privacy.tradeoff import Constants
 from discreet.projection import _vectorised as breakpoints
-from discreet.tradeoff import Constants
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.families._laws import SUM_TOLERANCE, is_law
+from discreet.families import SUM_TOLERANCE, is_law
 
 NEWTON_STEPS = 200
 PATIENT = 40  # steps after which every other one is a bisection

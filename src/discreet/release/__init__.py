@@ -1,9 +1,47 @@
 """The only place that draws for real: integer weights within an integer box, and uniform integers to draw with."""
 
-from discreet.release._drawing import outcome_in_constant_time as outcome_in_constant_time
-from discreet.release._drawing import outcomes, weights
+from typing import TYPE_CHECKING
+
+from discreet._base.doors import lazy_names
+from discreet._base.moved import old_names
+from discreet.release._below import draw_below as draw_below, keyed_words as keyed_words, next_below as next_below
+from discreet.release._drawing import outcome_in_constant_time, outcomes, weights
+from discreet.release._keyed import (
+    DIGEST_WORDS as DIGEST_WORDS,
+    InputDigest as InputDigest,
+    Question as Question,
+    RunKey as RunKey,
+    Secret as Secret,
+    as_secret as as_secret,
+    client_message as client_message,
+    fresh_secret as fresh_secret,
+    integer_law_of_counts as integer_law_of_counts,
+    parse_secret as parse_secret,
+    read_secret as read_secret,
+    secret_line as secret_line,
+    write_secret as write_secret,
+)
 from discreet.release._lattice import TOTAL, Lattice
-from discreet.release._randomness import Randomness, SystemEntropy, generator, seeded_randomness
+from discreet.release._randomness import (
+    BITS as BITS,
+    FixedIntegers as FixedIntegers,
+    IntegerFiller as IntegerFiller,
+    Randomness,
+    SystemEntropy,
+    generator,
+    seeded_randomness,
+)
+
+if TYPE_CHECKING:
+    from discreet.release._clients import (
+        REFUSED_INFINITE as REFUSED_INFINITE,
+        REFUSED_NAN as REFUSED_NAN,
+        REFUSED_NEGATIVE as REFUSED_NEGATIVE,
+        REFUSED_OUTSIDE as REFUSED_OUTSIDE,
+        REFUSED_OVERFLOW as REFUSED_OVERFLOW,
+        ClientColumns as ClientColumns,
+        plan_of as plan_of,
+    )
 
 __all__ = [
     "TOTAL",
@@ -16,3 +54,16 @@ __all__ = [
     "seeded_randomness",
     "weights",
 ]
+
+__getattr__ = old_names(
+    __name__,
+    {"seeded": "seeded_randomness"},
+    lazy_names(
+        __name__,
+        {
+            "_clients": (
+                "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW plan_of"
+            ),
+        },
+    ),
+)

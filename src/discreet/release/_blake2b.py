@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._kernels import kernel
+from discreet._base.kernels import kernel
 
 BLOCK = 16  # words
 

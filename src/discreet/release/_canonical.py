@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet._kernels import kernel
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet._base.kernels import kernel
+from discreet.projection import NEGLIGIBLE
 from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from discreet.release._keyed import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
 

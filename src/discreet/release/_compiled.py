@@ -13,10 +13,8 @@ from numba.core import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from discreet._kernels import kernel
-from discreet.projection._compiled import bound_at, inspect_law, solve, solve_held
-from discreet.projection._threads import first_bad_row
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet._base.kernels import kernel
+from discreet.projection import NEGLIGIBLE, bound_at, first_bad_row, inspect_law, solve, solve_held
 from discreet.release._lattice import Integers, Lattice
 from discreet.release._randomness import BITS
 

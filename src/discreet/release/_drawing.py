@@ -20,11 +20,10 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._kernels import compiled_for
+from discreet._base.kernels import compiled_for
 from discreet.errors import DiscreetError
-from discreet.families._laws import is_law, refuse_bad_law
-from discreet.projection._box import Affine, numpy_seconds
-from discreet.projection._vectorised import NEGLIGIBLE, blocks, first_bad, solve_held_rows, solve_rows
+from discreet.families import is_law, refuse_bad_law
+from discreet.projection import NEGLIGIBLE, Affine, blocks, first_bad, numpy_seconds, solve_held_rows, solve_rows
 from discreet.release._lattice import TOTAL, Integers, Lattice, all_fit, portion_out
 
 

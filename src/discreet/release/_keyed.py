@@ -69,7 +69,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet._files import atomic_write, read_private
+from discreet._base.files import atomic_write, read_private
 from discreet.errors import DiscreetError, check_count
 from discreet.release._randomness import BITS
 

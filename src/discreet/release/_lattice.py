@@ -43,13 +43,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._showing import with_short_repr
+from discreet._base.moved import OldName
+from discreet._base.numerics import floor_product
+from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError
-from discreet.numerics import floor_product
-from discreet.privacy import Privacy, Pure, extreme_masses
-from discreet.privacy._epsilon import at_most_exp
-from discreet.projection._box import Box
-from discreet.projection._vectorised import NEGLIGIBLE, scale_laws
+from discreet.privacy import Privacy, Pure, at_most_exp, extreme_masses
+from discreet.projection import NEGLIGIBLE, Box, scale_laws
 from discreet.release._randomness import BITS
 
 TOTAL = 1 << BITS
@@ -274,6 +273,8 @@ class Lattice:
                     break
                 rest -= int(ends[-1])
         return picked
+
+    shared = OldName("shared_total")
 
 
 def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Integers]:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.projection._vectorised import NARROW as NOT_LONG
-from discreet.projection._vectorised import NEGLIGIBLE, scale_laws, solve_listed, solve_uniform
+from discreet.projection import NARROW as NOT_LONG, NEGLIGIBLE, scale_laws, solve_listed, solve_uniform
 from discreet.release._clients import (
     CEILING,
     FLOOR,

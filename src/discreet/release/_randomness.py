@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.moved import OldName
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
@@ -56,6 +57,8 @@ class SystemEntropy:
         ):  # several read where one alone would keep the others waiting
             done += part
             yield done
+
+    filled = OldName("fill_by_parts")
 
 
 def _read_entropy(places: NDArray[np.uint64]) -> int:

@@ -18,8 +18,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from discreet._kernels import kernel
-from discreet.projection._compiled import solve_held
+from discreet._base.kernels import kernel
+from discreet.projection import solve_held
 from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
 from discreet.release._compiled import clipped_above, quotient, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL

@@ -16,8 +16,8 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from discreet._kernels import kernel
-from discreet.projection._compiled import solve_uniform_compiled
+from discreet._base.kernels import kernel
+from discreet.projection import solve_uniform_compiled
 from discreet.release._blake2b import BLOCK, finish, keyed_state
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
 from discreet.release._clients import LONGEST, REFUSED_OVERFLOW, ClientColumns, ReferencePlan, UniformPlan, plan_of

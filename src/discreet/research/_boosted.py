@@ -28,16 +28,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
-from discreet._quadrature import ORDER
+from discreet._base.moved import OldName
+from discreet._base.quadrature import ORDER
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_count, check_kind, need_extra
-from discreet.families import ContinuousFamily, DensityBand, Mixture
-from discreet.families._continuous import LARGEST_CHARTED, Nodes
-from discreet.families._densities import Drawable, LogDensity, as_points, shape_of_points
-from discreet.families._membership import as_clients, is_many, largest_log_ratios, log_ratios, warn_of_unresolved_masses
-from discreet.privacy._epsilon import check_epsilon
-from discreet.projection._threads import processor_count
-from discreet.tradeoff import warn_of_large_epsilon
+from discreet.families import (
+    LARGEST_CHARTED,
+    ContinuousFamily,
+    DensityBand,
+    Drawable,
+    LogDensity,
+    Mixture,
+    Nodes,
+    as_clients,
+    as_points,
+    is_many,
+    largest_log_ratios,
+    log_ratios,
+    shape_of_points,
+    warn_of_unresolved_masses,
+)
+from discreet.privacy import check_epsilon
+from discreet.privacy.tradeoff import warn_of_large_epsilon
+from discreet.projection import processor_count
 
 __all__ = ["PRESETS", "BoostedLaw", "BoostedSampler", "Preset", "Training"]
 
@@ -114,6 +127,8 @@ class Training:
     def scale_down(self, epochs: int, samples: int, burn_in: int) -> "Training":
         """The same with less of everything, for a quick look."""
         return replace(self, epochs=epochs, samples=samples, batch=samples // 2, burn_in=burn_in)
+
+    shortened = OldName("scale_down")
 
 
 Floats = NDArray[np.float64]

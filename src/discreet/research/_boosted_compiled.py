@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from discreet._kernels import kernel
+from discreet._base.kernels import kernel
 
 _BLOCK = 128
 _TABLE = 1 << 14  # linear interpolation between so many nodes is closer to the network than its own float32 rounding

@@ -10,8 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research._report_pages import STYLE, html_table
 from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._learned import LearnedRun, ReweightedSet

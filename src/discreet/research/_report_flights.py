@@ -8,9 +8,19 @@ from numpy.typing import NDArray
 
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, OptimalSampler
-from discreet.plots import output, population
-from discreet.plots._labels import divergence_label, shorten_name
-from discreet.plots._style import COLOURS, INK, Axes, Figure, figure, library_style, panel_title
+from discreet.plots import (
+    COLOURS,
+    INK,
+    Axes,
+    Figure,
+    divergence_label,
+    figure,
+    library_style,
+    output,
+    panel_title,
+    population,
+    shorten_name,
+)
 from discreet.research.experiments._flights import DESIGNED, DesignedFlights, FlightRelease, TimeZoneEstimate
 
 _DRAWN = "kl"

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _published as published
 from discreet.research._report_pages import STYLE, html_table
 from discreet.research.experiments._follow_up import (
@@ -22,8 +21,7 @@ from discreet.research.experiments._follow_up import (
     OrderedSet,
     PlaneLaw,
 )
-from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
-from discreet.research.experiments._records import PAPER_DIVERGENCES as SHOWN
+from discreet.research.experiments._records import PAPER_DIVERGENCES, PAPER_DIVERGENCES as SHOWN, RecordedRun
 
 Table = tuple[list[str], list[list[str]]]
 ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "mollifier", "laplace": "Laplace, clamped"}

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _published as published
 from discreet.research._report_pages import (
     STATISTICS,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots._labels import divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, Figure, figure, library_style, panel_title
+from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research._report_pages import STYLE, html_table, recorded_epsilons
 from discreet.research.experiments._population import SetAtBudget
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.plots._style import Figure, save
+from discreet.plots import Figure, save
 from discreet.research._report_designs import design_figure, design_page, learned_page
 from discreet.research._report_follow_up import follow_up_figures, follow_up_page
 from discreet.research._report_paper import paper_figure, report_page

@@ -22,7 +22,7 @@ import torch
 
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError
-from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy import check_epsilon
 from discreet.torch._sampling import output
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0

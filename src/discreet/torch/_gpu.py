@@ -21,14 +21,15 @@ import triton
 from triton.runtime import driver
 
 from discreet.errors import DiscreetError
-from discreet.families._laws import sum_rounding
-from discreet.release import TOTAL
-from discreet.release._randomness import FixedIntegers, IntegerFiller
-from discreet.torch import _host as host
-from discreet.torch import _tiles as tiles
-from discreet.torch import _triton_kernels as kernel
-from discreet.torch import _triton_kernels as picking
-from discreet.torch import _triton_kernels as small
+from discreet.families import sum_rounding
+from discreet.release import TOTAL, FixedIntegers, IntegerFiller
+from discreet.torch import (
+    _host as host,
+    _tiles as tiles,
+    _triton_kernels as kernel,
+    _triton_kernels as picking,
+    _triton_kernels as small,
+)
 from discreet.torch._inputs import DeviceBox, TensorRows, Terms
 
 SPLITS = (8, 4)  # programs that share a row, if all of them fit on the device at once

@@ -15,11 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, Simplex
-from discreet.families._laws import is_law, law_of_logits, refuse_bad_law, renormalise_laws
+from discreet.families import Band, FiniteFamily, Simplex, is_law, law_of_logits, refuse_bad_law, renormalise_laws
 from discreet.mechanisms import OptimalSampler
-from discreet.release import TOTAL, outcomes
-from discreet.release import weights as weights_of
+from discreet.release import TOTAL, outcomes, weights as weights_of
 from discreet.torch._inputs import TensorRows, Terms
 
 Floats = NDArray[np.float64]

@@ -33,11 +33,10 @@ import numpy as np
 import torch
 
 from discreet.errors import POSITIVE, DiscreetError, Range
-from discreet.families._band import Bounds
-from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy._epsilon import at_most_exp
+from discreet.families import Bounds
+from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.privacy.tradeoff import constants_for_privacy, refuse_raw
 from discreet.release import TOTAL
-from discreet.tradeoff import constants_for_privacy, refuse_raw
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

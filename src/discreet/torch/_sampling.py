@@ -22,11 +22,10 @@ import numpy as np
 import torch
 
 from discreet.privacy import Privacy
-from discreet.release import TOTAL, SystemEntropy
-from discreet.release._randomness import IntegerFiller
+from discreet.privacy.tradeoff import warn_of_weak_privacy
+from discreet.release import TOTAL, IntegerFiller, SystemEntropy
 from discreet.torch import _host as host
 from discreet.torch._inputs import TensorRows, Terms, rows_of, terms_of
-from discreet.tradeoff import warn_of_weak_privacy
 
 P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
 import discreet as dc
-from discreet._quadrature import ORDER
+from discreet._base.quadrature import ORDER
 from discreet.families._continuous import ContinuousFamily
 from discreet.mechanisms import _output_solver as one_client
 from tests.mechanisms.continuous.clients import fine_grid, interval_family, published_envelope, random_mixture, ring
@@ -98,7 +97,9 @@ def test_the_first_client_of_each_published_array(epsilon: float, seed: int) -> 
     assert (kl, tv, hellinger / 2.0) == pytest.approx(FIRST_ROWS[epsilon], abs=1e-5)
 
 
-def brute_force(family: dc.GaussianMixtures, p: Any, constants: dc.tradeoff.Constants) -> tuple[float, float, float]:
+def brute_force(
+    family: dc.GaussianMixtures, p: Any, constants: dc.privacy.tradeoff.Constants
+) -> tuple[float, float, float]:
     """(r, KL, TV) on two million midpoints with a root finder: nothing in common with the library's nodes."""
     assert family.box is not None
     x, width = fine_grid(*family.box[0], 2_000_000)

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.audit import certificate
 from discreet.estimation import population
-from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.mechanisms.continuous.clients import fine_grid, interval_family
 

@@ -12,12 +12,12 @@ import pytest
 import scipy
 
 from discreet import Band, Interval, Labels, Simplex
+from discreet._base.numerics import exp_lower
 from discreet.audit import black_box_audit
 from discreet.errors import DiscreetError, NotPrivateWarning
 from discreet.mechanisms import ReportSampler
 from discreet.mechanisms._reports import _sampler
 from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, RankedSubsets
-from discreet.numerics import exp_lower
 from discreet.privacy import Approximate, Pure
 from discreet.privacy._epsilon import at_most_exp
 from discreet.release import TOTAL

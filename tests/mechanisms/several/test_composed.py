@@ -10,8 +10,8 @@ import pytest
 import scipy.stats
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.mechanisms import ComposedSampler
-from discreet.numerics import exp_lower
 from discreet.privacy import Privacy
 from discreet.release import TOTAL
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.mechanisms import ComposedSampler
 from discreet.mechanisms._multisets import envelope_of
 from discreet.mechanisms._several_samples import AROUND
-from discreet.numerics import exp_lower
 from discreet.projection import Box
 from discreet.release import TOTAL
 from tests.soaking import examples
@@ -339,7 +338,7 @@ def test_what_is_for_one_sample_refuses_several_by_name(tmp_path: Path) -> None:
     joint: Any = dc.JointSampler(dc.Simplex(3), samples=2, epsilon=1.0)
     agreed = dc.Agreement.of(joint)
     with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn at once, and a table"):
-        dc.engines.Request(client="who", value="what", agreement=agreed)
+        dc.tables.Request(client="who", value="what", agreement=agreed)
     with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn at once"):
         dc.client.Client(tmp_path / "l", agreed.sampler())
     assert not dc.accounting.profile_of(joint).attained

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 import discreet as dc
+from discreet._base.numerics import exp_lower
 from discreet.audit import certificate_of
 from discreet.mechanisms._transport_floor import even_floor, space_of
-from discreet.numerics import exp_lower
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import discreet as dc
-from discreet.research import _boosted as networks
-from discreet.research import _boosted_compiled as compiled
-from discreet.research import _boosted_tensors as tensors
+from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Learner, Training
 
 SMALL = Training(epochs=12, samples=600, batch=300, burn_in=40)

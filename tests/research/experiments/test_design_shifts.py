@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet import data
+from discreet.research import data
 from discreet.research.experiments._designs import SAFE, SHIFTS, Shift, ShiftComparison
 from discreet.research.experiments._records import run_experiment
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.data import Logbooks, logbooks
-from discreet.numerics import exp_lower
+from discreet._base.numerics import exp_lower
+from discreet.research.data import Logbooks, logbooks
 from discreet.research.experiments._flights import FlightRelease, Guarantee, released_flights
 from discreet.research.experiments._records import PAPER_DIVERGENCES
 

@@ -28,19 +28,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._labelled import LawLike
-from discreet._showing import notebook_table
+from discreet._base.labelled import LawLike
+from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
-from discreet.families import Simplex
-from discreet.families._laws import check_laws
+from discreet.families import Simplex, check_laws
 from discreet.mechanisms._reports._blocks import BlockFamily, Chances, Integers, Reports, best_subset, choose_blocks
-from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy._epsilon import at_most_exp
-from discreet.release import TOTAL, Randomness, SystemEntropy
-from discreet.release._below import draw_below, keyed_words, next_below
-from discreet.release._keyed import RunKey, client_message, integer_law_of_counts
-from discreet.tradeoff import warn_of_weak_privacy
+from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.privacy.tradeoff import warn_of_weak_privacy
+from discreet.release import (
+    TOTAL,
+    Randomness,
+    RunKey,
+    SystemEntropy,
+    client_message,
+    draw_below,
+    integer_law_of_counts,
+    keyed_words,
+    next_below,
+)
 
 Floats = NDArray[np.float64]
 LARGEST_OUTPUT = 1 << 20  # blocks whose probabilities are written down one by one

@@ -21,9 +21,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import data
-from discreet.design import Design, design
-from discreet.design._smoothing import (
+from discreet._base.numerics import log_bracket
+from discreet.design import (
     ANYBODY,
     FOLDS,
     HALF,
@@ -35,15 +34,15 @@ from discreet.design._smoothing import (
     SEEN,
     STRAY,
     SURELY,
+    Design,
     Smoother,
     Smoothing,
+    design,
     sampler_costs,
 )
-from discreet.families import Simplex
-from discreet.families._finite import FiniteFamily
-from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.numerics import log_bracket
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler, Sampler
+from discreet.research import data
 from discreet.research.experiments._population import POPULATION_BUDGETS
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,

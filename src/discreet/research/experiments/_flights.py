@@ -20,16 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data import Logbooks
+from discreet._base.numerics import exp_lower
 from discreet.design import design
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError
 from discreet.estimation import Population, population
 from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.numerics import exp_lower
+from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler, Sampler
 from discreet.release import TOTAL
+from discreet.research.data import Logbooks
 from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
 
 

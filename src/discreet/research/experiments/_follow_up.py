@@ -41,8 +41,7 @@ from numpy.typing import NDArray
 
 from discreet.divergences import divergence
 from discreet.errors import LargeEpsilonWarning
-from discreet.families import Band, DensityBand, FiniteFamily, Mixture, Simplex
-from discreet.families._band import Bounds
+from discreet.families import Band, Bounds, DensityBand, FiniteFamily, Mixture, Simplex
 from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler, TransportSampler, nearest_member
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure
 from discreet.research.experiments.client_sets import CLIENT_SETS, DELAY, HDL, ClientSet, names_present

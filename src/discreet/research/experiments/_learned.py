@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 
 from discreet.design import Learned, concentration_law, design, learn
 from discreet.divergences import divergence
-from discreet.estimation import nearest_law
-from discreet.estimation._reweighting import reweight_examples
+from discreet.estimation import nearest_law, reweight_examples
 from discreet.families import Simplex
-from discreet.mechanisms import MollifierSampler, OptimalSampler
-from discreet.mechanisms._sampler import Sampler
+from discreet.mechanisms import MollifierSampler, OptimalSampler, Sampler
 from discreet.research.experiments._population import (
     POPULATION_BUDGETS,
     LocalHashing,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.families import ContinuousFamily, DensityBand, GaussianMixtures, Mixture, Simplex
 from discreet.mechanisms import Density, MollifierSampler, OptimalSampler
-from discreet.projection._threads import processor_count
+from discreet.projection import processor_count
 from discreet.research._boosted import BoostedSampler, Training
 from discreet.research._published import DELTA, EPSILONS, SEEDS
 from discreet.research.experiments._records import PAPER_DIVERGENCES

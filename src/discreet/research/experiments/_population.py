@@ -52,9 +52,8 @@ from discreet.divergences import divergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count
 from discreet.estimation import inversion_of, nearest_law
 from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import MECHANISMS, LinearSampler
-from discreet.mechanisms._sampler import Sampler
-from discreet.privacy._epsilon import check_epsilon
+from discreet.mechanisms import MECHANISMS, LinearSampler, Sampler
+from discreet.privacy import check_epsilon
 from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
 

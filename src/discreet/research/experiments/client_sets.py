@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet import data
 from discreet.domain import Interval
 from discreet.errors import DiscreetError, need_extra
 from discreet.families import Simplex
+from discreet.research import data
 
 __all__ = ["CLIENT_SETS", "ClientSet"]
 

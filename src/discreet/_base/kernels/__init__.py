@@ -1,0 +1,6 @@
+"""Compiled code: where it is kept, and when it is worth loading. What it computes, numpy computes too, bit for bit."""
+
+from discreet._base.kernels._cache import kernel
+from discreet._base.kernels._choice import Code, compiled_alone, compiled_for, read_only_view, use_only
+
+__all__ = ["Code", "compiled_alone", "compiled_for", "kernel", "read_only_view", "use_only"]

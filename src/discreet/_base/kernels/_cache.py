@@ -1,0 +1,452 @@
+"""The cache of compiled functions on disk, and the files it may trust.
+
+Numba's own cache looks at the file that holds a function, and not at the files of the functions it calls: after a change in one of those
+the old machine code keeps running. Here a function is stored in a folder whose name is a digest of
+
+* the source of every module whose functions it can reach, as it was when it was imported,
+* the value of every constant in those modules, wherever it was defined (compiling freezes them),
+* the versions of Python, numba, llvmlite and numpy, and the kind of machine,
+
+and inside the folder under the types of its arguments and the processor. So outdated code is never loaded, in an editable install after a
+`git pull` either, and two versions never write to one file.
+
+Folders are tried in this order, all of them for reading, the first writable one for writing: `$DISCREET_CACHE`, numba's
+`$NUMBA_CACHE_DIR`, `__pycache__` in this package, the user's cache. Without a writable folder, functions are compiled in memory.
+
+A compiled function is stored as a pickle, and reading a pickle runs it. So a file is read only if
+
+* it is a plain file that belongs to a trusted owner: this user, root or the owner of this package, whose code runs here anyway,
+* neither its group nor others may write to it, and
+* the same holds of every folder from the root of the cache down to it.
+
+What fails a check is compiled anew. Each check looks at the descriptor that is then read. A folder below the root is opened from the
+descriptor of the folder above it, and links are not followed there, so nothing can be exchanged between a check and the reading. A hard
+link shows the owner and the mode of the file it leads to. (An access list that lets somebody write shows up in the bits of the group.)
+
+A signature would protect no better: its key would lie in a file that only an owner and a mode protect, and users without a key must be
+able to read code that root compiled into an image.
+
+Files and folders are made with modes 0644 and 0755, less what the umask takes away: several users may read one cache, and under every
+umask only its owner may write to it.
+"""
+
+import hashlib
+import logging
+import os
+import pickle
+import platform
+import shutil
+import stat
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+_PACKAGE_FOLDER = Path(__file__).parents[2]
+_FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+_OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class UntrustedFile(PermissionError):
+    """Somebody else may have written this."""
+
+
+@contextmanager
+def open_trusted_root(path: Path) -> Iterator[int]:
+    """A descriptor of the folder that a cache is in, wherever a link of that name leads.
+
+    Raises:
+        UntrustedFile: Others own it or may write to it.
+        OSError: It cannot be opened.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _check_trusted(handle, str(path))
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def open_trusted_folder(name: str, *, within: int) -> Iterator[int]:
+    """A descriptor of a folder directly within another one."""
+    handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+    try:
+        _check_trusted(handle, name)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def read_trusted_file(name: str, *, within: int) -> bytes:
+    """The content of a file directly within a folder."""
+    # a pipe is not waited for: it is refused
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=within)
+    with os.fdopen(handle, "rb") as file:
+        _check_trusted(handle, name)
+        return file.read()
+
+
+def write_trusted_file(name: str, content: bytes, *, within: int) -> None:
+    """Write a new file and give it this name in one step, in the place of what had it before."""
+    partial = f"{name}.tmp.{uuid.uuid4().hex[:16]}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(partial, flags, _FILE_MODE, dir_fd=within)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(partial, name, src_dir_fd=within, dst_dir_fd=within)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(partial, dir_fd=within)
+        raise
+
+
+def make_trusted_folder(name: str, *, within: int) -> bool:
+    """Make a folder directly within another one; False where there is one already."""
+    try:
+        os.mkdir(name, _FOLDER_MODE, dir_fd=within)
+    except FileExistsError:
+        return False
+    return True
+
+
+def make_trusted_path(path: Path) -> None:
+    """Make a folder with all that are missing above it, none of which others may write to."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+
+
+def _check_trusted(handle: int, name: str) -> None:
+    status = os.fstat(handle)
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        raise UntrustedFile(f"{name} is not a plain file")
+    if status.st_uid not in (0, os.geteuid(), _package_owner()):
+        raise UntrustedFile(f"{name} belongs to another user")
+    if status.st_mode & _OPEN_TO_OTHERS:
+        raise UntrustedFile(f"{name} has mode {stat.S_IMODE(status.st_mode):04o}, so other users may write to it")
+
+
+@cache
+def _package_owner() -> int:
+    return _PACKAGE_FOLDER.stat().st_uid
+
+
+_PACKAGE = Path(__file__).parents[2]
+_HOME = __name__.rpartition(".")[0]  # nothing here is compiled
+_NAME = __name__.partition(".")[0]
+_TRIED_NUMBA = {(0, 68)}  # versions of numba
+_MOST_FOLDERS = 64  # folders: of the versions that were used last
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_DAMAGED = (
+    OSError,
+    EOFError,
+    pickle.PickleError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_log = logging.getLogger("discreet")
+_sources: dict[str, bytes] = {}  # digests, by module
+_warned_about: set[str] = set()
+
+
+def kernel(**options: Any) -> Callable[[_Function], _Function]:
+    """Compile a function by numba, with its options, when it is first called; and keep it."""
+    import numba
+
+    def compile_function(function: _Function) -> _Function:
+        if function.__module__ not in _sources:  # as soon as it is imported, with all that it imports
+            _note_sources(function.__module__)
+        compiled: Any = numba.njit(**options)(function)
+        if hasattr(compiled, "_cache"):  # not where numba is told to leave functions as they are
+            compiled._cache = _FunctionCache(function)
+        return cast(_Function, compiled)
+
+    return compile_function
+
+
+class _FunctionCache:
+    """What numba asks a cache for, for one function."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    @property
+    def cache_path(self) -> str:
+        return self._digest()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """The function compiled for these types, or None."""
+        _prepare(context)
+        key = self._key(signature, context.codegen())
+        for root in cache_roots():
+            kept = self._files_in(root)
+            try:
+                data = kept.load(key)
+                if data is not None:
+                    return _compile_result()._rebuild(context, *data)
+            except FileNotFoundError:
+                continue
+            except UntrustedFile as error:
+                _warn_of_untrusted(root, error)
+            except _DAMAGED:  # a damaged file is as good as none
+                kept.forget()
+        _warn_of_compiling()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep the function, if there is anywhere to keep it."""
+        if result.library.has_dynamic_globals:
+            return
+        root = writable_root()
+        if root is None:
+            return
+        key, data = self._key(signature, result.codegen), result._reduce()
+        try:
+            self._files_in(root).save(key, data)
+        except UntrustedFile as error:
+            _warn_of_untrusted(root, error)
+        except OSError as error:
+            _warn_once(
+                "full", f"compiled code could not be kept in {root}: {error.strerror}; it is compiled again next time"
+            )
+
+    def enable(self) -> None:
+        """It always is."""
+
+    def disable(self) -> None:
+        """It never is."""
+
+    def flush(self) -> None:
+        """Forget what was kept of this function."""
+        for root in cache_roots():
+            self._files_in(root).forget()
+
+    def _key(self, signature: Any, codegen: Any) -> Any:
+        return signature, codegen.magic_tuple(), hashlib.sha256(self._function.__code__.co_code).hexdigest()
+
+    def _files_in(self, root: Path) -> "_FunctionFiles":
+        name = f"{self._function.__module__}.{self._function.__qualname__}".replace("<", "").replace(">", "")
+        return _FunctionFiles(root, self._digest(), name)
+
+    def _digest(self) -> str:
+        return digest_of(self._function.__module__)
+
+
+@dataclass(frozen=True)
+class _FunctionFiles:
+    """One function's files in a folder: an index (`.nbi`) of the types it was compiled for, and a file of code (`.nbc`) for each of them.
+
+    They are laid out as numba's own are: the version and then (digest, {key: name of the file}), both as pickles.
+    """
+
+    root: Path
+    digest: str
+    name: str
+
+    def load(self, key: Any) -> Any:
+        """What was kept under this key, or None."""
+        with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
+            file = self._read_index(folder).get(key)
+            return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep something under this key."""
+        with open_trusted_root(self.root) as root:
+            if make_trusted_folder(self.digest, within=root):
+                _prune(self.root)
+            with open_trusted_folder(self.digest, within=root) as folder:
+                try:
+                    index = self._read_index(folder)
+                except _DAMAGED:  # an untrusted index is replaced as well
+                    index = {}
+                taken = set(index.values())
+                file = index.get(key) or next(
+                    name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
+                )
+                # the code first: an index names only what is there
+                write_trusted_file(file, _numba_pickle(data), within=folder)
+                self._write_index({**index, key: file}, folder)
+
+    def forget(self) -> None:
+        """Leave an empty index where there was one, if that can be written."""
+        with (
+            suppress(OSError),
+            open_trusted_root(self.root) as root,
+            open_trusted_folder(self.digest, within=root) as folder,
+        ):
+            self._write_index({}, folder)
+
+    def _read_index(self, folder: int) -> dict[Any, str]:
+        try:
+            content = BytesIO(read_trusted_file(f"{self.name}.nbi", within=folder))
+        except FileNotFoundError:
+            return {}
+        if pickle.load(content) != _version("numba"):
+            return {}
+        digest, index = pickle.load(content)
+        return cast(dict[Any, str], index) if digest == self.digest else {}
+
+    def _write_index(self, index: dict[Any, str], folder: int) -> None:
+        content = pickle.dumps(_version("numba"), protocol=-1) + _numba_pickle((self.digest, index))
+        write_trusted_file(f"{self.name}.nbi", content, within=folder)
+
+
+def _note_sources(module: str) -> None:
+    for name in _reachable(module) - _sources.keys():
+        _sources[name] = _source(sys.modules[name])
+
+
+@cache
+def digest_of(module: str) -> str:
+    """The digest of all that goes into the compiled functions of a module."""
+    _note_sources(module)
+    hashed = hashlib.blake2b(digest_size=16)
+    for fact in (sys.version, platform.machine(), *map(_version, ("numba", "llvmlite", "numpy"))):
+        hashed.update(f"{fact}\n".encode())
+    for name in sorted(_reachable(module)):
+        hashed.update(f"{name}\n".encode() + _sources[name])
+        for constant, value in sorted(vars(sys.modules[name]).items()):
+            if not constant.startswith("__") and (known := _constant_text(value)):
+                hashed.update(f"{constant} {known}\n".encode())
+    return hashed.hexdigest()
+
+
+def cache_roots() -> Iterator[Path]:
+    """The folders in which compiled functions may lie, in the order in which they are tried."""
+    for variable in ("DISCREET_CACHE", "NUMBA_CACHE_DIR"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "discreet-kernels"
+    yield _PACKAGE / "__pycache__" / "kernels"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(home):
+        yield Path(home) / "discreet-kernels"
+
+
+def writable_root() -> Path | None:
+    """The first of the folders that can be written to; it is made if need be."""
+    for root in cache_roots():
+        try:
+            make_trusted_path(root)
+            with open_trusted_root(root):
+                tempfile.TemporaryFile(dir=root).close()  # a permission alone does not tell
+                return root
+        except UntrustedFile as error:
+            _warn_of_untrusted(root, error)
+        except OSError:
+            continue
+    return None
+
+
+def _warn_of_untrusted(root: Path, error: UntrustedFile) -> None:
+    # not chmod: that would bless what may have been written already
+    _warn_once(
+        str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
+    )
+
+
+def _prune(root: Path) -> None:
+    """Remove the folders that were made longest ago."""
+    folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+    for folder in folders[:-_MOST_FOLDERS]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reachable(module: str) -> set[str]:
+    """The modules of this package whose functions a module's functions can call, that module included."""
+    found, new = set(), {module}
+    while new:
+        name = new.pop()
+        found.add(name)
+        for value in list(vars(sys.modules[name]).values()):
+            origin = getattr(value, "__module__", None)
+            if callable(value) and not isinstance(value, type) and isinstance(origin, str) and _is_ours(origin):
+                new |= {origin} - found
+    return found
+
+
+def _is_ours(module: str) -> bool:
+    return module in sys.modules and f"{module}.".startswith(f"{_NAME}.") and not f"{module}.".startswith(f"{_HOME}.")
+
+
+def _source(module: ModuleType) -> bytes:
+    loader = module.__spec__.loader if module.__spec__ is not None else None
+    text = getattr(loader, "get_source", lambda name: None)(module.__name__)
+    if text is None:  # compiled files alone: what was loaded cannot be told from what would be
+        return os.urandom(16)
+    return hashlib.blake2b(text.encode()).digest()
+
+
+def _constant_text(value: Any) -> str:
+    """A constant as text; empty for what is none."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, (tuple, set, frozenset)):
+        inner = [_constant_text(each) for each in value]
+        return f"{type(value).__name__}({', '.join(inner if isinstance(value, tuple) else sorted(inner))})"
+    if isinstance(value, (np.ndarray, np.generic)):
+        return f"{value.dtype.str} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return ""
+
+
+def _version(module: str) -> str:
+    return str(import_module(module).__version__)
+
+
+def _numba_pickle(value: Any) -> bytes:
+    return cast(bytes, import_module("numba.core.serialize").dumps(value))
+
+
+def _compile_result() -> Any:
+    return import_module("numba.core.compiler").CompileResult
+
+
+def _prepare(context: Any) -> None:
+    """Make numba ready to load a function.
+
+    It would do so by importing all that it needs to compile one, which takes several times as long as loading. What was
+    compiled needs its memory manager alone, in the versions in which that was tried.
+    """
+    numba = import_module("numba")
+    if numba.version_info.short in _TRIED_NUMBA:
+        import_module("numba.core.runtime").rtsys.initialize(context)
+    else:
+        context.refresh()
+
+
+def _warn_of_compiling() -> None:
+    if writable_root() is not None:
+        _warn_once("compiling", "compiling the kernels, once: half a minute or so")
+    else:
+        tried = ", ".join(map(str, cache_roots()))
+        _warn_once(
+            "compiling",
+            f"compiling the kernels for this process alone, half a minute or so: none of {tried} can be written; "
+            "set DISCREET_CACHE, or run python -m discreet.tables.warm_up where the image is built",
+        )
+
+
+def _warn_once(what: str, line: str) -> None:
+    """One line, once in a process."""
+    if what not in _warned_about:
+        _warned_about.add(what)
+        _log.warning("discreet: %s", line)

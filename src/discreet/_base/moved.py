@@ -1,0 +1,129 @@
+"""Public modules that have moved: the old name still imports, and warns with the new one.
+
+`import discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs. An old name
+is kept for one release after the one that moved it.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any
+
+MOVED = {
+    "discreet.data": "discreet.research.data",
+    "discreet.engines": "discreet.tables",
+    "discreet.numerics": "discreet._base.numerics",
+    "discreet.tradeoff": "discreet.privacy.tradeoff",
+    "discreet.transformers": "discreet.torch.transformers",
+}
+_ADVISED = {
+    "discreet.numerics": "discreet.privacy"
+}  # where the new place is private, the public one that has the same names
+
+
+def new_name(old: str) -> str | None:
+    """The present name of a module that has moved, or of a module inside one; None for others."""
+    for moved, target in MOVED.items():
+        if old == moved or old.startswith(f"{moved}."):
+            return target + old.removeprefix(moved)
+    return None
+
+
+def warn_of_move(old: str) -> None:
+    """Say which name to use from now on."""
+    advised = _ADVISED.get(old) or new_name(old)
+    warnings.warn(f"{old} is now {advised}; the old name goes with the next release", DeprecationWarning, stacklevel=2)
+
+
+class _MovedLoader(InspectLoader, Loader):
+    """Loads a module under its old name: the module that the new name gives."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._target)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # the import system has set that of the old name
+
+    def is_package(self, fullname: str) -> bool:
+        found = find_spec(self._target)
+        return found is not None and found.submodule_search_locations is not None
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        found = find_spec(self._target)
+        loader = None if found is None else found.loader
+        return loader.get_code(self._target) if isinstance(loader, InspectLoader) else None
+
+    def get_source(self, fullname: str) -> str | None:
+        found = find_spec(self._target)
+        loader = None if found is None else found.loader
+        return loader.get_source(self._target) if isinstance(loader, InspectLoader) else None
+
+
+class _MovedModules(MetaPathFinder):
+    """Finds modules by their old names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        present = new_name(fullname)
+        if present is None or find_spec(present) is None:
+            return None
+        warn_of_move(fullname)
+        loader = _MovedLoader(present)
+        return ModuleSpec(fullname, loader, is_package=loader.is_package(fullname))
+
+
+def keep_old_names() -> None:
+    """Let modules be imported by their old names too."""
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        sys.meta_path.append(_MovedModules())
+
+
+class OldName:
+    """The old name of a method or a property, as an attribute of its class: it gives what the new name gives, and warns."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        warnings.warn(
+            f"{owner.__name__}.{self._old} is now {self._new}; the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(instance, self._new)
+
+
+def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that knows old names of its functions; `others` is the one it would have had."""
+
+    def get_name(name: str) -> Any:
+        if name in names:
+            new = names[name]
+            warnings.warn(
+                f"{module}.{name} is now {new}; the old name goes with the next release",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(sys.modules[module], new)
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return get_name

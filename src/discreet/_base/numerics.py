@@ -1,0 +1,157 @@
+"""Directed rounding: rationals that are certainly at most e^epsilon, and integer products that are certainly at most exact.
+
+Privacy is `weight <= e^epsilon * weight'` between integers, so the only real number it needs is a lower bound of
+e^epsilon. `exp_lower` gives one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it,
+rounding down. Rounding down can cost utility (by about 2^-62), never privacy.
+
+A box itself is made of floats, and which integers it becomes depends on their last bits. `exp_nearest` and `expm1_nearest` are
+the floats nearest to the true values, which a machine's own library need not return: so every machine, and a browser, has the same box.
+
+What is spent is rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred
+times 0.1 is more than 10, because the float 0.1 is more than a tenth.
+"""
+
+import decimal
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.moved import old_names
+
+__all__ = [
+    "LARGEST_EXPONENT",
+    "exp_lower",
+    "exp_nearest",
+    "exp_upper",
+    "expm1_nearest",
+    "float_up",
+    "floor_product",
+    "log_bracket",
+    "product_up",
+    "stated_decimal",
+    "sum_up",
+]
+
+# Traps nothing and knows nothing of what the caller set for itself.
+_CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+_LINEAR = (
+    1e-18  # closer to 0 than this the nearest float to e^x - 1 is x, and further away 60 digits of e^x leave 42 of it
+)
+LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
+
+
+def stated_decimal(epsilon: float) -> decimal.Decimal:
+    """The epsilon that a float stands for: the shortest decimal that reads back as it, which is what was written.
+
+    Whoever writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers
+    draw at most at the smaller of the two, so budgets may be added up as they were written, and the sum is true of what is drawn.
+    """
+    with decimal.localcontext(_CONTEXT):
+        return decimal.Decimal(repr(float(epsilon)))
+
+
+def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
+    """A rational at least 1 and at most e^epsilon, within 1e-58 of it relatively; past epsilon = 64 simply e^64.
+
+    `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
+    """
+    with decimal.localcontext(_CONTEXT):
+        rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
+        return max(Fraction(1), Fraction(rounded.next_minus()))
+
+
+def exp_upper(epsilon: float) -> Fraction:
+    """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5)."""
+    with decimal.localcontext(_CONTEXT):
+        return Fraction(decimal.Decimal(epsilon).exp().next_plus())
+
+
+@lru_cache(maxsize=4096)
+def exp_nearest(exponent: float) -> float:
+    """The float nearest to e^exponent; infinity past the largest."""
+    with decimal.localcontext(_CONTEXT):
+        return float(decimal.Decimal(exponent).exp())
+
+
+@lru_cache(maxsize=4096)
+def expm1_nearest(exponent: float) -> float:
+    """The float nearest to e^exponent - 1."""
+    if abs(exponent) < _LINEAR:
+        return exponent
+    with decimal.localcontext(_CONTEXT):
+        return float(decimal.Decimal(exponent).exp() - 1)
+
+
+def floor_product(values: NDArray[np.int64], factor: Fraction, cap: int) -> NDArray[np.int64]:
+    """min(cap, a lower bound of floor(value * factor)) for 0 <= value < 2^63 and cap < 2^63, in 64-bit integers.
+
+    With m = floor(factor 2^(64-s)) < 2^64, value * factor >= value * m >> (64 - s): the 128-bit product is taken by halves.
+    """
+    shift = (factor.numerator // factor.denominator).bit_length()
+    if shift >= 63:  # value * factor >= 2^62 as soon as value >= 1
+        return np.where(values > 0, np.int64(cap), np.int64(0))
+    mantissa = (factor.numerator << (64 - shift)) // factor.denominator
+    high, low = _wide_product(values.astype(np.uint64), mantissa)
+    fits = high <= np.uint64(cap >> shift)
+    carried = low >> np.uint64(64 - shift) if shift else np.zeros_like(low)
+    product = (np.where(fits, high, np.uint64(0)) << np.uint64(shift)) | carried
+    return np.where(fits, np.minimum(product, np.uint64(cap)), np.uint64(cap)).astype(np.int64)
+
+
+def _wide_product(values: NDArray[np.uint64], mantissa: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The upper and lower 64 bits of value * mantissa, by 32-bit halves."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    low_m, high_m = np.uint64(mantissa & 0xFFFFFFFF), np.uint64(mantissa >> 32)
+    low_v, high_v = values & mask, values >> half
+    bottom = low_v * low_m
+    cross = high_v * low_m + (bottom >> half)
+    middle = low_v * high_m + (cross & mask)
+    high = high_v * high_m + (cross >> half) + (middle >> half)
+    low = (middle << half) | (bottom & mask)
+    return high, low
+
+
+def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals low <= log(ratio) <= high, about 1e-57 apart relatively; ratio >= 1.
+
+    `Decimal` rounds division and logarithm correctly, so one unit in the last place either way is a true bound.
+    """
+    with decimal.localcontext(_CONTEXT):
+        quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
+        low = max(quotient.next_minus(), decimal.Decimal(1)).ln()
+        high = quotient.next_plus().ln()
+        return Fraction(low.next_minus() if low else low), Fraction(high.next_plus())
+
+
+def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The least floats that are at least factor * count, for |count| < 2^26 and 0 < factor < 1e300.
+
+    The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact; their sum is rounded, and what
+    rounding took off is known exactly (Dekker).
+    """
+    many = counts.astype(np.float64)
+    if factor < 1e-280:  # the lower half could underflow
+        return np.where(many == 0.0, 0.0, np.nextafter(factor * many, np.inf))
+    cut = 134217729.0 * factor
+    upper = cut - (cut - factor)
+    return sum_up(upper * many, (factor - upper) * many)
+
+
+def sum_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The least floats that are at least first + second (Knuth's sum gives what rounding took off, exactly)."""
+    total = first + second
+    part = total - first
+    left = (first - (total - part)) + (second - part)
+    return np.where(left > 0.0, np.nextafter(total, np.inf), total)
+
+
+def float_up(exact: Fraction) -> float:
+    """The least float that is at least this number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+__getattr__ = old_names(__name__, {"stated": "stated_decimal"})

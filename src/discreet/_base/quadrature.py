@@ -1,0 +1,255 @@
+"""Gauss-Legendre panels that refine themselves: boxes of coordinates, nodes in them, and how well they resolve a function.
+
+On a panel of width w, q nodes integrate polynomials of degree 2q - 1 exactly along each axis. How far a function is from
+that is read off its Legendre coefficients on the nodes themselves, with no further evaluation. They fall like a geometric
+sequence where the function is smooth, and like a power of the degree where a derivative jumps. The error of the integral is
+near the coefficient of degree 2q, which is extrapolated from c_top, the largest of the last k coefficients (k = q/3, at least
+two), and c_middle, of the k before: geometrically where they fall fast, as a power law where they do not.
+
+    error = |c_top| rho^s,   rho = min(1, |c_top| / |c_middle|),   s = (q+1)/k or log 2 / log((q - 1/2)/(q - 1/2 - k))
+
+The estimate decides where panels are split, and what is reported as an error. No privacy guarantee rests on it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.showing import with_short_repr
+
+Floats = NDArray[np.float64]
+
+Element = Callable[[Floats], Floats]  # a density in coordinates (..., dim)
+
+ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel, by dimension
+_CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
+_INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
+_NARROWEST = 1e-14
+_INSIDE = 1e-9  # of a panel, from its ends: at an end a density may be infinite
+_SQUARES = 1e150
+_FAST = 0.1  # past this rho they fall like a power of the degree
+
+
+@with_short_repr
+@dataclass(frozen=True)
+class Panels:
+    """Boxes in coordinate space: lower and upper corners, (n, dim) each."""
+
+    lower: Floats
+    upper: Floats
+
+    @classmethod
+    def from_edges(cls, edges: Sequence[Floats]) -> "Panels":
+        """The product of consecutive intervals, one list of increasing edges for each axis."""
+        lower = np.meshgrid(*(axis[:-1] for axis in edges), indexing="ij")
+        upper = np.meshgrid(*(axis[1:] for axis in edges), indexing="ij")
+        return cls(np.stack([x.ravel() for x in lower], axis=1), np.stack([x.ravel() for x in upper], axis=1))
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @property
+    def dim(self) -> int:
+        """Number of axes."""
+        return int(self.lower.shape[1])
+
+    @property
+    def volume(self) -> Floats:
+        """(n,) volumes in coordinate space."""
+        return np.asarray(np.prod(self.upper - self.lower, axis=1))
+
+    def __getitem__(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "Panels":
+        return Panels(self.lower[which], self.upper[which])
+
+    def nodes(self, order: int) -> tuple[Floats, Floats]:
+        """Gauss-Legendre nodes (n, order^dim, dim) and weights (n, order^dim) of every panel."""
+        places, weights = tensor_rule(order, self.dim)
+        width = self.upper - self.lower
+        return self.lower[:, None, :] + width[:, None, :] * places, np.prod(width, axis=1)[:, None] * weights
+
+    def split(self, ways: int) -> "Panels":
+        """Every panel cut into `ways` equal parts along each axis: ways^dim panels for each, in consecutive rows."""
+        steps = np.stack(np.meshgrid(*[np.arange(ways)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
+        width = (self.upper - self.lower) / ways
+        lower = self.lower[:, None, :] + width[:, None, :] * steps
+        upper = np.where(steps == ways - 1, self.upper[:, None, :], lower + width[:, None, :])
+        return Panels(lower.reshape(-1, self.dim), upper.reshape(-1, self.dim))
+
+    def halve(self, axis: NDArray[np.intp]) -> "Panels":
+        """Every panel cut in two along its own axis: 2n panels, the lower halves first."""
+        rows = np.arange(len(self))
+        middle = 0.5 * (self.lower[rows, axis] + self.upper[rows, axis])
+        low_upper, high_lower = self.upper.copy(), self.lower.copy()
+        low_upper[rows, axis], high_lower[rows, axis] = middle, middle
+        return Panels(np.vstack([self.lower, high_lower]), np.vstack([low_upper, self.upper]))
+
+    def cut(self, axis: int, places: Floats) -> "Panels":
+        """Panels cut in two wherever one of the places lies inside them along the axis."""
+        panels = self
+        for place in places:
+            across = (panels.lower[:, axis] < place) & (place < panels.upper[:, axis])
+            below, above = panels[across], panels[across]
+            below.upper[:, axis], above.lower[:, axis] = place, place
+            panels = panels[~across].concat(below).concat(above)
+        return panels
+
+    @property
+    def divisible(self) -> NDArray[np.bool_]:
+        """(n,) whether a panel is wide enough to be split: not next to rounding, compared with all of them together."""
+        return np.asarray(np.all(self.upper - self.lower > self.narrowest, axis=1))
+
+    @property
+    def narrowest(self) -> Floats:
+        """(dim,) the sides below which a panel is next to rounding, compared with all of them together."""
+        return np.asarray(_NARROWEST * (self.upper.max(axis=0) - self.lower.min(axis=0)))
+
+    def concat(self, other: "Panels") -> "Panels":
+        """These panels and then the others."""
+        return Panels(np.vstack([self.lower, other.lower]), np.vstack([self.upper, other.upper]))
+
+    def errors(self, values: Floats, order: int, fast: float = _FAST) -> Floats:
+        """(..., n) estimated errors of the integrals of functions with values (..., n, order^dim) at `nodes(order)`."""
+        flat = errors_on_unit_cube(values.reshape(-1, values.shape[-1]), order, self.dim, fast)
+        return np.asarray(self.volume * flat.reshape(values.shape[:-1]))
+
+
+def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
+    """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`.
+
+    Coefficients that fall by less than a factor `fast` from c_middle to c_top are taken to follow a power law; with 0, all are.
+    """
+    total = np.zeros(len(values))
+    if not len(values):
+        return total
+    peak = float(np.abs(values).max())
+    if not peak < _SQUARES:  # so large that squares overflow
+        return (
+            errors_on_unit_cube(values / peak, order, dim, fast) * peak
+            if peak < np.inf
+            else np.full(len(values), np.inf)
+        )
+    cube = values.reshape((len(values),) + (order,) * dim)
+    few = max(2, order // 3)
+    by_power = np.log(2.0) / np.log((order - 0.5) / (order - 0.5 - few))
+    for axis in range(1, dim + 1):
+        found = np.square(np.tensordot(cube, _last_coefficients(order, 2 * few), axes=(axis, 0)))
+        size = np.sqrt(found.reshape(len(values), -1, 2 * few).mean(axis=1))  # over the lines along this axis
+        top, middle = size[:, :few].max(axis=1), size[:, few:].max(axis=1)
+        decay = np.divide(top, middle, out=np.ones_like(top), where=middle > top)
+        total += top * decay ** np.where(decay > fast, by_power, (order + 1) / few)
+    return total
+
+
+@cache
+def gauss_rule(order: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
+@cache
+def tensor_rule(order: int, dim: int) -> tuple[Floats, Floats]:
+    """Nodes (order^dim, dim) and weights (order^dim,) on the unit cube."""
+    nodes, weights = gauss_rule(order)
+    places = np.stack(np.meshgrid(*[nodes] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+    masses = np.stack(np.meshgrid(*[weights] * dim, indexing="ij"), axis=-1).reshape(-1, dim).prod(axis=1)
+    return places, masses
+
+
+@cache
+def _last_coefficients(order: int, count: int) -> Floats:
+    """The map (order, count) from values on a line to its Legendre coefficients of the last degrees, the highest first."""
+    nodes, weights = gauss_rule(order)
+    degrees = np.arange(order - 1, order - 1 - count, -1)
+    basis = np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1)[:, degrees]
+    return np.ascontiguousarray(weights[:, None] * basis * (2 * degrees + 1))
+
+
+@cache
+def _end_values(order: int) -> Floats:
+    """The map (order, 2) from values on a line to what their polynomial has near its two ends."""
+    nodes, _ = gauss_rule(order)
+    basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
+    near = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
+    return np.ascontiguousarray((near @ basis).T)
+
+
+def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
+    """Increasing breaks with points put between them so that no gap exceeds `width` (or there are `most` gaps in all)."""
+    gaps = np.diff(breaks)
+    width = max(width, float(gaps.sum()) / most)
+    counts = np.maximum(1, np.ceil(gaps / width - 1e-9)).astype(int)
+    pieces = [
+        np.linspace(low, high, n, endpoint=False) for low, high, n in zip(breaks[:-1], breaks[1:], counts, strict=True)
+    ]
+    return np.concatenate([*pieces, breaks[-1:]])
+
+
+def integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
+    """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
+    dim = panels.dim
+    coarse, *_ = integrate_element(panels, element, _CLIENTS[dim], 0.1)
+    return (coarse, *integrate_element(coarse, element, _INTEGRAL[dim], 0.0)[1:])
+
+
+def integrate_element(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
+    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
+
+    `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
+    """
+    fine, _, integrals, errors = integrate_parts(panels, element, tolerance, fast)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return fine, float(integrals.sum()), float(errors.sum())
+
+
+def integrate_parts(
+    panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
+) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
+    """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these.
+
+    `ends`: on a line, look at the ends of panels too, since a jump between the outermost node and an end shows nowhere else.
+    """
+    order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
+
+    def values_of(some: Panels) -> tuple[Floats, Floats]:
+        t, weights = some.nodes(order)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or none
+            values = element(t)
+            errors = some.errors(values, order, fast)
+            if ends:
+                width = some.upper - some.lower
+                inside = np.stack([some.lower + _INSIDE * width, some.upper - _INSIDE * width], axis=1)
+                inside = np.where(
+                    (inside > some.lower[:, None]) & (inside < some.upper[:, None]), inside, t[:, [0, -1]]
+                )
+                apart = np.abs(element(inside) - values @ _end_values(order)).sum(axis=1)
+                errors = errors + gauss_rule(order)[0][0] * width[:, 0] * np.where(np.isfinite(apart), apart, 0.0)
+            return np.sum(values * weights, axis=1), errors
+
+    integrals, errors = values_of(panels)
+    owner = np.arange(len(panels))
+    while True:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, error = float(integrals.sum()), float(errors.sum())
+        if error <= tolerance * total or len(panels) > most or not np.isfinite(total):
+            return panels, owner, integrals, errors
+        bad = worst_panels(errors, 0.5 * tolerance * total) & panels.divisible
+        if not bad.any():
+            return panels, owner, integrals, errors
+        new = panels[bad].split(2)
+        fresh = values_of(new)
+        owner = np.concatenate([owner[~bad], np.repeat(owner[bad], len(new) // int(bad.sum()))])
+        panels = panels[~bad].concat(new)
+        integrals = np.concatenate([integrals[~bad], fresh[0]])
+        errors = np.concatenate([errors[~bad], fresh[1]])
+
+
+def worst_panels(errors: Floats, allowed: float) -> NDArray[np.bool_]:
+    """The fewest panels whose errors must go so that those of the rest add up to no more than allowed."""
+    order = np.argsort(errors)
+    chosen = np.zeros(len(errors), dtype=bool)
+    chosen[order[np.searchsorted(np.cumsum(errors[order]), allowed, side="right") :]] = True
+    return chosen

@@ -1,6 +1,0 @@
-"""Compiled code: where it is kept, and when it is worth loading. What it computes, numpy computes too, bit for bit."""
-
-from discreet._kernels._cache import kernel
-from discreet._kernels._choice import Code, compiled_alone, compiled_for, read_only_view, use_only
-
-__all__ = ["Code", "compiled_alone", "compiled_for", "kernel", "read_only_view", "use_only"]

@@ -1,0 +1,250 @@
+"""A continuous family as an agreement states it, with the atoms that its clients are released by.
+
+Parameters stand in the document as they are. A reference that is a density stands there as the digest of its table, which a file may
+list beside it; a function cannot be written down. Released numbers mean atoms, and atoms come out of floating-point computations that
+two machines need not repeat to the last bit: so the digest of the atoms, in single precision, is a term too, and whoever finds others
+is refused before anything is drawn. No privacy rests on it: each client's integers keep to a box of their own, wherever it lies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet._base.moved import OldName
+from discreet._base.showing import with_short_repr
+from discreet.domain import VERSION, canonical, is_digest
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
+from discreet.families import (
+    ContinuousFamily,
+    DensityBand,
+    GaussianMixtures,
+    LaplaceMixtures,
+    Tabulated,
+    check_everybody,
+)
+from discreet.mechanisms import AnyFamily, Cells, DensityAtoms, Discretisation, Points, Sampler
+
+MOST_LISTED_VALUES = 1 << 16  # values of a table that a document holds; who has more passes the family
+MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
+    "gaussian mixtures": GaussianMixtures,
+    "laplace mixtures": LaplaceMixtures,
+}
+DENSITY_BAND = "density band"
+KINDS = (*MIXTURES, DENSITY_BAND)
+FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
+READ_FIELDS = {*FIELDS, "table"}
+NEEDED = {"kind", "dim", "atoms"}
+_BY = {"cells": Cells, "points": Points}
+
+Box = tuple[tuple[float | None, float | None], ...]
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class ContinuousTerms:
+    """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
+
+    `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` that table where it is
+    known: two families are the same where their documents are. `everybody` is set where a band claims nothing about clients: a designed
+    one. `version` is that of the document.
+    """
+
+    kind: str
+    dim: int
+    atoms: dict[str, Any]
+    radius: float | None = None
+    scale: float | None = None
+    box: Box | None = None
+    lower: float | None = None
+    upper: float | None = None
+    density: str | None = None
+    everybody: bool | None = None
+    table: Tabulated | None = field(default=None, repr=False)
+    version: int = VERSION
+
+    @classmethod
+    def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
+        """The terms of a sampler's family, and of the atoms it releases by."""
+        atoms = _atoms_document(sampler)
+        match family:
+            case GaussianMixtures() | LaplaceMixtures():
+                kind = next(name for name, one in MIXTURES.items() if type(family) is one)
+                return cls(
+                    kind, family.dim, atoms, family.radius, family.scale, _finite_ends(family.box), version=version
+                )
+            case DensityBand():
+                given, lower, upper = family.given_as
+                if not isinstance(given, Tabulated):
+                    raise DiscreetError(
+                        f"the density of {family!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                        "DensityBand(Tabulated(axes, values), ...)"
+                    )
+                terms = (float(lower), float(upper), given.digest, True if family.everybody else None, given)
+                return cls(DENSITY_BAND, family.dim, atoms, None, None, _finite_ends(family.box), *terms, version)
+        raise DiscreetError(
+            f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
+        )
+
+    @property
+    def description(self) -> str:
+        """The family in words."""
+        at_least = (
+            "at least " if self.atoms["by"] == "cells" else ""
+        )  # a partition may take a few more than are asked for
+        count = self.atoms["count"]
+        if at_least and self.everybody and self.table is not None:
+            count = max(
+                count, math.prod(axis.size - 1 for axis in self.table.axes)
+            )  # no cell reaches over the table's own
+        return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
+
+    @property
+    def how(self) -> Discretisation:
+        """By what clients are released."""
+        if self.atoms["by"] == "cells":
+            return Cells(self.atoms["count"])
+        return Points(self.atoms["count"], seed=self.atoms["seed"])
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values, without those that are not set."""
+        terms = {name: getattr(self, name) for name in FIELDS}
+        terms["box"] = None if self.box is None else [list(ends) for ends in self.box]
+        return {name: value for name, value in terms.items() if value is not None}
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them: with the table itself, where it is known and not too large."""
+        return self.document if self.table is None else {**self.document, **table_fields(self.table)}
+
+    @property
+    def beside(self) -> None:
+        """Nothing lies in a file beside the agreement."""
+        return
+
+    def with_beside(self, path: Path) -> ContinuousTerms:
+        """The terms as they are."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ContinuousTerms) and (self.version, self.document) == (other.version, other.document)
+
+    def __hash__(self) -> int:
+        return hash(canonical(self.document, self.version))
+
+    def family(self) -> ContinuousFamily:
+        """The family itself, where the terms hold all of it."""
+        if self.kind in MIXTURES:
+            assert self.radius is not None
+            assert self.scale is not None
+            return MIXTURES[self.kind](self.dim, radius=self.radius, scale=self.scale, box=self._pairs())
+        if self.table is None:
+            raise DiscreetError("the agreement holds a digest of its density's table; pass the family it was made with")
+        assert self.lower is not None
+        assert self.upper is not None
+        return DensityBand(
+            self.table, self._pairs(), lower=self.lower, upper=self.upper, everybody=bool(self.everybody)
+        )
+
+    def _pairs(self) -> list[tuple[float, float]] | None:
+        if self.box is None:
+            return None
+        return [(-math.inf if low is None else low, math.inf if high is None else high) for low, high in self.box]
+
+    described = OldName("description")
+    listed = OldName("full_terms")
+
+
+def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
+    """A box without infinities, which JSON does not have."""
+    if box is None:
+        return None
+    return tuple(
+        (float(low) if math.isfinite(low) else None, float(high) if math.isfinite(high) else None) for low, high in box
+    )
+
+
+def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
+    how, carrier = sampler.how, sampler.carrier
+    if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
+        raise DiscreetError(
+            f"how = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
+        )
+    carrier.check_shared("an agreement")
+    atoms: dict[str, Any] = {"by": type(how).__name__.lower(), "count": how.count, "digest": carrier.digest}
+    return atoms if isinstance(how, Cells) else {**atoms, "seed": how.seed}
+
+
+def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
+    """The terms that a document of that version states; an error names the first field that is wrong."""
+    kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
+    atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
+    if kind in MIXTURES:
+        for name in ("lower", "upper", "density", "everybody", "table"):
+            if fields.get(name) is not None:
+                raise DiscreetError(f"family.{name} has no meaning for {kind}; leave it out")
+        radius = POSITIVE.check("family.radius", fields.get("radius"))
+        scale = POSITIVE.check("family.scale", fields.get("scale"))
+        return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
+    for name in ("radius", "scale"):
+        if fields.get(name) is not None:
+            raise DiscreetError(f"family.{name} has no meaning for a {kind}; leave it out")
+    lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
+    upper = POSITIVE.check("family.upper", fields.get("upper"))
+    everybody = check_everybody(fields.get("everybody"), lower)
+    stated = fields.get("density")
+    if not is_digest(stated):
+        raise DiscreetError(f"family.density = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
+    table = read_table(fields.get("table"), "family.table")
+    if table is not None and table.digest != stated:
+        raise DiscreetError(f"the table listed is not the one whose digest is {stated}; get the file anew")
+    return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
+
+
+def _read_atoms(atoms: Any) -> dict[str, Any]:
+    by = atoms.get("by") if isinstance(atoms, dict) else None
+    if by not in _BY:
+        raise DiscreetError(f"family.atoms = {atoms!r} does not say by what it is released: cells or points")
+    known = {"by", "count", "digest", "seed"} if by == "points" else {"by", "count", "digest"}
+    if atoms.keys() != known:
+        raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(known)}")
+    found = {"by": by, "count": check_count("family.atoms.count", atoms["count"], 2), "digest": atoms["digest"]}
+    if not is_digest(atoms["digest"]):
+        raise DiscreetError(f"family.atoms.digest = {atoms['digest']!r} is not 'sha256:' and 64 hexadecimal digits")
+    return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
+
+
+def _read_box(box: Any, dim: int) -> Box | None:
+    if box is None:
+        return None
+    good = isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
+    if not good or not all(_is_end(end) for ends in box for end in ends):
+        raise DiscreetError(
+            f"family.box = {box!r} is not a [low, high] for each of the {dim} axes, null where infinite"
+        )
+    return tuple((None if low is None else float(low), None if high is None else float(high)) for low, high in box)
+
+
+def _is_end(end: Any) -> bool:
+    return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
+
+
+def table_fields(table: Tabulated) -> dict[str, Any]:
+    """A table as a file lists it beside its digest; nothing where it is too large."""
+    if table.values.size > MOST_LISTED_VALUES:
+        return {}
+    return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
+
+
+def read_table(table: Any, where: str) -> Tabulated | None:
+    """The table that a file lists; None where there is none. Errors call it `where`."""
+    if table is None:
+        return None
+    if not isinstance(table, dict) or table.keys() != {"axes", "values"} or not isinstance(table["axes"], list):
+        raise DiscreetError(f"{where} does not have axes and values")
+    return Tabulated([np.asarray(axis) for axis in table["axes"]], table["values"])

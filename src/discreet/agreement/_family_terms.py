@@ -1,0 +1,262 @@
+"""A family as an agreement states it: what is as long as the domain stands there as a digest, and may be listed beside it.
+
+Labels and the weights of a band's reference are not part of the id, their digests are: so a file may list them or not. Few enough
+weights stand in the document itself; those of a large domain in a file beside it, as 64-bit floats in little-endian order.
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.moved import OldName
+from discreet._base.showing import with_short_repr
+from discreet.domain import (
+    DOMAIN_FIELDS as DOMAIN_FIELDS,
+    VERSION,
+    Digested,
+    Domain,
+    canonical,
+    digest,
+    from_terms,
+    is_digest,
+)
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
+from discreet.families import Band, FiniteFamily, Simplex, check_everybody
+
+MOST_LISTED_WEIGHTS = 1 << 16  # weights that a document holds; more are in a file beside it
+BESIDE = ".weights"
+KINDS = ("simplex", "band")
+_LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
+FIELDS = ("kind", *DOMAIN_FIELDS, "lower", "upper", "weights", "everybody")
+READ_FIELDS = {*FIELDS, "reference"}
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class FamilyTerms:
+    """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
+
+    `everybody` is set where a band claims nothing about clients: a designed one.
+    `reference` holds the weights of a reference that is not uniform, relative to the largest. Digests stand for it and for labels: two
+    families are the same where their documents are. `version` is that of the document, on which digests of labels depend.
+    """
+
+    kind: str
+    domain: Domain
+    lower: float | None = None
+    upper: float | None = None
+    weights: str | None = None
+    everybody: bool | None = None
+    reference: NDArray[np.float64] | None = field(default=None, repr=False)
+    version: int = VERSION
+
+    @classmethod
+    def of(cls, family: FiniteFamily, version: int = VERSION) -> "FamilyTerms":
+        """The terms of a finite family."""
+        match family:
+            case Simplex():
+                return cls("simplex", family.domain, version=version)
+            case Band():
+                bounds = family.bounds
+                return cls(
+                    "band",
+                    family.domain,
+                    bounds.lower,
+                    bounds.upper,
+                    _weights_digest(family),
+                    True if family.everybody else None,
+                    None if isinstance(family.reference, float) else family.weights,
+                    version,
+                )
+        raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
+
+    @property
+    def how(self) -> None:
+        """Outcomes are released one by one."""
+        return
+
+    @property
+    def description(self) -> str:
+        """The family in words."""
+        return f"{self.size:,} outcomes"
+
+    @property
+    def size(self) -> int:
+        """How many outcomes there are."""
+        return self.domain.size
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values, without those that are not set."""
+        return self._with_domain_terms(self.domain.terms_in(self.version))
+
+    def _with_domain_terms(self, domain: dict[str, Any]) -> dict[str, Any]:
+        terms = {
+            "kind": self.kind,
+            **domain,
+            "lower": self.lower,
+            "upper": self.upper,
+            "weights": self.weights,
+            "everybody": self.everybody,
+        }
+        return {name: value for name, value in terms.items() if value is not None}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FamilyTerms) and (self.version, self.document) == (other.version, other.document)
+
+    def __hash__(self) -> int:
+        return hash(canonical(self.document, self.version))
+
+    def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
+        """(field, here, in the other) of the first term that differs; None where none does."""
+        here, there = self.document, other.document
+        for name in FIELDS:
+            if here.get(name) != there.get(name):
+                return f"family.{name}", here.get(name), there.get(name)
+        return None
+
+    def on(self, domain: Domain) -> "FamilyTerms":
+        """The terms with a domain that says more: the labels of which they hold the digest. Another one is refused."""
+        different = replace(self, domain=domain).difference(self)
+        if different is not None:
+            name, here, there = different
+            raise DiscreetError(f"the domain has {name} = {here!r}, not {there!r} as was agreed on; use the agreed one")
+        return replace(self, domain=domain)
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them: labels and weights themselves, where they are known and not too many."""
+        listed = self._with_domain_terms(self.domain.full_terms)
+        if self.reference is not None and self.size <= MOST_LISTED_WEIGHTS:
+            listed["reference"] = self.reference.tolist()
+        return listed
+
+    @property
+    def beside(self) -> bytes | None:
+        """The weights as a file beside the agreement holds them, where they are too many for the document."""
+        if self.reference is None or self.size <= MOST_LISTED_WEIGHTS:
+            return None
+        return self.reference.astype("<f8").tobytes()
+
+    def with_beside(self, path: Path) -> "FamilyTerms":
+        """The terms with the weights of the file beside an agreement's, if it is there and they are not listed."""
+        if not self.lacks_weights or not path.is_file():
+            return self
+        return self.with_weights(path.read_bytes(), str(path))
+
+    @property
+    def lacks_weights(self) -> bool:
+        """Whether there are weights, and only their digest is known."""
+        return self.weights is not None and self.reference is None
+
+    def with_weights(self, content: bytes, where: str) -> "FamilyTerms":
+        """The terms with the weights that such a file holds; `where`: what errors call it."""
+        if len(content) != 8 * self.size:
+            raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
+        weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
+        return replace(self, reference=weights)._with_true_weights()
+
+    def family(self) -> FiniteFamily:
+        """The family itself, where the terms hold all of it: labels and weights that are listed, or none and a uniform reference."""
+        if isinstance(self.domain, Digested):
+            self.domain.refuse()
+        if self.kind == "simplex":
+            return Simplex(self.domain)
+        if self.reference is not None:
+            return self._band(self.reference)
+        if self.size <= _LARGEST_TRIED and _uniform_digest(self.size) == self.weights:
+            return self._band(np.ones(self.size))
+        raise DiscreetError(
+            "the agreement holds a digest of its weights; pass the family it was made with, or keep the file of weights that was "
+            f"written with the agreement beside it, called as it is with {BESIDE} at the end"
+        )
+
+    def _with_true_weights(self) -> "FamilyTerms":
+        """The terms, refused where the weights that they list are not those of the digest: the id would speak for others."""
+        if self.reference is not None:
+            self._band(self.reference)
+        return self
+
+    def _band(self, weights: NDArray[np.float64]) -> Band:
+        assert self.lower is not None
+        assert self.upper is not None
+        band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, everybody=bool(self.everybody))
+        if _weights_digest(band) != self.weights:
+            raise DiscreetError(f"the weights listed are not those whose digest is {self.weights}; get the file anew")
+        attained = band.bounds
+        if (attained.lower, attained.upper) != (self.lower, self.upper):
+            raise DiscreetError(
+                f"the agreement has bounds {self.lower:g} and {self.upper:g}, of which no law attains both: those of the "
+                f"same laws are {attained.lower:g} and {attained.upper:g}, with another box; make a new agreement"
+            )
+        return band
+
+    described = OldName("description")
+    listed = OldName("full_terms")
+
+
+def _weights_digest(band: Band) -> str:
+    return digest(np.broadcast_to(band.reference, band.size).astype("<f8").tobytes())
+
+
+def _uniform_digest(size: int) -> str:
+    return digest(np.full(size, 1.0 / size).astype("<f8").tobytes())
+
+
+def _check_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float64]:
+    if not ((weights > 0.0) & (weights <= 1.0)).all():
+        bad = int(np.argmin((weights > 0.0) & (weights <= 1.0)))
+        raise DiscreetError(
+            f"{where}, entry {bad}: {weights[bad]:g} is not in (0, 1]; weights are relative to the largest"
+        )
+    weights.setflags(write=False)
+    return weights
+
+
+def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
+    """The terms that a document of that version states, of one of the kinds there are; an error names the first field that is wrong."""
+    domain = from_terms(fields, "family", version)
+    weights = fields.get("weights")
+    if weights is not None and not is_digest(weights):
+        raise DiscreetError(f"family.weights = {weights!r} is not 'sha256:' and 64 hexadecimal digits")
+    lower, upper = fields.get("lower"), fields.get("upper")
+    if fields["kind"] == "band":
+        lower = NON_NEGATIVE.check("family.lower", lower)
+        upper = POSITIVE.check("family.upper", upper)
+        if not lower < 1.0 < upper:
+            raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
+        if weights is None:
+            raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
+        check_everybody(fields.get("everybody"), lower)
+    else:
+        for name in ("lower", "upper", "weights", "everybody", "reference"):
+            if fields.get(name) is not None:
+                raise DiscreetError(f"family.{name} = {fields[name]!r} has no meaning for a simplex; leave it out")
+    return FamilyTerms(
+        fields["kind"],
+        domain,
+        lower,
+        upper,
+        weights,
+        fields.get("everybody"),
+        _read_listed_weights(fields.get("reference"), domain.size),
+        version,
+    )._with_true_weights()
+
+
+def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:
+    """The weights that a file lists."""
+    if listed is None:
+        return None
+    if not isinstance(listed, list) or len(listed) != size:
+        raise DiscreetError(f"family.reference is not a list of {size} weights, one for each outcome")
+    for place, weight in enumerate(listed):
+        if not isinstance(weight, (int, float)) or isinstance(weight, bool):
+            raise DiscreetError(f"family.reference[{place}] = {weight!r} is not a number")
+    try:
+        return _check_weights(np.array(listed, dtype=np.float64), "family.reference")
+    except OverflowError:
+        raise DiscreetError("family.reference holds a whole number that no float can; weights are in (0, 1]") from None

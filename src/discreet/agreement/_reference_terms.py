@@ -1,0 +1,123 @@
+"""The public law Q0 that a mollifier's ball is around, as an agreement states it where it is not the family's own.
+
+What is as long as the domain stands there as a digest: of the probabilities of the outcomes, or of a density's table. A file may list
+them beside it, as they were given, so that whoever reads it computes the same box to the last bit; the id is the same. `lower` and
+`upper` are set where a `DensityBand` says what p/Q0 may be, which one that serves everybody does not.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.showing import with_short_repr
+from discreet.agreement._continuous_terms import read_table, table_fields
+from discreet.agreement._family_terms import MOST_LISTED_WEIGHTS
+from discreet.domain import digest, is_digest
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
+from discreet.families import ContinuousFamily, DensityBand, Tabulated
+from discreet.mechanisms import AnyFamily, MollifierSampler, normalised_law
+
+READ_FIELDS = {"digest", "lower", "upper", "weights", "table"}
+NEEDED = {"digest"}
+
+Floats = NDArray[np.float64]
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class ReferenceTerms:
+    """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
+
+    Two references are the same where their documents are.
+    """
+
+    digest: str
+    lower: float | None = None
+    upper: float | None = None
+    given: Floats | Tabulated | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, sampler: MollifierSampler[AnyFamily]) -> "ReferenceTerms | None":
+        """The terms of a sampler's own reference; None where it is the family's."""
+        given = sampler.given_reference
+        if given is None:
+            return None
+        if isinstance(given, np.ndarray):
+            return cls(_law_digest(given), given=given)
+        lower = upper = None
+        if isinstance(given, DensityBand):
+            nothing_said = given.everybody
+            given, lower, upper = given.given_as
+            if nothing_said:
+                lower = upper = None
+        if not isinstance(given, Tabulated):
+            raise DiscreetError(
+                f"the reference of {sampler!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
+                "reference=Tabulated(axes, values)"
+            )
+        return cls(
+            given.digest, None if lower is None else float(lower), None if upper is None else float(upper), given
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values, without those that are not set."""
+        terms = {"digest": self.digest, "lower": self.lower, "upper": self.upper}
+        return {name: value for name, value in terms.items() if value is not None}
+
+    @property
+    def full_terms(self) -> dict[str, Any]:
+        """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
+        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED_WEIGHTS:
+            return {**self.document, "weights": self.given.tolist()}
+        if isinstance(self.given, Tabulated):
+            return {**self.document, **table_fields(self.given)}
+        return self.document
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReferenceTerms) and self.document == other.document
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.lower, self.upper))
+
+    def reference(self, family: AnyFamily) -> Any:
+        """The reference itself, as the mollifier of that family takes it."""
+        if self.given is None:
+            raise DiscreetError(
+                "the agreement holds a digest of its reference; pass reference=, the one it was made with"
+            )
+        if self.upper is None or not isinstance(family, ContinuousFamily):
+            return self.given
+        return DensityBand(self.given, family.whole_box, lower=self.lower or 0.0, upper=self.upper)
+
+
+def read_reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
+    """The terms that a document states; an error names the first field that is wrong."""
+    stated, weights, table = fields["digest"], fields.get("weights"), read_table(fields.get("table"), "reference.table")
+    if not is_digest(stated):
+        raise DiscreetError(f"reference.digest = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
+    if weights is not None and table is not None:
+        raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
+    lower, upper = fields.get("lower"), fields.get("upper")
+    if upper is not None or lower is not None:
+        lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
+    given = table if weights is None else _read_probabilities(weights)
+    if given is not None and stated != (_law_digest(given) if isinstance(given, np.ndarray) else given.digest):
+        raise DiscreetError(f"the reference listed is not the one whose digest is {stated}; get the file anew")
+    return ReferenceTerms(stated, lower, upper, given)
+
+
+def _law_digest(law: Floats) -> str:
+    """Of the probabilities that the box is made of."""
+    return digest(normalised_law(law).astype("<f8").tobytes())
+
+
+def _read_probabilities(listed: Any) -> Floats:
+    if not isinstance(listed, list) or not listed:
+        raise DiscreetError("reference.weights is not a list of probabilities, one for each outcome")
+    for place, weight in enumerate(listed):
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0.0 < weight <= 1.0:
+            raise DiscreetError(f"reference.weights[{place}] = {weight!r} is not a probability above 0")
+    return np.array(listed, dtype=np.float64)

@@ -1,0 +1,290 @@
+"""What a collector and those who send to it say to each other: paths, names of fields, how a client is named, and what is signed.
+
+A sample on its way names the agreement and the round it was released under, the client, and a key: whoever sends a sample again sends
+the same key, and is answered again. A collection is named by the agreement that it began with; agreements that follow it are of the same
+collection, and a client speaks once in each round of a collection, under whichever of them. The name of a client says nothing about it
+outside the collection: devices make it of a secret of their own that never leaves them, the collection and the collector's address.
+
+    POST /samples   {"agreement": ID, "round": 1, "client": NAME, "key": KEY, "sample": OUTCOME} and spaces up to one length for all outcomes
+                    {"agreement": ID, "round": 1, "samples": [{"client": NAME, "key": KEY, "sample": OUTCOME}, ...]}
+                    or an Arrow stream with the columns client, key, sample, and agreement and round in its schema's metadata; where these
+                    hold "samples": "numbers" as well, a sample is the number of its outcome, which takes the same bytes for every outcome
+    answered by     {"counted": how many are new, "again": how many were there under their key, "refused": [places of clients that
+                    had spoken]}; one sample of a client that had spoken is a 409. A problem is {"error": one sentence}.
+    GET /collection {"collection": ID, "agreement": ID of the newest, "round": the open round, "enrolment": whether names have to be known,
+                    "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [those in which samples are taken],
+                    "purpose": TEXT, "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
+                    "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections that are kept here}
+    GET /estimate   what `discreet estimate --json` prints, and "round": R, "days": [[DAY, how many samples came], ...], "liars"
+
+Samples travel encrypted: plain http goes to this machine alone, unless somebody insists. A sample is private on its own, but who took part
+and when is seen by whoever can read the way, and a name that is stolen on it lets others speak in one's place.
+
+A collector may have a key (Ed25519). What it signs is a `CollectionStatement`: this agreement, in this collection, after that one, is
+collected at these addresses. The addresses are part of it because anybody can copy a signature: a device believes one only at an address
+that it names.
+Ed25519 comes from `cryptography`, which is well kept and has wheels for every system. Signatures are plain 64-byte ones over a canonical
+JSON text, so that any other implementation can check them; minisign's format would add a second encoding of the same.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import re
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from discreet._base.files import atomic_write, read_private
+from discreet.domain import canonical
+from discreet.errors import DiscreetError, need_extra
+
+AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as a file holds it
+WEIGHTS = "/weights"  # those beside an agreement's file, where there are too many to list
+COLLECTION = "/collection"
+SAMPLES = "/samples"
+ESTIMATE = "/estimate"  # ?agreement=ID&round=1&confidence=0.95
+HEALTH = "/health"
+METRICS = "/metrics"
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+
+MOST_NAME = 200  # characters of a client's name, and of a key
+MOST_BATCH = 10_000  # samples of one request
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Address:
+    """A collector's address, checked. `folder`: what stands before its paths."""
+
+    scheme: str
+    host: str
+    port: int
+    folder: str
+    tls: ssl.SSLContext | None = None
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_and_port}{self.folder}"
+
+    @property
+    def host_and_port(self) -> str:
+        """As a request names them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None = None) -> Address:
+    """The address that is meant.
+
+    Args:
+        url: https://HOST, with a port and a folder where there are some; http:// for this machine.
+        plain_http: whether plain http may go elsewhere.
+        tls: whom to believe; by default those whom the system does.
+
+    Returns:
+        The address.
+
+    Raises:
+        DiscreetError: for what is no such address.
+    """
+    if not isinstance(url, str):
+        raise DiscreetError(f"url = {url!r} is not a text; give the collector's address, such as https://example.org")
+    if not url.isprintable() or " " in url:  # some of which would be left out in silence
+        raise DiscreetError(f"url = {url!r} holds spaces or what is no visible character; leave them out")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = (parts.hostname or "").encode("idna").decode()  # as names travel: in ASCII
+    except ValueError as error:
+        raise DiscreetError(f"url = {url!r} is not an address: {error}") from None
+    if parts.scheme not in _PORTS or not host:
+        raise DiscreetError(
+            f"url = {url!r} is not an address; give the collector's, such as https://example.org, or http://127.0.0.1:8000 on this machine"
+        )
+    if parts.username is not None or parts.password is not None:
+        raise DiscreetError("url holds a name or a password, which would be kept in logs; leave them out")
+    if parts.query or parts.fragment:
+        raise DiscreetError(f"url = {url!r} has a question or a fragment; give the collector's address alone")
+    if not parts.path.isascii():
+        raise DiscreetError(f"url = {url!r} has a folder with letters that addresses do not have; escape them")
+    if parts.scheme == "http" and not (plain_http or _is_here(host)):
+        raise DiscreetError(
+            f"url = {url!r} is not encrypted: others on the way would see who takes part; use https://, or say plain_http=True "
+            "(--plain-http) on a network of your own"
+        )
+    context = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+    return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"), context)
+
+
+def _is_here(host: str) -> bool:
+    """Whether that is this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def name_in(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
+    """How a client is named in a collection: without the secret, names of one client in two collections cannot be told to be one's.
+
+    Args:
+        collection: the id of the agreement that the collection began with.
+        secret: of the device; or of a gateway, which speaks for many clients.
+        client: which of them.
+        address: of the collector, so that one which claims another's collection learns no name that is used there. (A browser keeps a
+            secret for each site, and so needs none.)
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    said = f"discreet client\0{collection}\0{client}" + (f"\0{address}" if address else "")
+    return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
+
+
+def key_of(name: str, agreement: str, round: int) -> str:
+    """The key of the sample that a client so named sends under an agreement in a round: the same however often it is sent."""
+    return hashlib.sha256(f"discreet key\0{name}\0{agreement}\0{round}".encode()).hexdigest()
+
+
+_STATEMENT = b"discreet statement 1\n"
+_KEY_LINE = re.compile(rb"discreet-collector-key-1 ([0-9a-f]{64})\n?\Z")
+_KEY_FIX = "give the file that `discreet collect --key` made"
+_HEX = {32: re.compile("[0-9a-f]{64}"), 64: re.compile("[0-9a-f]{128}")}
+MOST_ADDRESSES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionStatement:
+    """What a collector signs: an agreement, the collection it is of, the agreement it follows, and the addresses it is collected at."""
+
+    agreement: str
+    collection: str
+    follows: str | None
+    addresses: tuple[str, ...]
+
+    @property
+    def message(self) -> bytes:
+        """The bytes that are signed."""
+        terms = {
+            "agreement": self.agreement,
+            "collection": self.collection,
+            "follows": self.follows,
+            "addresses": list(self.addresses),
+        }
+        return _STATEMENT + canonical(terms).encode()
+
+
+@dataclass(frozen=True)
+class StatementSignature:
+    """A signature as a collection shows it: by which key (64 hexadecimal digits), for which addresses."""
+
+    key: str
+    signature: str
+    addresses: tuple[str, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {"addresses": list(self.addresses), "key": self.key, "signature": self.signature}
+
+
+class CollectorKey:
+    """The key that a collector signs with. It never prints itself."""
+
+    def __init__(self, seed: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        except ImportError as missing:
+            need_extra("signed", missing)
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+
+    @property
+    def public(self) -> str:
+        """The public half, 64 hexadecimal digits: what devices pin."""
+        return self._private.public_key().public_bytes_raw().hex()
+
+    def sign(self, statement: CollectionStatement) -> StatementSignature:
+        """The statement's signature."""
+        return StatementSignature(self.public, self._private.sign(statement.message).hex(), statement.addresses)
+
+    def __repr__(self) -> str:
+        return f"<CollectorKey {short_key(self.public)}>"
+
+
+def has_valid_signature(statement: CollectionStatement, signed: StatementSignature) -> bool:
+    """Whether the signature is one of this statement by the key it names."""
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError as missing:
+        need_extra("signed", missing)
+    if statement.addresses != signed.addresses:
+        return False
+    try:
+        public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
+        public.verify(bytes.fromhex(signed.signature), statement.message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def read_signature(document: Any) -> StatementSignature | None:
+    """The signature that a JSON object holds; None for what is no such object."""
+    if not isinstance(document, dict) or document.keys() != {"addresses", "key", "signature"}:
+        return None
+    key, signature, addresses = document["key"], document["signature"], document["addresses"]
+    if not (isinstance(key, str) and _HEX[32].fullmatch(key) and isinstance(signature, str)):
+        return None
+    if (
+        not _HEX[64].fullmatch(signature)
+        or not isinstance(addresses, list)
+        or not 1 <= len(addresses) <= MOST_ADDRESSES
+    ):
+        return None
+    if not all(isinstance(address, str) and len(address) <= 1000 and address.isprintable() for address in addresses):
+        return None
+    return StatementSignature(key, signature, tuple(addresses))
+
+
+def is_key(text: Any) -> bool:
+    """Whether that is the public key of a collector."""
+    return isinstance(text, str) and _HEX[32].fullmatch(text) is not None
+
+
+def short_key(key: str) -> str:
+    """The first 16 digits of a key in groups of four, for people to compare."""
+    return " ".join(key[at : at + 4] for at in range(0, 16, 4))
+
+
+def write_collector_key(path: str | Path) -> None:
+    """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
+    fix = "devices have pinned its key and would refuse another; choose another name"
+    with atomic_write(path, what="collector key", private=True, fix=fix) as file:
+        file.write(b"discreet-collector-key-1 " + os.urandom(32).hex().encode() + b"\n")
+
+
+def read_collector_key(path: str | Path) -> CollectorKey:
+    """The key in a file, refused if anybody but its owner may read it."""
+    found = _KEY_LINE.match(read_private(path, what="collector key", most=1024, fix=_KEY_FIX))
+    if found is None:
+        raise DiscreetError(f"{path} does not hold a collector's key; {_KEY_FIX}")
+    return CollectorKey(bytes.fromhex(found[1].decode()))
+
+
+def check_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
+    """The addresses of a statement, as devices spell them: small letters, no usual port, no slash at the end."""
+    try:
+        found = tuple(str(address_of(address, plain_http=True)) for address in addresses)
+    except DiscreetError as error:
+        raise DiscreetError(str(error).replace("url", "address", 1)) from None
+    if not 1 <= len(found) <= MOST_ADDRESSES:
+        raise DiscreetError(f"a signed collection has 1 to {MOST_ADDRESSES} addresses, not {len(found)}: --address")
+    return found

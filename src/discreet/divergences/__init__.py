@@ -1,0 +1,34 @@
+"""D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B]."""
+
+from discreet.divergences._divergences import (
+    BUILT_IN as BUILT_IN,
+    FDivergence,
+    RenyiDivergence,
+    alpha,
+    chi2,
+    divergence,
+    hellinger,
+    hockey_stick,
+    jensen_shannon,
+    kl,
+    le_cam,
+    renyi,
+    reverse_kl,
+    tv,
+)
+
+__all__ = [
+    "FDivergence",
+    "RenyiDivergence",
+    "alpha",
+    "chi2",
+    "divergence",
+    "hellinger",
+    "hockey_stick",
+    "jensen_shannon",
+    "kl",
+    "le_cam",
+    "renyi",
+    "reverse_kl",
+    "tv",
+]

@@ -1,0 +1,414 @@
+"""D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B].
+
+Zero conventions, with f(0) the limit at zero and f*(0) = lim f(x)/x the slope at infinity (either may be infinite):
+
+    0 f(0/0) = 0,    q f(0/q) = q f(0),    0 f(p/0) = p f*(0).
+
+Hence 0 <= D_f(P||Q) <= M_f = f(0) + f*(0) for laws, with equality on the right for disjoint supports.
+
+Each divergence is the sum of its perspective q f(p/q), a convex function of (p, q) that is homogeneous of degree one;
+the ones shipped here evaluate it without ever forming a ratio that overflows. Densities on quadrature nodes and
+partial sums are summed just as they are given, but the theorems speak of equal masses: f and f + c (x - 1) are one
+divergence between laws (x^2 - 1 and (x - 1)^2 are both chi-squared), and two different sums otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet._base.labelled import LawLike, align_laws
+from discreet.divergences._perspectives import (
+    Function,
+    HockeyStickPerspective,
+    PowerPerspective,
+    RatioPerspective,
+    check_generator,
+    entropy_gap,
+    evaluate_generator,
+    half_difference,
+    relative_entropy,
+    reverse_relative_entropy,
+    sequence_limit,
+    squared_difference,
+    squared_root_difference,
+    triangular_discrimination,
+)
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, Range
+
+FloatArray = NDArray[np.float64]
+Perspective = Callable[[FloatArray, FloatArray], FloatArray]
+Tangent = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+__all__ = [
+    "FDivergence",
+    "RenyiDivergence",
+    "alpha",
+    "chi2",
+    "divergence",
+    "hellinger",
+    "hockey_stick",
+    "jensen_shannon",
+    "kl",
+    "le_cam",
+    "renyi",
+    "reverse_kl",
+    "tv",
+]
+
+_REAL = Range(-math.inf, math.inf, low_open=True, high_open=True)
+_LIMIT = Range(-math.inf, math.inf, low_open=True)
+_TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)
+
+
+@dataclass(frozen=True)
+class _Generator:
+    """f(x) = g(x) + c (x - 1), with c = `slope_at_one` a slope of f at 1, so that g >= 0.
+
+    `tangent` is the perspective of g on positive p and q, as a function of p, q and p - q (which may be known to more
+    digits than p and q show). Between laws it has the same sum as that of f but no negative term: nothing cancels, and
+    rounding cannot make a divergence negative. `exact` is the perspective of f itself, given where adding c (p - q) back
+    would cancel. (One's own f is summed as it is: c = 0.)
+    """
+
+    tangent: Tangent
+    slope_at_one: float = 0.0
+    exact: Perspective | None = None
+
+    def perspective(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return self.exact(p, q) if self.exact else self.excess(p, q) + self.slope_at_one * (p - q)
+
+    def excess(self, p: FloatArray, q: FloatArray) -> FloatArray:
+        return self.tangent(p, q, p - q)
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return self.perspective(x, np.ones_like(x))
+
+
+@dataclass(frozen=True, init=False)
+class FDivergence:
+    """The divergence of one convex f with f(1) = 0, as a value: `d(p, q)`, `d.f(x)`, `d.maximum`.
+
+    `f` is a vectorised function of positive floats. It is tried on a grid, and refused where it is not convex. The
+    limits f(0) and f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` give them.
+
+    One's own f is only as good as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) stands in.
+
+    Args:
+        f: convex on the positive numbers with f(1) = 0, written with numpy.
+        name: what it is called in messages.
+        at_zero: the limit f(0); found numerically unless given.
+        slope_at_infinity: the limit of f(x)/x; found numerically unless given.
+
+    Raises:
+        DiscreetError: for an f that is not convex, not 0 at 1 or not a number somewhere, or limits that cannot be found.
+    """
+
+    name: str
+    at_zero: float
+    slope_at_infinity: float
+    _generator: _Generator = field(repr=False)
+
+    def __init__(
+        self, f: Function, *, name: str = "f", at_zero: float | None = None, slope_at_infinity: float | None = None
+    ) -> None:
+        check_generator(f)
+        if at_zero is None:
+            at_zero = sequence_limit("at_zero", evaluate_generator(f, _TOWARDS_ZERO))
+        if slope_at_infinity is None:
+            slope_at_infinity = sequence_limit(
+                "slope_at_infinity", evaluate_generator(f, 1.0 / _TOWARDS_ZERO) * _TOWARDS_ZERO
+            )
+        at_zero = _LIMIT.check("at_zero", at_zero)
+        slope_at_infinity = _LIMIT.check("slope_at_infinity", slope_at_infinity)
+        generator = f if isinstance(f, _Generator) else _Generator(RatioPerspective(f, at_zero, slope_at_infinity))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "at_zero", at_zero)
+        object.__setattr__(self, "slope_at_infinity", slope_at_infinity)
+        object.__setattr__(self, "_generator", generator)
+
+    @property
+    def maximum(self) -> float:
+        """M_f = f(0) + f*(0): no two laws are further apart, and laws with disjoint supports are exactly this far."""
+        return self.at_zero + self.slope_at_infinity
+
+    def f(self, x: ArrayLike) -> float | FloatArray:
+        """f(x) for x >= 0, with f(0) the limit; a float for a number, an array for an array."""
+        entries = _entries("x", x)
+        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
+
+    def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
+        """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
+        p, q = _broadcast(_entries("p", p), _entries("q", q))
+        return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
+
+    def chord_at_one(self, below: float, above: float) -> float:
+        """The height at 1 of the chord of f from 1 - below to 1 + above: what the paper's risk is.
+
+        The tangent of f at 1 is taken off first: it is a chord of height 0, and without it nothing cancels. The two
+        distances are passed instead of the ends, because 1 + 1e-20 is not a float. (One's own f is evaluated at the
+        floats there are: below distances of about 1e-8 its values near 1 hold few digits.)
+        """
+        if below <= 0.0 or above <= 0.0:
+            return 0.0
+        weight = below / (below + above)
+        return weight * self._excess(above) + above / (below + above) * self._excess(-below)
+
+    def _excess(self, t: float) -> float:
+        """f(1 + t) - c t for t >= -1, with c the generator's slope at 1."""
+        generator = self._generator
+        if t <= -1.0:
+            return self.at_zero + generator.slope_at_one
+        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+            return float(generator.tangent(np.array([1.0 + t]), np.ones(1), np.array([t]))[0])
+
+    def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
+        """D_f(P||Q) over the last axis: a float for two laws, an array for batches (leading axes broadcast).
+
+        With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)).
+        Masses that agree up to rounding count as equal, so that between laws the result is never negative;
+        others are taken at their word.
+        """
+        p, q = _laws(p, q)
+        nodes = _nodes(weights, p.shape[-1])
+        generator = self._generator
+        total = _sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
+        equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
+        if not np.all(equal):
+            total = np.where(equal, total, _sum(self._terms_with_zeros(generator.perspective, 0.0, p, q), nodes))
+        return _float_or_array(total)
+
+    def _terms_with_zeros(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
+        """The perspective of f(x) - slope (x - 1), extended from positive entries to zeros by the conventions."""
+        terms = np.zeros(p.shape)  # 0 f(0/0) = 0
+        both, only_q, only_p = (p > 0) & (q > 0), (p == 0) & (q > 0), (p > 0) & (q == 0)
+        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+            terms[both] = perspective(p[both], q[both])
+            terms[only_q] = q[only_q] * (self.at_zero + slope)  # q f(0/q) = q f(0)
+            terms[only_p] = p[only_p] * (self.slope_at_infinity - slope)  # 0 f(p/0) = p f*(0)
+        return terms
+
+
+# Input: finite non-negative entries, one shared last axis.
+
+
+def _entries(name: str, values: ArrayLike) -> FloatArray:
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex entries")
+        entries = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
+    good = (entries >= 0) & (entries < np.inf)
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0])
+        label = f"{name}[{', '.join(map(str, where))}]" if where else name
+        raise DiscreetError(f"{label} = {entries[where]:g} is not in {NON_NEGATIVE}")
+    return entries
+
+
+def _laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
+    in_place_p, in_place_q = align_laws(p, q)
+    first, second = _entries("p", in_place_p), _entries("q", in_place_q)
+    if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
+        raise _shape_error(first, second)
+    return _broadcast(first, second)
+
+
+def _broadcast(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+    try:
+        first, second = np.broadcast_arrays(p, q)
+    except ValueError:
+        raise _shape_error(p, q) from None
+    return first, second
+
+
+def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
+    return DiscreetError(
+        f"p has shape {p.shape} but q has {q.shape}; the last axis of both must hold the same outcomes"
+    )
+
+
+def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
+    if weights is None:
+        return None
+    nodes = _entries("weights", weights)
+    if nodes.shape != (size,):
+        raise DiscreetError(f"weights has shape {nodes.shape}; give one weight for each of the {size} nodes")
+    return nodes
+
+
+def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
+    with np.errstate(all="ignore"):
+        weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # a null set carries nothing
+        return np.asarray(weighted.sum(axis=-1))
+
+
+def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
+    """Whether two masses differ by no more than normalising k floats to one can leave behind (or overflow)."""
+    mass_p, mass_q = _sum(p, nodes), _sum(q, nodes)
+    with np.errstate(all="ignore"):
+        rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
+        return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
+
+
+def _float_or_array(values: FloatArray) -> float | FloatArray:
+    return float(values) if values.ndim == 0 else values
+
+
+# The divergences shipped.
+
+
+def _make_divergence(name: str, at_zero: float, slope_at_infinity: float, generator: _Generator) -> FDivergence:
+    return FDivergence(generator, name=name, at_zero=at_zero, slope_at_infinity=slope_at_infinity)
+
+
+kl = _make_divergence("kl", 0.0, math.inf, _Generator(PowerPerspective(1.0), 1.0, relative_entropy))
+reverse_kl = _make_divergence(
+    "reverse_kl", math.inf, 0.0, _Generator(PowerPerspective(0.0), -1.0, reverse_relative_entropy)
+)
+tv = _make_divergence("tv", 0.5, 0.5, _Generator(half_difference))
+hellinger = _make_divergence("hellinger", 1.0, 1.0, _Generator(squared_root_difference))
+chi2 = _make_divergence("chi2", -1.0, math.inf, _Generator(squared_difference, 2.0))
+jensen_shannon = _make_divergence("jensen_shannon", math.log(2) / 2, math.log(2) / 2, _Generator(entropy_gap))
+le_cam = _make_divergence("le_cam", 0.5, 0.5, _Generator(triangular_discrimination))
+
+
+def alpha(order: float) -> FDivergence:
+    """f(x) = (x^a - a x + a - 1)/(a (a - 1)), with its limits x log x - x + 1 at a = 1 and x - 1 - log x at a = 0.
+
+    Order 2 is half of chi-squared, order 1/2 twice the squared Hellinger distance.
+    """
+    order = _REAL.check("order", order)
+    at_zero = 1.0 / order if order > 0 else math.inf
+    slope_at_infinity = 1.0 / (1.0 - order) if order < 1 else math.inf
+    return _make_divergence(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order)))
+
+
+def hockey_stick(gamma: float) -> FDivergence:
+    """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon."""
+    gamma = POSITIVE.check("gamma", gamma)
+    generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
+    return _make_divergence(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
+
+
+@final
+class RenyiDivergence(FDivergence):
+    """log(sum p^a q^(1-a))/(a - 1) = log(1 + a (a-1) D_alpha)/(a - 1): an increasing function of the alpha divergence of the same order.
+
+    So whatever is nearest, worst or minimax for the alpha divergence is so for this one, and its worst case is that function of the
+    other's. Its mean over clients is not a function of the other's mean, which is why designs refuse it. `f`, `perspective`, `at_zero`
+    and `slope_at_infinity` are those of the alpha divergence, `alpha`.
+    """
+
+    def __init__(self, order: float) -> None:
+        order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
+        base = alpha(order)
+        super().__init__(
+            base._generator,
+            name=f"renyi:{_digits(order)}",
+            at_zero=base.at_zero,
+            slope_at_infinity=base.slope_at_infinity,
+        )
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "alpha", base)
+
+    order: float
+    alpha: FDivergence
+
+    @property
+    def maximum(self) -> float:
+        """Infinite: laws with disjoint supports are infinitely far apart."""
+        return math.inf
+
+    def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
+        """The divergence of laws over the last axis, as `FDivergence` takes them."""
+        found = np.asarray(self.alpha(p, q, weights=weights))
+        first, second = _laws(p, q)
+        nodes = _nodes(weights, first.shape[-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
+            terms = terms if nodes is None else terms + np.log(nodes)
+        terms[(first == 0.0) | np.isnan(terms)] = -np.inf  # 0^a q^(1-a) = 0
+        return _float_or_array(self._from_alpha(found, np.logaddexp.reduce(terms, axis=-1)))
+
+    def chord_at_one(self, below: float, above: float) -> float:
+        """The same function of the height at 1 of the chord of the alpha generator: the paper's risk."""
+        if below <= 0.0 or above <= 0.0:
+            return 0.0
+        high = math.log(below) + self.order * math.log1p(above)
+        low = math.log(above) + self.order * math.log1p(-below) if below < 1.0 else -math.inf
+        log_sum = np.logaddexp(high, low) - math.log(below + above)
+        return float(self._from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
+
+    def _from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
+        """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from the sum itself, which may be past every float."""
+        with np.errstate(all="ignore"):  # an overflow here is one that the sum itself answers
+            grown = self.order * (self.order - 1.0) * found
+            near = np.abs(grown) <= 0.5
+            values = np.where(near, np.log1p(np.where(near, grown, 0.0)), log_sum) / (self.order - 1.0)
+        return np.asarray(np.maximum(values, 0.0))
+
+
+def renyi(order: float) -> FDivergence:
+    """The Renyi divergence of a positive order; of order 1 it is KL."""
+    return kl if order == 1.0 else RenyiDivergence(order)
+
+
+def _digits(value: float) -> str:
+    """The shortest decimal that reads back as the same float."""
+    return np.format_float_positional(value, trim="-")
+
+
+_NAMED = {d.name: d for d in (kl, reverse_kl, tv, hellinger, chi2, jensen_shannon, le_cam)}
+_FAMILIES: dict[str, Callable[[float], FDivergence]] = {"alpha": alpha, "hockey_stick": hockey_stick, "renyi": renyi}
+_ALIASES = {
+    "kullback_leibler": "kl",
+    "relative_entropy": "kl",
+    "total_variation": "tv",
+    "total_variation_distance": "tv",
+    "squared_hellinger": "hellinger",
+    "chi_squared": "chi2",
+    "chi_square": "chi2",
+    "js": "jensen_shannon",
+    "rényi": "renyi",
+}
+
+BUILT_IN: tuple[str, ...] = tuple(_NAMED)
+
+
+def divergence(name: str | FDivergence) -> FDivergence:
+    """The divergence called "kl", "total variation", "Jensen-Shannon", "alpha:0.5", "renyi:2", "hockey stick:2", ...
+
+    Args:
+        name: a name, in which case, spaces and hyphens do not matter; or a divergence, which stays as it is.
+
+    Returns:
+        A function of two laws, an `FDivergence`; "renyi:..." is an increasing function of one, and its worst cases are too.
+
+    Raises:
+        DiscreetError: for an unknown name, with those there are.
+    """
+    if isinstance(name, FDivergence):
+        return name
+    if not isinstance(name, str):
+        raise DiscreetError(f"divergence = {name!r} is neither a name nor an FDivergence")
+    stem, colon, parameter = name.strip().lower().partition(":")
+    stem = re.sub(r"[\s_-]+", "_", stem.strip())
+    stem = _ALIASES.get(stem, stem)
+    if stem in _NAMED and not colon:
+        return _NAMED[stem]
+    if stem in _FAMILIES and colon:
+        try:
+            value = float(parameter)
+        except ValueError:
+            raise DiscreetError(f"divergence = {name!r}: {parameter!r} is not a number") from None
+        return _FAMILIES[stem](value)
+    choices = ", ".join([*BUILT_IN, *(f"{family}:<number>" for family in _FAMILIES)])
+    raise DiscreetError(f"divergence = {name!r} is not one of {choices}")

@@ -1,0 +1,286 @@
+"""What a sampler costs its worst client, and the smallest epsilon at which that is little enough.
+
+On the simplex, on a `DensityBand` and wherever the reference of a `Band` is alpha-decomposable the paper's formula is the answer, and
+it is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound; where the worst members are known
+(`discreet.families._band`) the sampler is applied to them instead, with the box that it draws from.
+
+**Everybody on a line.** A `DensityBand` with `everybody=True` claims nothing about clients, and over all densities every epsilon-LDP sampler
+has the worst case M_f = f(0) + f*(0), the largest there is [paper, Prop. 3.2]. *Proof.* Its laws lie between m and e^eps m for a measure m
+of mass at most 1. Of n disjoint sets one has m <= 1/n; a client that is even on it is released there with a chance t <= e^eps/n, so that,
+seen through that set and its complement, it loses at least t f(1/t) + (1 - t) f(0) (data processing), which goes to f*(0) + f(0).   QED.
+Where M_f is finite no density attains it: that takes a law with no mass in common with its q, and q >= b h. Where it is infinite some do:
+if f(0) is, those that vanish on a set; else f(t)/t has no bound, and with b h <= q <= B h and p/h as steep as it takes (p/h = c/(u log^2 u)
+in the quantile u of h, for KL) the integral diverges. What can be promised is promised on cells, `risk_on_atoms`: over every law that is
+even, relative to h, inside the cells it is released by, which are all laws that a list of values can be.
+
+Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+from discreet import divergences
+from discreet._base.numerics import LARGEST_EXPONENT
+from discreet.divergences import FDivergence
+from discreet.errors import NON_NEGATIVE, ImpossibleError
+from discreet.families import Band, Bounds, ContinuousFamily, WorstMembers, check_family, serves_everybody
+from discreet.privacy import DELTA, DELTA_IS, LEAST_PROBABILITY, Approximate, Gaussian, Privacy, Pure, check_budget
+from discreet.privacy.tradeoff import (
+    Constants,
+    Family,
+    Risk,
+    box_epsilon,
+    claimed_family,
+    constants_for_privacy,
+    formula_is_exact,
+    formula_is_minimax,
+    formula_risk,
+    mollifier_constants,
+    optimal_constants,
+)
+from discreet.projection import Affine, Box
+
+_ROUNDS = 8  # of moving the atoms' ends to the kinks; two or three are enough
+_SETTLED = 1e-13
+_LOST_IN_ROUNDING = 1e-12  # of a divergence summed over atoms
+_TINY = 1e-300
+
+
+def sampler_risk(
+    family: Family,
+    constants: Constants,
+    epsilon: float,
+    divergence: str | FDivergence,
+    privacy: Privacy,
+    mixing: Affine | None = None,
+) -> Risk:
+    """The worst case of the projection onto a box around the family's reference, or of the mixing into it.
+
+    `tight` where no sampler that keeps the notion has less, by the papers' theorems; whoever is not minimax there speaks of itself alone.
+    """
+    if serves_everybody(family):
+        if isinstance(family, Band):
+            return risk_on_atoms(constants, family.least_mass, divergence)
+        return singular_risk(privacy, divergence)
+    formula = formula_risk(constants, divergence)
+    if not (constants.below > 0.0 and constants.above > 0.0):
+        return Risk(formula, True)
+    if formula_is_exact(family):
+        return Risk(formula, formula_is_minimax(family, privacy))
+    members: WorstMembers | None = getattr(family, "worst_members", None)
+    if members is None:
+        return Risk(formula, False, attained=False)
+    own = _risk_at_worst_members(members, constants, epsilon, divergences.divergence(divergence), mixing)
+    if own <= _LOST_IN_ROUNDING:
+        return Risk(formula, False, attained=False)
+    return Risk(min(own, formula), False)
+
+
+def singular_risk(privacy: Privacy, divergence: str | FDivergence) -> Risk:
+    """M_f, the worst case over all densities of every sampler that is pure epsilon-LDP (a delta may buy more), and of every box."""
+    largest = divergences.divergence(divergence).maximum
+    return Risk(largest, tight=isinstance(privacy, Pure), attained=math.isinf(largest))
+
+
+def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
+    """The worst case of the projection onto a box over every law on finitely many atoms: t f(1/t) + (1 - t) f(0), exactly.
+
+    Args:
+        box: b and B of the box around the atoms' reference.
+        least: the reference mass of the rarest atom.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+    The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
+    is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
+    """
+    kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
+    return Risk(point_mass_risk(divergences.divergence(divergence), kept, lost), False)
+
+
+def point_mass_risk(f: FDivergence, kept: float, lost: float) -> float:
+    """t f(1/t) + (1 - t) f(0), the divergence of a sure client whose outcome is released with chance t = `kept`.
+
+    `lost` is 1 - t, given by itself: the difference of the other from 1 would have lost the digits of what is small.
+    """
+    return f.chord_at_one(1.0, lost / kept) if kept >= _TINY else f.maximum
+
+
+def _risk_at_worst_members(
+    members: WorstMembers, constants: Constants, epsilon: float, f: FDivergence, mixing: Affine | None
+) -> float:
+    """The largest divergence of a worst member from its output."""
+    scale = 1.0
+    for _ in range(_ROUNDS):
+        bounds = (
+            constants.b,
+            min(constants.B, 1.0 / _TINY),
+        )  # where p is clipped, and where p = q, at which f may have a kink
+        reference, laws = members([math.log(max(bound * times, _TINY)) for bound in bounds for times in (scale, 1.0)])
+        box = Box.around(reference, reference.size, constants, epsilon)
+        if mixing is not None:
+            return float(np.max(f(laws, box.mix(laws, mixing))))
+        before, scale = scale, float(box.scale(laws[0]))
+        if len(laws) > 1 or not scale > 0.0 or abs(scale - before) <= _SETTLED * scale:
+            break
+    return float(np.max(f(laws, box.project(laws))))
+
+
+def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, delta: float = 0.0) -> float:
+    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`; at a delta, of (epsilon, delta)-LDP.
+
+    Where the risk is tight, no other sampler needs less. 0.0 when publishing a draw of the reference is good enough, or when delta pays
+    for all of it. For a band that serves everybody it is that of the simplex. At a risk of 0 delta buys nothing: raw draws are for an
+    epsilon that allows them.
+
+    Args:
+        family: who the clients may be.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        risk: the largest divergence that may be lost, at least 0.
+        delta: that of (epsilon, delta)-LDP, in [0, 1); 0 for pure epsilon.
+
+    Returns:
+        The budget, as a float that keeps the promise.
+
+    Raises:
+        ImpossibleError: where no epsilon reaches the risk, or at a delta only one of 64 or more, for which it is not decided.
+        DiscreetError: for something that is no family, or a risk or a delta that is none.
+    """
+    delta = check_budget(DELTA, "delta", delta, DELTA_IS)
+    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
+        return pure
+    if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
+        return 0.0
+    needed = math.log((upper - delta) / lower) if lower else math.inf
+    if needed >= LARGEST_EXPONENT:
+        raise ImpossibleError(
+            f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take "
+            "a larger risk, or delta = 0"
+        )
+    return _round_up_budget(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
+
+
+def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest nu of Gaussian LDP at which the worst case of the optimal sampler is at most `risk`.
+
+    Args:
+        family: who the clients may be.
+        divergence: a name such as "kl" or "tv", or an `FDivergence`.
+        risk: the largest divergence that may be lost, at least 0.
+
+    Returns:
+        The budget, as a float that keeps the promise; 0.0 when publishing a draw of the reference is good enough.
+
+    Raises:
+        ImpossibleError: where no nu reaches the risk, or only one with outcomes rarer than 1e-60, for which it is not decided.
+        DiscreetError: for something that is no family, or a risk that is none.
+    """
+    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    if pure == 0.0:
+        return 0.0
+    if lower < LEAST_PROBABILITY:
+        raise ImpossibleError(
+            f"risk = {risk:g} asks for outcomes rarer than {float(LEAST_PROBABILITY):g}, where nu-Gaussian privacy is not decided any more; "
+            "take a larger risk"
+        )
+    normal, alpha = NormalDist(), family.bounds.alpha
+    rest = (
+        lower * (1.0 - alpha) / alpha if alpha <= 0.5 else 1.0 - upper
+    )  # 1 - m B, which B alone would lose in rounding
+    return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
+
+
+def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:
+    """The family, the pure epsilon whose box has that risk, and m b and m B of the box: boxes of all notions are those of some epsilon."""
+    family = claimed_family(family)
+    check_family(family)
+    bounds = family.bounds
+    identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
+    pure = _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
+    if pure == 0.0:
+        return family, pure, 0.0, 0.0
+    box, mass = optimal_constants(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
+    return family, pure, mass * box.b, min(mass * box.B, mass * bounds.upper)
+
+
+def _round_up_budget(
+    notion: Callable[[float], Privacy], budget: float, family: Family, divergence: str | FDivergence, risk: float
+) -> float:
+    """The budget, or as many units in the last place more as it takes to keep the promise."""
+
+    def lost(at: float) -> float:
+        privacy = notion(at)
+        constants = constants_for_privacy(privacy, family.bounds)
+        return float(sampler_risk(family, constants, box_epsilon(constants), divergence, privacy))
+
+    step = math.ulp(budget)
+    while lost(budget) > risk:
+        budget, step = budget + step, 2.0 * step
+    return budget
+
+
+def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
+    """The smallest epsilon at which Husain's mollifier around the reference promises `risk`: what `epsilon_for` saves against.
+
+    Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
+    """
+    family = claimed_family(family)
+    check_family(family)
+    bounds = family.bounds
+    identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
+    return _epsilon_reaching(mollifier_constants, family, divergence, risk, identity_at)
+
+
+def _epsilon_reaching(
+    constants: Callable[[Bounds, float], Constants],
+    family: Family,
+    divergence: str | FDivergence,
+    risk: float,
+    identity_at: float,
+) -> float:
+    """The smallest epsilon with a worst case of at most `risk` for boxes whose worst case falls with epsilon, to 0 at `identity_at`."""
+    target = NON_NEGATIVE.check("risk", risk, "a divergence is at least 0")
+    f, bounds = divergences.divergence(divergence), family.bounds
+
+    def at(epsilon: float) -> float:
+        return float(sampler_risk(family, constants(bounds, epsilon), epsilon, f, Pure(epsilon)))
+
+    if at(_TINY) <= target:
+        return 0.0
+    if isinstance(family, ContinuousFamily) and family.everybody:
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler, and every box, has the "
+            f"largest risk there is, {f.maximum:g}; name a family that the clients are of, such as a DensityBand without everybody=True"
+        )
+    if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = {target:g}: f(0) is infinite and the family holds laws with disjoint supports, "
+            "so every epsilon-LDP sampler has infinite risk; use a bounded divergence such as 'tv', or a Band with lower > 0"
+        )
+    if math.isfinite(identity_at):
+        return _smallest_float(at, target, identity_at)
+    if target == 0.0:
+        raise ImpossibleError(
+            f"no epsilon reaches {f.name} = 0 on a family with lower = 0; ask for a positive risk, or use a Band with lower > 0"
+        )
+    high = 1.0
+    while at(high) > target:
+        high *= 2.0
+    return _smallest_float(at, target, high)
+
+
+def _smallest_float(at: Callable[[float], float], target: float, high: float) -> float:
+    """The smallest float up to `high` with at(x) <= target, for a non-increasing function with at(high) <= target."""
+    from scipy.optimize import brentq  # here, because importing it costs more than most commands do
+
+    if at(high) < target:
+        high = float(brentq(lambda x: at(x) - target, _TINY, high, xtol=1e-300, rtol=1e-15))
+    step = math.ulp(high)
+    while at(high) > target:  # the root finder may stop a few units short of the side that keeps the promise
+        high, step = high + step, 2.0 * step
+    return high

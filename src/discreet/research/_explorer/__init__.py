@@ -1,0 +1,130 @@
+"""The explorer: a self-contained page on which a person moves a client's bars and the budget and sees what privacy costs; its server.
+
+The page is a file of ours with a style and a script that `clients/js` builds (`make client`), and the bundled flights. Its own content
+policy forbids loading anything else. Every number on it is that of the library (`tests/research/explorer`).
+
+The server listens on 127.0.0.1 alone and refuses requests that call this machine by another name. Another site could show the page in a
+frame and lead clicks onto it, so every answer, errors included, forbids frames.
+"""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+
+from discreet.errors import DiscreetError
+from discreet.research.data import zone_logbooks
+
+__all__ = ["Explorer", "page"]
+
+_HOST = "127.0.0.1"
+_LARGEST_PORT = 65535
+
+
+class Explorer:
+    """One page, served to this machine.
+
+    Args:
+        page: the HTML.
+        port: where, or 0 for a port that is free.
+
+    Raises:
+        DiscreetError: for a port that is none, or taken.
+    """
+
+    def __init__(self, page: str, *, port: int = 0) -> None:
+        if not 0 <= port <= _LARGEST_PORT:
+            raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
+        try:
+            self._server = ThreadingHTTPServer((_HOST, port), _page_handler(page.encode()))
+        except OSError as error:
+            raise DiscreetError(
+                f"port = {port} cannot be had ({error.strerror}); leave it out for one that is free"
+            ) from None
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{_HOST}:{self._server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Answer until `close` is called."""
+        with self._server:
+            self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+
+
+def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
+    class PageHandler(BaseHTTPRequestHandler):
+        """The page at /, and nothing else."""
+
+        default_request_version = "HTTP/1.0"  # what cannot be read has an answer with headers too
+
+        def do_GET(self) -> None:
+            self._answer(with_content=True)
+
+        def do_HEAD(self) -> None:
+            self._answer(with_content=False)
+
+        def _answer(self, *, with_content: bool) -> None:
+            named = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+            if named not in (_HOST, "localhost"):  # another site whose name was made to lead here
+                self.send_error(403)
+            elif self.path.split("?")[0] not in ("/", "/index.html"):
+                self.send_error(404)
+            else:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                if with_content:
+                    self.wfile.write(content)
+
+        def end_headers(self) -> None:
+            """The end of the headers of every answer, those of errors included."""
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: whoever asked knows."""
+
+    return PageHandler
+
+
+_HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def page() -> str:
+    """The page, with everything it needs in it.
+
+    Returns:
+        HTML.
+    """
+    files = resources.files(__name__)
+    text, style, script = (
+        (files / name).read_text(encoding="utf-8").strip() for name in ("page.html", "explorer.css", "explorer.js")
+    )
+    return text.replace("/*STYLE*/", style).replace("/*FLIGHTS*/", _flights()).replace("/*SCRIPT*/", script)
+
+
+def _flights() -> str:
+    """Every aircraft's flights by time zone, as JSON that no tag can end."""
+    books = zone_logbooks()
+    rows = [
+        f"{name}|" + ",".join(f"{place}:{count}" for place, count in enumerate(counts) if count)
+        for name, counts in zip(books.clients, books.counts.tolist(), strict=True)
+    ]
+    text = json.dumps({"zones": books.outcomes, "aircraft": "\n".join(rows)}, separators=(",", ":"))
+    return text.replace("<", "\\u003c")

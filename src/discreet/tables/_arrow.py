@@ -1,0 +1,380 @@
+"""Arrow data from outside: columns, streams and files, checked in full before anything reads what they point to.
+
+An Arrow buffer is a claim by its writer: offsets, lengths and indices may point anywhere in this process. A column that has passed
+`check_batch` points inside its own buffers only, and its texts are UTF-8. No check looks at a value, so no message shows one. What Arrow
+finds wrong becomes one of our errors.
+
+Streams and files are followed message by message, so what a message would unpack to is known before it is unpacked. A message whose
+compressed buffers claim more than they can be worth is refused. The bytes of a stream pass through `_GuardedFile` on their way to Arrow;
+in a file the messages are where its index says. Nothing is allocated for what a message claims and does not bring.
+"""
+
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet._base.files import translate_read_errors
+from discreet.errors import DiscreetError, check_columns
+
+_ROWS = 1 << 19  # in a piece
+_BYTES = 1 << 26  # of text in a piece, once it is written out
+_NUMBERS = {
+    pa.bool_(): pl.Boolean(),
+    **dict(zip(
+        (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        (pl.Int8(), pl.Int16(), pl.Int32(), pl.Int64(), pl.UInt8(), pl.UInt16(), pl.UInt32(), pl.UInt64()),
+        strict=True,
+    )),
+    pa.float16(): pl.Float32(),
+    pa.float32(): pl.Float32(),
+    pa.float64(): pl.Float64(),
+}  # fmt: skip
+
+
+def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The columns of a batch (all, unless named), each checked to its last offset, index and byte of text."""
+    names_of(batch.schema, where)
+    found = batch if columns is None else batch.select(list(columns))
+    for name, column in zip(found.schema.names, found.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except (pa.ArrowException, UnicodeDecodeError):
+            raise _damage_error(where, f"column {name!r}") from None
+    try:
+        batch.validate()
+    except pa.ArrowException:
+        raise _damage_error(where, "a batch") from None
+    return found
+
+
+def names_of(schema: pa.Schema, where: str) -> list[str]:
+    """The names of the columns, each of which is a text and comes once."""
+    try:
+        names = list(schema.names)
+    except UnicodeDecodeError:
+        raise _damage_error(where, "the name of a column") from None
+    check_columns(names, where)
+    return names
+
+
+def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
+    """The columns as polars will see them; those that no engine reads are of type Unknown."""
+    names_of(schema, where)
+    return pl.Schema({field.name: _polars_type(field.type) for field in schema})
+
+
+def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
+    """A checked batch as frames of a bounded size, whatever its dictionaries unpack to. Columns that no engine reads are left out."""
+    readable = [field.name for field in batch.schema if is_readable(field.type)]
+    batch = batch.select(readable)
+    waiting = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
+    while waiting:
+        piece = waiting.pop(0)
+        if piece.num_rows > 1 and sum(map(_unpacked_bytes, piece.columns)) > _BYTES:
+            half = piece.num_rows // 2
+            waiting[:0] = [piece.slice(0, half), piece.slice(half)]
+            continue
+        columns = [without_dictionaries(column) for column in piece.columns]
+        yield pl.DataFrame(pa.Table.from_arrays(columns, names=piece.schema.names))
+
+
+def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The batches of a table in memory. They are not checked yet."""
+    try:
+        table.validate()  # its columns are of one length, or cutting it into batches would read past them
+    except pa.ArrowException:
+        raise DiscreetError(
+            "the table is damaged: its columns are not of one length, or point outside; make it again"
+        ) from None
+    yield from table.to_batches()
+
+
+def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches of a stream in memory, as they come. They are not checked yet."""
+    while True:
+        with arrow_errors("the stream", "ends early or is damaged"):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
+
+
+def without_dictionaries(column: pa.Array) -> pa.Array:
+    """A checked column with its dictionaries written out."""
+    wanted = _plain_type(column.type)
+    if pa.types.is_dictionary(column.type):  # whose words may be views, which Arrow cannot look up
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(wanted))
+    return column if wanted == column.type else column.cast(wanted)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are texts, however they are laid out."""
+    view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values are lists, laid out end to end. (Views are not read: Arrow's cast of them reads past its own buffer.)"""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_readable(kind: pa.DataType) -> bool:
+    """Whether an engine reads such columns: numbers, texts, dictionaries of texts, and lists of these."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    if is_list(kind):
+        return not is_list(kind.value_type) and is_readable(kind.value_type)
+    return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind))
+
+
+def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
+    """What Arrow finds wrong with data from outside, as one of our errors."""
+    return translate_read_errors(name, what, pa.ArrowException)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.large_string()
+    if is_list(kind):
+        return pa.large_list(_plain_type(kind.value_type))
+    return pa.float32() if kind == pa.float16() else kind
+
+
+def _polars_type(kind: pa.DataType) -> Any:
+    if is_text(kind) or (pa.types.is_dictionary(kind) and is_readable(kind)):
+        return pl.String()
+    if is_list(kind):
+        return pl.List(_polars_type(kind.value_type)) if is_readable(kind) else pl.Unknown()
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]
+    if pa.types.is_decimal128(kind):
+        return pl.Decimal(kind.precision, kind.scale)
+    told = {pa.types.is_date: pl.Date(), pa.types.is_timestamp: pl.Datetime()}
+    return next((name for found, name in told.items() if found(kind)), pl.Unknown())
+
+
+def _unpacked_bytes(column: pa.Array) -> int:
+    """How many bytes of text the dictionary of a column stands for."""
+    while is_list(column.type):
+        column = column.flatten()
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    lengths = pc.binary_length(column.dictionary.cast(pa.large_string()))
+    return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
+
+
+def _damage_error(where: str, what: str) -> DiscreetError:
+    return DiscreetError(
+        f"{where}: {what} is damaged: it points outside of what was sent, or holds text that is not UTF-8; write it again"
+    )
+
+
+_MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"
+_DICTIONARY, _BATCH = 2, 3  # kinds of messages
+_LARGEST_METADATA = 1 << 28
+_READ = 1 << 24  # bytes at a time
+_ALWAYS, _RATIO = 1 << 27, 32  # a message may unpack to this many bytes, or to so many times its size
+
+
+class ArrowStream:
+    """The schema and the batches of an Arrow stream, as they come; none of it is checked yet (see `discreet.tables._arrow`)."""
+
+    def __init__(self, name: str, file: Any) -> None:
+        self.name = name
+        self.read = 0  # batches
+        with arrow_errors(name, "is not an Arrow stream"):
+            self._reader = pa.ipc.open_stream(_GuardedFile(name, file))
+            self.schema: pa.Schema = self._reader.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with arrow_errors(self.name, "ends early or is damaged"):
+                try:
+                    batch = self._reader.read_next_batch()
+                except StopIteration:
+                    return
+            self.read += 1
+            yield batch
+
+
+class ArrowFile:
+    """The batches of an Arrow file, those its index lists."""
+
+    def __init__(self, path: str, name: str) -> None:
+        self.name = name
+        with arrow_errors(name, "is no whole Arrow file"):
+            with open(path, "rb") as file:
+                _check_blocks(name, file)
+            self._reader = pa.ipc.open_file(pa.OSFile(path))
+            self.schema: pa.Schema = self._reader.schema
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for number in range(self._reader.num_record_batches):
+            with arrow_errors(self.name, "is damaged"):
+                batch = self._reader.get_batch(number)
+            yield batch
+
+
+class _GuardedFile:
+    """A file that gives on what it reads, once the message it belongs to has been looked at."""
+
+    closed = False
+
+    def __init__(self, name: str, file: Any) -> None:
+        self._name, self._file = name, file
+        self._ready = b""
+        self._unseen = 0  # bytes of the message's body that may pass
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._ready and not self._unseen and size:
+            self._next_message()
+        if self._ready:
+            given = self._ready if size < 0 else self._ready[:size]
+            self._ready = self._ready[len(given) :]
+        else:
+            given = self._whole(self._unseen if size < 0 else min(size, self._unseen))
+            self._unseen = self._unseen - len(given) if given else 0
+        if given and 0 <= len(given) < size:
+            return given + self.read(size - len(given))
+        return given
+
+    def _next_message(self) -> None:
+        head = self._whole(8)
+        if head[:4] == _CONTINUED and len(head) == 8:
+            (size,) = struct.unpack("<i", head[4:])
+            if size:
+                self._ready = head + self._body(size)
+                return
+        elif head:
+            raise DiscreetError(f"{self._name} is damaged: a message does not start where it should; write it again")
+        self._ready = head
+
+    def _body(self, size: int) -> bytes:
+        """The metadata, with the body too if that has to be looked at."""
+        if not 0 < size <= _LARGEST_METADATA:
+            raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
+        metadata = self._whole(size)
+        try:
+            length, buffers = _layout(metadata)
+        except (struct.error, IndexError):
+            raise DiscreetError(f"{self._name} is damaged: a message cannot be read; write it again") from None
+        if length < 0:
+            raise DiscreetError(f"{self._name} is damaged: a message has {length:,} bytes; write it again")
+        if not buffers:
+            self._unseen = length
+            return metadata
+        body = self._whole(length)
+        _refuse_bomb(self._name, len(body), (body[at : at + 8] for at in buffers if at >= 0))
+        return metadata + body
+
+    def _whole(self, size: int) -> bytes:
+        """So many bytes, or all there are."""
+        found = [b""]
+        while size > 0 and (piece := self._file.read(min(size, _READ))):
+            found.append(piece)
+            size -= len(piece)
+        return b"".join(found)
+
+
+def _refuse_bomb(name: str, packed: int, heads: Iterable[bytes]) -> None:
+    """Refuse a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
+    unpacked = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
+    if unpacked > max(_ALWAYS, _RATIO * packed):
+        raise DiscreetError(
+            f"{name}: a batch of {packed:,} bytes would unpack to {unpacked:,}; write it in smaller batches, or without compression"
+        )
+
+
+def _check_blocks(name: str, file: Any) -> None:
+    """Hold every message that the index of a file lists to what there is of it."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - len(_MARK) - 4))
+    tail = file.read()
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    if tail[4:] != _MARK or not 0 < length <= size - len(tail):
+        raise DiscreetError(f"{name} is no whole Arrow file; write it again")
+    file.seek(size - len(tail) - length)
+    index = file.read(length)
+    try:
+        blocks = [*_blocks(index, 2), *_blocks(index, 3)]
+        for offset, metadata_length, body_length in blocks:
+            if min(offset, metadata_length, body_length) < 0 or offset + metadata_length + body_length > size:
+                raise IndexError
+            file.seek(offset)
+            metadata = file.read(metadata_length)
+            start = 8 if metadata[:4] == _CONTINUED else 4
+            claimed, buffers = _layout(metadata[start:])
+            if claimed > body_length:
+                raise IndexError
+            body = offset + metadata_length
+            _refuse_bomb(name, body_length, (_eight(file, body + at) for at in buffers if 0 <= at < body_length))
+    except (struct.error, IndexError):
+        raise DiscreetError(f"{name} is damaged: its index does not fit what it holds; write it again") from None
+
+
+def _eight(file: Any, place: int) -> bytes:
+    file.seek(place)
+    return bytes(file.read(8))
+
+
+def _blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
+    """(offset, length of the metadata, length of the body) of each message in a list of the index (Arrow's File.fbs)."""
+    listed = _table(index, _at(index, 0), number)
+    if not listed:
+        return
+    (many,) = struct.unpack_from("<I", index, listed)
+    for each in range(min(many, len(index))):
+        yield struct.unpack_from("<qi4xq", index, listed + 4 + 24 * each)
+
+
+def _layout(metadata: bytes) -> tuple[int, list[int]]:
+    """(length of the body, where in it compressed buffers start) of a message; flatbuffers, as Arrow's Message.fbs lays it out."""
+    message = _at(metadata, 0)
+    kind, length = _field(metadata, message, 1, "<B"), _field(metadata, message, 3, "<q")
+    if kind not in (_DICTIONARY, _BATCH):
+        return length, []
+    batch = _table(metadata, message, 2)
+    if kind == _DICTIONARY and batch:
+        batch = _table(metadata, batch, 1)
+    buffers = _table(metadata, batch, 2) if batch else 0
+    if not buffers or not _table(metadata, batch, 3):  # without compression
+        return length, []
+    (number,) = struct.unpack_from("<I", metadata, buffers)
+    if number > len(metadata):
+        raise IndexError
+    pairs = [struct.unpack_from("<qq", metadata, buffers + 4 + 16 * each) for each in range(number)]
+    return length, [start for start, size in pairs if size]
+
+
+def _at(data: bytes, place: int) -> int:
+    """Where an offset at that place leads."""
+    return place + int(struct.unpack_from("<I", data, place)[0])
+
+
+def _slot(data: bytes, table: int, number: int) -> int:
+    """The place of a field of a table; 0 if it has none."""
+    directory = table - int(struct.unpack_from("<i", data, table)[0])
+    if directory < 0:
+        raise IndexError
+    (size,) = struct.unpack_from("<H", data, directory)
+    if 4 + 2 * number + 2 > size:
+        return 0
+    (offset,) = struct.unpack_from("<H", data, directory + 4 + 2 * number)
+    return table + offset if offset else 0
+
+
+def _field(data: bytes, table: int, number: int, kind: str) -> int:
+    place = _slot(data, table, number)
+    return int(struct.unpack_from(kind, data, place)[0]) if place else 0
+
+
+def _table(data: bytes, table: int, number: int) -> int:
+    place = _slot(data, table, number)
+    return _at(data, place) if place else 0

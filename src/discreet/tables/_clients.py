@@ -1,0 +1,214 @@
+"""What clients are called: 64-bit integers or texts, in a column, a file or a list in memory.
+
+A name that is read otherwise than before is a new client, with a budget of its own. So whole floats are the integers that they stand for
+(one missing id makes floats of a column of integers in pandas), as long as no two integers could have become one float. Truth values, dates
+and other numbers are refused. Nulls and NaN are rows without a client, which no client is made of.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from discreet._base.files import read_lines
+from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
+from discreet.tables._arrow import check_batch, is_text, schema_of, without_dictionaries
+from discreet.tables._coding import is_whole
+from discreet.tables._disk import TEXTS
+from discreet.tables._sources import Source, detect_format, file_source, sample_texts
+
+_WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # up to which every integer is a float of its own
+_AS_FLOATS = r"^-?[0-9]+\.0+$"
+_AS_MISSING = (
+    "nan",
+    "NaN",
+    "NAN",
+    "None",
+    "null",
+    "NULL",
+    "<NA>",
+    "NaT",
+)  # as libraries write what is missing, once it is a text
+_LOOKED_AT = 1000  # names, to see how they are written
+_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+
+
+def is_integer_name(kind: Any) -> bool:
+    """Whether a column of that type names clients by integers."""
+    return bool(kind.is_integer() or kind in _WHOLE_BELOW)
+
+
+def whole_below(kind: Any) -> int:
+    """Below which size every integer is a float of that type of its own."""
+    return _WHOLE_BELOW[kind]
+
+
+def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
+    """Refuse a column of a type that names no clients. `shown`: what messages call the type."""
+    if not (is_integer_name(kind) or kind in _TEXT_KINDS):
+        held = kind if shown is None else shown
+        raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
+
+
+def warn_of_floats(where: str, kind: Any) -> None:
+    """Say that floats are read as integers, where they are."""
+    if kind in _WHOLE_BELOW:
+        warn_caller(
+            f"{where} holds floats: whole ones are read as the integers that they stand for, 1.0 as client 1. If an earlier release cast "
+            "them to text, its clients were called '1.0', and these are others to a ledger",
+            ClientNameWarning,
+        )
+
+
+def _client_kind_fix(kind: Any) -> str:
+    """What to do about a column of another type, so that nobody who does it has new clients in the next release."""
+    if kind == pl.Boolean:
+        return "name each of them by one of its own"
+    if kind.is_decimal():
+        return "cast it to integers of 64 bits"
+    if kind == pl.Null:
+        return "leave out rows without a client"
+    return "write them as texts, in the same form in every release, since another form is another client"
+
+
+def client_names(column: str, kind: Any) -> pl.Expr:
+    """Who: an integer or a text, and null where nobody is named or a number is no integer of 64 bits."""
+    name = pl.col(column)
+    if kind in _WHOLE_BELOW:
+        whole = name.is_finite() & (name == name.floor()) & (name.abs() < whole_below(kind))
+        return pl.when(whole).then(name.cast(pl.Int64, strict=False))
+    return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
+
+
+def client_name_texts(source: Source, column: str) -> pl.Expr:
+    """The names in a column of samples as texts, so that one client has one text whatever a file holds it as."""
+    kind = source.schema[column]
+    name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
+    return name.cast(pl.String)
+
+
+def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
+    """What is wrong where rows name no client, and what to do."""
+    if kind in _WHOLE_BELOW:
+        limit = whole_below(kind).bit_length() - 1
+        return (
+            f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
+            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client; where others are "
+            "left, read the ids as integers or texts from the start, since these floats have lost digits"
+        )
+    if kind in (pl.UInt64, pl.Int128):
+        return (
+            f"{where} holds nulls, or integers past 64 bits ({number:,} in {rows:,} rows). Leave out rows without a client "
+            "first, then cast the column to text: 7 and '7' are one client"
+        )
+    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out"
+
+
+def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
+    """Warn of texts that look like what a cast made of missing values, or of floats (if these are the first names of a table)."""
+    missing = names.filter(names.is_in(pl.Series(_AS_MISSING).implode()))
+    if len(missing):
+        warn_caller(
+            f"column {column!r} names a client {missing[0]!r}, which is how a missing value looks once it was cast to text: if these "
+            "rows have no client, leave them out before you cast",
+            ClientNameWarning,
+        )
+    if first and len(names) and names.head(_LOOKED_AT).str.contains(_AS_FLOATS).all():
+        warn_caller(
+            f"column {column!r} names clients as floats are written ('1.0'): where they are integers, write '1'. To a ledger or a secret "
+            "'1.0' and '1' are two clients, each with a budget",
+            ClientNameWarning,
+        )
+
+
+def plain_clients(clients: pa.Array) -> pa.Array:
+    """A checked column of clients as 64-bit integers or as texts."""
+    if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
+        clients = without_dictionaries(clients)
+        if clients.null_count:  # a word of the dictionary, which no index shows to be null
+            raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
+    return _names("column 'client'", clients)
+
+
+def _names(where: str, clients: pa.Array) -> pa.Array:
+    """A column without dictionaries and nulls as 64-bit integers or as texts."""
+    if is_text(clients.type):
+        return clients.cast(pa.large_string())
+    if pa.types.is_integer(clients.type):
+        try:
+            return clients.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise DiscreetError(
+                f"{where} holds integers past 2^63 - 1; cast it to text: 7 and '7' are one client"
+            ) from None
+    kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
+    check_client_kind(where, kind, shown=clients.type)
+    found = (
+        pl.DataFrame({"client": pl.Series(without_dictionaries(clients))})
+        .select(client_names("client", kind))
+        .to_series()
+    )
+    if found.null_count():
+        raise DiscreetError(nameless_rows_message(where, kind, found.null_count(), len(found)))
+    warn_of_floats(where, kind)
+    return found.to_arrow()
+
+
+def client_array(clients: Any) -> pa.Array:
+    """All clients as 64-bit integers or as texts; what comes as Arrow is checked in full before it is read."""
+    if isinstance(clients, (str, bytes, Mapping)):  # each letter would be a client
+        raise DiscreetError(
+            f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
+        )
+    try:
+        column = clients.to_arrow() if isinstance(clients, pl.Series) else clients
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+            column = pa.array(column)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        batches = [pa.RecordBatch.from_arrays([chunk], names=["client"]) for chunk in chunks]
+        found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
+            pa.array([], column.type)
+        ]
+        whole = pa.concat_arrays([_names_in_part(part) for part in found])
+    except DiscreetError:
+        raise
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        raise DiscreetError(
+            "clients is not a list of texts or of integers of 64 bits; list every client once"
+        ) from None
+    return whole
+
+
+def _names_in_part(part: pa.Array) -> pa.Array:
+    """A part of a list of clients, none of them null."""
+    if part.null_count:
+        raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
+    return part if part.type == pa.null() else _names("the list", part)
+
+
+def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
+    """All clients: a table with that column, or a text file that is called like no table, with one client on each line."""
+    if detect_format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
+        return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
+    source = file_source(str(path))
+    if column not in source.schema:
+        raise DiscreetError(f"column {column!r} is not in {path}; it has {', '.join(map(repr, source.schema))}")
+    found = list(source.frames(lambda frame: frame.select(column).unique(), [column], client=column))
+    clients = pl.concat(found).to_series() if found else pl.Series(column, [], dtype=source.schema[column])
+    if clients.null_count():
+        raise DiscreetError(f"column {column!r} of {path} holds nulls; filter them out")
+    return _client_column(clients.to_list(), path, integers=integers) if source.is_untyped else clients.to_arrow()
+
+
+def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
+    """Texts as the clients they stand for."""
+    if not integers:
+        return pa.array(texts, pa.large_string())
+    for number, text in enumerate(texts, start=1):
+        if not is_whole(text):
+            raise DiscreetError(
+                f"{path}, client {number} is no integer, but the clients of the table are; write it as the table does (1, not 1.0 or 01)"
+            )
+    return pa.array(map(int, texts), pa.int64())

@@ -1,0 +1,279 @@
+"""How the columns of a table are read: which columns, on which public domain, and what becomes of values without an outcome.
+
+`Columns` names the columns. `Coding` holds the domain and the rule for values outside of it; both are checked when they are made.
+`agreed_coding` takes the coding from an agreement and refuses terms that contradict the document, naming both.
+
+A value without an outcome becomes a mark, a number past every domain that says why. Marks are counted in `MisfitCounts` for whoever runs
+the release, and then become the `other` outcome or are left out. `other` names one of the outcomes and never adds any. No message shows
+the value behind a mark unless that was asked for.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from discreet._base.showing import short_repr
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.domain import Bins, Digested, Domain, Interval, Labels, Numbers, as_domain
+from discreet.errors import DiscreetError, check_count
+from discreet.families import FiniteFamily
+from discreet.mechanisms import AnyFamily, LineCells
+
+MARK_MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
+MARK_OUTSIDE = np.uint32(0xFFFFFFFE)  # the value is not in the domain
+MARK_LISTED = np.uint32(0xFFFFFFFD)  # no record, but an entry of the list of clients
+MARK_NAN = np.uint32(0xFFFFFFFC)  # the value is NaN
+MARK_UNREADABLE = np.uint32(0xFFFFFFFB)  # the value is a text that is not the number it should be
+MARK_BELOW = np.uint32(0xFFFFFFFA)  # the value is below an interval and goes to its first cell
+MARK_ABOVE = np.uint32(0xFFFFFFF9)  # the value is above an interval and goes to its last cell
+FIRST_MARK = MARK_ABOVE
+
+
+@dataclass(frozen=True)
+class MisfitCounts:
+    """How many records had no outcome of their own, and why."""
+
+    nulls: int = 0
+    not_numbers: int = 0
+    unreadable: int = 0
+    outside: int = 0
+
+    def __add__(self, other: "MisfitCounts") -> "MisfitCounts":
+        return MisfitCounts(
+            self.nulls + other.nulls,
+            self.not_numbers + other.not_numbers,
+            self.unreadable + other.unreadable,
+            self.outside + other.outside,
+        )
+
+
+LARGEST_DOMAIN = int(FIRST_MARK)
+NEAREST = "nearest"
+NULLS = ("error", "drop", "other")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of the columns of a table: who, what, and optionally how often (`count`) or how much (`weight`)."""
+
+    client: str
+    value: str
+    count: str | None = None
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.weight is not None:
+            raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
+        names = self.names
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise DiscreetError(f"{name!r} is not the name of a column")
+        if len(set(names)) < len(names):
+            raise DiscreetError(f"columns {', '.join(names)} are not all different")
+
+    @property
+    def names(self) -> list[str]:
+        """Those that are read."""
+        return [self.client, self.value, *([] if self.counts is None else [self.counts])]
+
+    @property
+    def counts(self) -> str | None:
+        """The column that says how often or how much, if there is one."""
+        return self.count if self.weight is None else self.weight
+
+    @property
+    def amounts(self) -> Any:
+        """The numpy type of the numbers in that column: whole numbers if they count, floats if they weigh, whatever they came as."""
+        return np.int64 if self.weight is None else np.float64
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a column is read: the public domain, and what values outside of it and nulls become.
+
+    Args:
+        domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
+        other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
+        nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
+        lenient: whether nothing is an error: what has no outcome becomes `other`, or is left out, and its client stays.
+
+    Raises:
+        DiscreetError: for a domain that no column can be read with, an `other` that is not in it, or nulls that have nowhere to go.
+    """
+
+    domain: Domain
+    other: Any = None
+    nulls: str = "error"
+    lenient: bool = False
+
+    def __post_init__(self) -> None:
+        if self.domain.size > LARGEST_DOMAIN:
+            raise DiscreetError(f"the domain has {self.domain.size:,} outcomes, more than {LARGEST_DOMAIN:,}")
+        match self.domain:
+            case Labels():
+                _check_labels(self.domain)
+            case Numbers() | Interval() | LineCells() | Bins():
+                pass
+            case _:
+                raise DiscreetError(
+                    f"no column is read with {short_repr(self.domain)}; use Labels, Numbers or Interval"
+                )
+        if self.other is not None:
+            object.__setattr__(self, "other", self._checked_other())
+        if self.nulls not in NULLS:
+            raise DiscreetError(f"nulls = {self.nulls!r} is not one of {', '.join(NULLS)}")
+        if self.nulls == "other" and (self.other is None or self.has_cells):
+            raise DiscreetError(
+                "nulls = 'other' (--nulls) needs an outcome for them: "
+                + ("an interval has none, use 'drop'" if self.has_cells else "say other= (--other) which one")
+            )
+
+    def _checked_other(self) -> Any:
+        """`other` as the outcome it names. A text that is a whole number names that one."""
+        other = self.other
+        match self.domain:
+            case Interval() | LineCells() | Bins():
+                if other != NEAREST:
+                    raise DiscreetError(
+                        f"other = {other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
+                    )
+            case Numbers(size):
+                if isinstance(other, str):
+                    other = int(other) if is_whole(other) else -1
+                if not 0 <= check_count("other", other, least=-(10**18)) < size:
+                    raise DiscreetError(
+                        f"other = {self.other!r} is not one of the outcomes 0 to {size - 1}; "
+                        f"make the domain one larger and use {size}"
+                    )
+            case Labels(labels):
+                if isinstance(labels[0], int) and isinstance(other, str) and is_whole(other):
+                    other = int(other)
+                if other not in labels or isinstance(other, bool):
+                    raise DiscreetError(
+                        f"other = {self.other!r} is not one of the {len(labels):,} labels; it is an outcome like the others: add it to the "
+                        "domain (a line of the file, an entry of the list)"
+                    )
+        return other
+
+    def as_agreed(self) -> "Coding":
+        """The same without errors: as a device or a gateway reads what it holds, where a refusal would tell the collector something."""
+        other = NEAREST if self.has_cells else self.other
+        return replace(self, other=other, nulls="drop" if self.has_cells or other is None else "other", lenient=True)
+
+    @property
+    def size(self) -> int:
+        """How many outcomes there are."""
+        return self.domain.size
+
+    @property
+    def other_outcome(self) -> int | None:
+        """The outcome that values outside become; None with an interval, where a value goes to the cell at its own end."""
+        if self.other is None or self.has_cells:
+            return None
+        return int(self.domain.numbers([self.other])[0])
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether a sample is a point of the cell that was drawn."""
+        return isinstance(self.domain, (Interval, LineCells, Bins))
+
+    @property
+    def text_kind(self) -> pl.DataType:
+        """What texts in a table without types stand for."""
+        match self.domain:
+            case Interval() | LineCells() | Bins():
+                return pl.Float64()
+            case Labels(labels) if isinstance(labels[0], str):
+                return pl.String()
+            case _:
+                return pl.Int64()
+
+    @property
+    def sample_type(self) -> pa.DataType:
+        """Of a column of samples."""
+        return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+
+
+def _check_labels(domain: Labels) -> None:
+    for kind in (str, int):
+        if all(isinstance(label, kind) and not isinstance(label, bool) for label in domain.labels):
+            return
+    if all(isinstance(label, bool) for label in domain.labels):
+        raise DiscreetError(
+            "labels are truth values; write 'false' and 'true', or give the number of outcomes 2: 0 and 1"
+        )
+    raise DiscreetError("labels are neither all texts nor all integers; write them all the same way")
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is an integer of 64 bits, written the usual way (so that no two texts mean the same one)."""
+    return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
+    """The term of that name in the agreement. `given`, unless None, must be the same."""
+    term = getattr(agreement, name)
+    if given is not None and given != term:
+        raise DiscreetError(
+            f"{name} = {given!r} is not the {name} = {term!r} of agreement {agreement.id}; leave it out, or make an agreement "
+            "that says so"
+        )
+    return term
+
+
+def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
+    """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
+    if isinstance(agreement.family, ContinuousTerms):
+        refuse_domain(agreement, given)
+        return Coding(LineCells.of(agreement.sampler()), other)
+    domain = agreement.domain if given is None else _same(agreement, as_domain(given))
+    if isinstance(domain, Digested):
+        raise DiscreetError(
+            f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
+        )
+    if agreement.other is not None:
+        named = domain.to_samples(np.asarray(agreement.other))
+        if other is not None and str(other) != str(named):
+            raise DiscreetError(f"other = {other!r} is not the {named!r} of agreement {agreement.id}; leave it out")
+        other = named
+    try:
+        return Coding(domain, other)
+    except DiscreetError as error:
+        raise DiscreetError(f"{error} (agreement {agreement.id})") from None
+
+
+def refuse_domain(agreement: Agreement, given: Any) -> None:
+    """Refuse a domain beside an agreement on a continuous family, which says what its cells are."""
+    if given is not None:
+        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
+
+
+def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
+    """The family of an agreement, on outcomes or continuous."""
+    terms = agreement.family
+    return terms.family() if isinstance(terms, ContinuousTerms) else agreed_family(agreement, coding)
+
+
+def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
+    """The family of an agreement on the domain that a table is read with, which says what its labels are."""
+    return agreement.on_outcomes.on(coding.domain).family()
+
+
+def _same(agreement: Agreement, domain: Domain) -> Domain:
+    """The domain, if it is the one agreed on. A list of texts that are whole numbers may stand for the numbers."""
+    readings = [domain]
+    if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
+        readings.append(Labels(tuple(map(int, domain.labels))))
+    for reading in readings:
+        if replace(agreement.on_outcomes, domain=reading).difference(agreement.on_outcomes) is None:
+            return reading
+    different = replace(agreement.on_outcomes, domain=domain).difference(agreement.on_outcomes)
+    assert different is not None
+    name, here, there = different
+    raise DiscreetError(
+        f"the domain has {name} = {here!r}, not {there!r} as in agreement {agreement.id}; use the agreed one"
+    )

@@ -1,0 +1,316 @@
+"""One sample for each client of an Arrow batch, and the settlement of a whole release with a population's ledger.
+
+Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the law of the
+core, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed function of
+client and data (`discreet.release._keyed`), so calling it again changes nothing.
+
+With a ledger, `LedgerSettlement` draws everything, settles it at once, and only then lets anything leave. The ledger knows clients by a
+keyed digest of their names. The kernel computes it as the words of a client that holds nothing, under a key of the ledger's own. The order
+of samples that are published without their clients is made likewise, from the round and the name alone: an order made from the data would
+change when a round is repeated on changed data.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet._base.kernels import compiled_for, read_only_view
+from discreet.domain import Interval
+from discreet.errors import DiscreetError
+from discreet.families import Simplex
+from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
+from discreet.mechanisms import OptimalSampler
+from discreet.release import (
+    DIGEST_WORDS,
+    REFUSED_INFINITE,
+    REFUSED_NAN,
+    REFUSED_NEGATIVE,
+    REFUSED_OUTSIDE,
+    REFUSED_OVERFLOW,
+    ClientColumns,
+    InputDigest,
+    RunKey,
+    plan_of,
+)
+from discreet.tables._arrow import check_batch, is_list, names_of
+from discreet.tables._clients import plain_clients
+from discreet.tables._coding import Coding
+from discreet.tables._outputs import published_batch
+from discreet.tables._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
+from discreet.tables._request import Job
+
+if TYPE_CHECKING:
+    from discreet.tables._parts import ClientGroup
+
+_WORTH_SHARING = 8192  # clients for each thread
+_SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
+_PROBLEMS = {
+    REFUSED_OUTSIDE: "an outcome is not in the domain",
+    REFUSED_NAN: "a count is not a number",
+    REFUSED_NEGATIVE: "a count is negative",
+    REFUSED_INFINITE: "a count is infinite",
+    REFUSED_OVERFLOW: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
+}
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What the draw gives: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
+
+    `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
+    """
+
+    outcomes: NDArray[np.int64]
+    order: NDArray[np.uint64]
+    within: NDArray[np.float64]
+    digest: InputDigest
+
+
+class Kernel:
+    """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
+
+    `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
+    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
+    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.coding = job.reading.coding
+        self.agreement_id = job.agreement.id
+        self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
+        self._columns = job.reading.columns
+        self._key: RunKey = job.key
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not isinstance(batch, pa.RecordBatch):  # not shown: it may hold what clients hold
+            raise DiscreetError(
+                f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
+            )
+        names = names_of(batch.schema, "the batch")
+        for name in ("client", "outcomes"):
+            if name not in names:
+                raise DiscreetError(f"the batch has no column {name!r}; it has {', '.join(names)}")
+        batch = check_batch(batch, "the batch", [name for name in ("client", "outcomes", "counts") if name in names])
+        counts = batch.column("counts") if "counts" in names else None
+        weighted = self._columns.weight is not None
+        called = batch.column("client")
+        if pa.types.is_floating(called.type):
+            called = plain_clients(called)
+        clients = clients_of(called, batch.column("outcomes"), counts, weighted=weighted)
+        if clients.weights.size and self._columns.count is not None:
+            raise DiscreetError(
+                "column 'counts' holds lists of numbers that are not integers; cast them, since the count was asked for (weight= is "
+                "another question, whose samples spend an epsilon of their own)"
+            )
+        refuse_repeated_clients(clients)
+        drawn = self.draw(clients, threads=os.cpu_count() or 1)
+        return published_batch(called, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
+
+    def draw(self, clients: ClientColumns, *, ordered: bool = False, threads: int = 1) -> Draws:
+        """One outcome for each client. `ordered`: also the words to sort by."""
+        number = len(clients)
+        code = _draw_functions(clients)
+        state = code.state_of(self._key)
+        outcomes = np.empty(number, dtype=np.int64)
+        order = np.empty(number if ordered else 0, dtype=np.uint64)
+        within = np.empty(number if self.coding.has_cells else 0)
+
+        def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
+            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
+            bad = code.draw(self.plan, clients, state, first, last, outcomes, order, within, sums, problem)
+            a, b, c, d = sums.tolist()
+            return bad, problem, InputDigest((a, b, c, d))
+
+        parts = max(1, min(threads, number // _WORTH_SHARING))
+        if parts == 1:
+            found = [rows(0, number)]
+        else:
+            edges = [number * part // parts for part in range(parts + 1)]
+            with ThreadPoolExecutor(parts) as pool:
+                found = list(pool.map(rows, edges[:-1], edges[1:]))
+        for bad, problem, _ in found:
+            if bad >= 0:
+                self._refuse(bad, int(problem[1]))
+        return Draws(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
+
+    def _refuse(self, row: int, problem: int) -> None:
+        """Say what is wrong with a row, without the client or the outcome: they are nobody else's."""
+        fix = (
+            f"outcomes are 0 to {self.plan.size - 1}"
+            if problem == REFUSED_OUTSIDE
+            else "counts are finite and at least 0"
+        )
+        raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
+
+
+def _draw_functions(clients: ClientColumns) -> ModuleType:
+    """The functions that draw: `sparse`, or `plain`, which do the same."""
+    each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
+    seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
+    return import_module("discreet.release._" + ("sparse" if compiled_for(seconds) else "plain"))
+
+
+def clients_of(
+    clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
+) -> ClientColumns:
+    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
+
+    Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
+    """
+    for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
+        if column is not None and column.null_count:
+            raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
+    integers, text_ends, text = client_arrays(plain_clients(clients))
+    ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
+    amounts: NDArray[Any] = np.empty(0)
+    if counts is not None:
+        whole = not weighted and _holds_integers(counts.type)
+        kind, what = (pa.int64(), "whole numbers below 2^63") if whole else (pa.float64(), "numbers")
+        count_ends, amounts = _lists(counts, kind, "counts", what)
+        if not np.array_equal(count_ends, ends):
+            raise DiscreetError("columns 'outcomes' and 'counts' hold lists of different lengths")
+    return ClientColumns(*map(read_only_view, (integers, text_ends, text, ends, numbers, *counts_and_weights(amounts))))
+
+
+def _holds_integers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(getattr(kind, "value_type", kind)))
+
+
+def refuse_repeated_clients(clients: ClientColumns) -> None:
+    """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
+    seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
+    if clients.integers.size:
+        if not code.integers_increase(clients.integers):
+            numbers = code.numbered_integers(clients.integers, seed, len(clients))[1]
+            _refuse_repeats(numbers)
+    elif not code.texts_increase(clients.text_ends, clients.text):
+        numbers = code.numbered_texts(clients.text_ends, clients.text, seed, len(clients))[1]
+        _refuse_repeats(numbers)
+
+
+def _refuse_repeats(numbers: NDArray[np.uint32]) -> None:
+    repeated = np.flatnonzero(numbers != np.arange(len(numbers)))
+    if repeated.size:
+        again = int(repeated[0])
+        raise DiscreetError(
+            f"the client of row {int(numbers[again])} comes twice in the batch, again in row {again}: it would spend epsilon twice; join "
+            "its lists into one row"
+        )
+
+
+def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(ends from 0 on, values) of a column of lists."""
+    refusal = DiscreetError(f"column {name!r} holds {column.type} values, not lists of {what}")
+    if not is_list(column.type):
+        raise refusal
+    try:
+        lists = column.cast(pa.large_list(inner))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise refusal from None
+    ends = pl.Series(lists.offsets).to_numpy()
+    values = lists.values.slice(ends[0], ends[-1] - ends[0])
+    if values.null_count:
+        raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
+    return ends - ends[0], pl.Series(values).to_numpy()
+
+
+_CELLS = Interval(0.0, 1.0, cells=2)  # any domain whose draw also gives a place within a cell
+
+
+@dataclass(frozen=True)
+class UnsettledGroup:
+    """A group of clients: what was drawn for them, and who they are to the ledger."""
+
+    clients: pa.Array
+    drawn: Draws
+    names: ClientDigests
+
+
+class LedgerSettlement:
+    """What a release asks of a ledger; `known` and `over_budget` count clients once it is settled."""
+
+    def __init__(
+        self, job: Job, ledger: PopulationLedger, round_number: int, *, over_budget: str, ordered: bool
+    ) -> None:
+        self._ledger, self._over_budget = ledger, over_budget
+        self._round = Round(
+            agreement=job.agreement.id,
+            question=job.question,
+            number=round_number,
+            epsilon=job.agreement.epsilon,
+        )
+        self._kernel = Kernel(job)
+        self._naming = _word_kernel(job, ledger.names_key())
+        self._ordering = _word_kernel(job, ledger.order_key(self._round)) if ordered else None
+        self.known = self.over_budget = 0
+
+    def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
+        """Draw for a group of clients. Nothing of it may leave yet."""
+        drawn, empty = self._kernel.draw(group.clients), _clients_without_records(group.clients)
+        if self._ordering is not None:
+            drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True).order)
+        words = self._naming.draw(empty, ordered=True)
+        return UnsettledGroup(
+            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64))
+        )
+
+    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws]]]:
+        """Charge all groups of all parts at once, durably; then the samples that may leave, part by part."""
+        groups = [group for part in parts for group in part]
+        if not groups:
+            return
+        found = self._ledger.settle(
+            self._round,
+            ClientDigests(
+                *(np.concatenate([getattr(group.names, word) for group in groups]) for word in ("first", "second"))
+            ),
+            np.concatenate([group.drawn.outcomes for group in groups]),
+            np.concatenate([group.drawn.within for group in groups]),
+            over_budget=self._over_budget,
+        )
+        self.known, self.over_budget = found.known, found.over_budget
+        start = 0
+        for part in parts:
+            kept = []
+            for group in part:
+                kept.append(_allowed_samples(group, found, slice(start, start + len(group.clients))))
+                start += len(group.clients)
+            yield kept
+
+
+def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws]:
+    """The clients of a group that may leave, with the samples that they leave with."""
+    kept = found.kept[here]
+    drawn = replace(
+        group.drawn,
+        outcomes=found.outcomes[here][kept],
+        order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
+        within=found.within[here][kept] if found.within.size else found.within,
+    )
+    return group.clients.filter(pl.Series(kept).to_arrow()), drawn
+
+
+def _word_kernel(job: Job, key: RunKey) -> Kernel:
+    reading = replace(job.reading, coding=Coding(_CELLS))
+    return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(Simplex(_CELLS), epsilon=1.0)))
+
+
+def _clients_without_records(clients: ClientColumns) -> ClientColumns:
+    """The same clients without any records."""
+    held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") :]}
+    ends = np.zeros_like(clients.ends)
+    ends.setflags(write=False)
+    return ClientColumns(**{**clients._asdict(), "ends": ends, **held})

@@ -1,0 +1,304 @@
+"""Bringing each client's records together, in numba: first into parts by a hash of the client, then exactly within a part.
+
+A part is small enough for its tables to stay in the processor's cache, parts are independent of each other (one thread
+each), and a part is also what is put on disk when memory runs short. Two clients are the same if and only if their
+identifiers are equal, byte for byte: the hash decides where to look, never whether they match. It is seeded afresh for each
+run, so that nobody can choose identifiers that collide.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from discreet._base.kernels import kernel
+from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE
+
+_ONE = np.uint64(1)
+
+
+def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
+    """(where each of 2^bits parts starts, and the same five arrays in order of part); those that are MISSING or OUTSIDE are left out."""
+    parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
+    starts = part_starts(parts, 1 << bits, outcomes)
+    if text_ends.size:
+        text_ends, text = texts_in_order(parts, starts, text_ends, text)
+    else:
+        integers = in_order(parts, starts, integers)
+    if counts.size:
+        counts = in_order(parts, starts, counts)
+    return starts, integers, text_ends, text, in_order(parts, starts, outcomes), counts
+
+
+def by_client(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
+) -> Any:
+    """(clients: the integers, or the first row of each text; ends, outcomes and counts of the lists of what each of them holds).
+
+    Clients are in order of first appearance. `lengths`, unless empty: how many outcomes each row has. `hint`: roughly how many clients.
+    """
+    if text_ends.size:
+        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+    else:
+        clients, numbers = numbered_integers(integers, seed, hint)
+    ends, gathered = lists_by_client(numbers, clients.size, outcomes, lengths)
+    if counts.size:
+        _, counts = lists_by_client(numbers, clients.size, counts, lengths)
+    return clients, ends, gathered, counts
+
+
+@kernel()
+def hash_number(value: Any, seed: Any) -> Any:
+    """A 64-bit hash of a 64-bit number."""
+    mixed = (value ^ seed) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@kernel()
+def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
+    """A 64-bit hash of text[start:stop]."""
+    mixed = hash_number(np.uint64(stop - start), seed)
+    for first in range(start, stop, 8):
+        word = np.uint64(0)
+        for place in range(first, min(first + 8, stop)):
+            word = (word << np.uint64(8)) | np.uint64(text[place])
+        mixed = hash_number(word, mixed)
+    return mixed
+
+
+@kernel(nogil=True)
+def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
+    """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`."""
+    starts = np.zeros(number + 2, dtype=np.int64)
+    for row in range(parts.size):
+        if outcomes[row] >= MARK_OUTSIDE:
+            parts[row] = number
+        starts[np.int64(parts[row]) + 1] += 1
+    _add_up(starts)
+    return starts
+
+
+@kernel()
+def _add_up(numbers: Any) -> None:
+    """Each number plus all before it. (numba's own `cumsum` would import scipy's linear algebra along with it.)"""
+    for place in range(1, numbers.size):
+        numbers[place] += numbers[place - 1]
+
+
+@kernel(nogil=True)
+def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
+    """The part, one of 2^bits, that each client belongs to."""
+    parts = np.empty(clients.size, dtype=np.uint16)
+    for row in range(clients.size):
+        parts[row] = hash_number(np.uint64(clients[row]), seed) >> np.uint64(64 - bits)
+    return parts
+
+
+@kernel(nogil=True)
+def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
+    """As `parts_of_integers`, for texts."""
+    parts = np.empty(ends.size - 1, dtype=np.uint16)
+    for row in range(ends.size - 1):
+        parts[row] = hash_text(text, ends[row], ends[row + 1], seed) >> np.uint64(64 - bits)
+    return parts
+
+
+@kernel(nogil=True)
+def in_order(parts: Any, starts: Any, values: Any) -> Any:
+    """The values with those of part 0 first, then part 1, ...; those that are left out are gone."""
+    cursors = starts.copy()
+    ordered = np.empty(starts[-2], dtype=values.dtype)
+    for row in range(parts.size):
+        place = cursors[parts[row]]
+        if place < ordered.size:
+            ordered[place] = values[row]
+            cursors[parts[row]] = place + 1
+    return ordered
+
+
+@kernel(nogil=True)
+def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
+    """As `in_order`, for texts: their ends and their bytes."""
+    lengths = in_order(parts, starts, ends[1:] - ends[:-1])
+    new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
+    new_ends[1:] = lengths
+    _add_up(new_ends)
+    ordered = np.empty(new_ends[-1], dtype=np.uint8)
+    cursors = starts.copy()
+    for row in range(parts.size):
+        place = cursors[parts[row]]
+        if place < lengths.size:
+            cursors[parts[row]] = place + 1
+            start, begin = ends[row], new_ends[place]
+            for offset in range(ends[row + 1] - start):
+                ordered[begin + offset] = text[start + offset]
+    return new_ends, ordered
+
+
+@kernel()
+def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
+    """The table `slots` of pairs (key, 1 + number) in twice the room."""
+    larger = np.zeros(2 * slots.size, dtype=np.int64)
+    mask = np.uint64(slots.size - 1)
+    for pair in range(0, slots.size, 2):
+        if slots[pair + 1]:
+            key = np.uint64(slots[pair])
+            place = (key if keys_are_hashes else hash_number(key, seed)) & mask
+            while larger[np.uint64(2) * place + _ONE]:
+                place = (place + _ONE) & mask
+            larger[np.uint64(2) * place] = slots[pair]
+            larger[np.uint64(2) * place + _ONE] = slots[pair + 1]
+    return larger
+
+
+@kernel(nogil=True)
+def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
+    """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: roughly how many."""
+    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    mask = np.uint64(slots.size // 2 - 1)
+    known = np.empty(slots.size // 4, dtype=np.int64)
+    numbers = np.empty(clients.size, dtype=np.uint32)
+    number = 0
+    for row in range(clients.size):
+        client = clients[row]
+        place = hash_number(np.uint64(client), seed) & mask
+        while True:
+            found = slots[np.uint64(2) * place + _ONE]
+            if found == 0:
+                slots[np.uint64(2) * place] = client
+                slots[np.uint64(2) * place + _ONE] = number + 1
+                known[number] = client
+                numbers[row] = number
+                number += 1
+                if number == known.size:
+                    slots = _larger(slots, False, seed)
+                    mask = np.uint64(slots.size // 2 - 1)
+                    known = np.concatenate((known, np.empty_like(known)))
+                break
+            if slots[np.uint64(2) * place] == client:
+                numbers[row] = found - 1
+                break
+            place = (place + _ONE) & mask
+    return known[:number].copy(), numbers
+
+
+@kernel(nogil=True)
+def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
+    """(the first row of each distinct client, the number of each row's client), in order of first appearance."""
+    slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
+    mask = np.uint64(slots.size // 2 - 1)
+    first_rows = np.empty(slots.size // 4, dtype=np.int64)
+    numbers = np.empty(ends.size - 1, dtype=np.uint32)
+    number = 0
+    for row in range(ends.size - 1):
+        hashed = hash_text(text, ends[row], ends[row + 1], seed)
+        place = hashed & mask
+        while True:
+            found = slots[np.uint64(2) * place + _ONE]
+            if found == 0:
+                slots[np.uint64(2) * place] = np.int64(hashed)
+                slots[np.uint64(2) * place + _ONE] = number + 1
+                first_rows[number] = row
+                numbers[row] = number
+                number += 1
+                if number == first_rows.size:
+                    slots = _larger(slots, True, seed)
+                    mask = np.uint64(slots.size // 2 - 1)
+                    first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
+                break
+            if np.uint64(slots[np.uint64(2) * place]) == hashed and _texts_equal(
+                ends, text, row, first_rows[found - 1]
+            ):
+                numbers[row] = found - 1
+                break
+            place = (place + _ONE) & mask
+    return first_rows[:number].copy(), numbers
+
+
+@kernel()
+def _table_size(hint: int) -> int:
+    size = 64
+    while size < 4 * hint:
+        size *= 2
+    return size
+
+
+@kernel()
+def _texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
+    start, begin = ends[row], ends[other]
+    length = ends[row + 1] - start
+    if ends[other + 1] - begin != length:
+        return False
+    offset = 0
+    while offset < length and text[start + offset] == text[begin + offset]:
+        offset += 1
+    return bool(offset == length)
+
+
+@kernel(nogil=True)
+def integers_increase(clients: Any) -> bool:
+    """Whether each is larger than the one before it (so that none comes twice)."""
+    increasing = True
+    for row in range(1, clients.size):
+        increasing &= clients[row - 1] < clients[row]
+    return increasing
+
+
+@kernel(nogil=True)
+def texts_increase(ends: Any, text: Any) -> bool:
+    """As `integers_increase`, in order of bytes."""
+    for row in range(1, ends.size - 1):
+        before, start, stop = ends[row - 1], ends[row], ends[row + 1]
+        offset = 0
+        while before + offset < start and start + offset < stop and text[before + offset] == text[start + offset]:
+            offset += 1
+        if start + offset == stop or (before + offset < start and text[before + offset] > text[start + offset]):
+            return False
+    return True
+
+
+@kernel(nogil=True)
+def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
+    """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
+    ends = np.zeros(clients + 1, dtype=np.int64)
+    for row in range(numbers.size):
+        ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
+    _add_up(ends)
+    cursors = ends[:-1].copy()
+    gathered = np.empty(values.size, dtype=values.dtype)
+    place = 0
+    for row in range(numbers.size):
+        number = numbers[row]
+        for _ in range(lengths[row] if lengths.size else 1):
+            gathered[cursors[number]] = values[place]
+            cursors[number] += 1
+            place += 1
+    return ends, gathered
+
+
+@kernel(nogil=True)
+def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
+    """(ends, outcomes, counts, weights, whether each client is listed): the lists without the marks LISTED."""
+    new_ends = np.zeros(ends.size, dtype=np.int64)
+    listed = np.zeros(ends.size - 1, dtype=np.bool_)
+    kept_outcomes, kept_counts, kept_weights = np.empty_like(outcomes), np.empty_like(counts), np.empty_like(weights)
+    kept = 0
+    for client in range(ends.size - 1):
+        for place in range(ends[client], ends[client + 1]):
+            if outcomes[place] == MARK_LISTED:
+                listed[client] = True
+            else:
+                kept_outcomes[kept] = outcomes[place]
+                if counts.size:
+                    kept_counts[kept] = counts[place]
+                if weights.size:
+                    kept_weights[kept] = weights[place]
+                kept += 1
+        new_ends[client + 1] = kept
+    return (
+        new_ends,
+        kept_outcomes[:kept].copy(),
+        kept_counts[: kept if counts.size else 0].copy(),
+        kept_weights[: kept if weights.size else 0].copy(),
+        listed,
+    )

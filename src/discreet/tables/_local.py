@@ -1,0 +1,366 @@
+"""One machine: read in batches, put records into parts by client, and give each part to the kernel, one thread a part."""
+
+import hashlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from discreet._base.files import check_apart, check_target
+from discreet.agreement import weights_path
+from discreet.errors import DiscreetError, check_count
+from discreet.ledger import PopulationLedger, Rounds, check_over_budget
+from discreet.release import InputDigest
+from discreet.tables._clients import client_array, client_list, plain_clients
+from discreet.tables._coding import MARK_LISTED
+from discreet.tables._disk import STANDARD
+from discreet.tables._outputs import REPLACE_HINT, format_of, published_batch, writer_to
+from discreet.tables._records import RecordReader
+from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
+from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
+
+if TYPE_CHECKING:
+    from discreet.tables._drawing import Draws, LedgerSettlement
+    from discreet.tables._parts import ClientGroup, Parts
+
+Result = TypeVar("Result")
+
+_LEAST_MEMORY = 1_000_000
+_LEAST_ROOM = 1 << 23  # bytes to unpack at a time
+
+
+class Release:
+    """A release on this machine: `table` gives the samples, after which `summary` is known.
+
+    Args:
+        table: as `sample` takes it.
+        request: what is asked for.
+        clients: as `sample` takes them.
+        drop_client: samples alone, in random order.
+        memory: bytes of records to hold before they go to disk.
+        folder: where they go then. The system's folder for temporary files, unless said.
+        ledger: as `sample` takes it.
+        over_budget: "refuse" or "drop".
+        progress: hears how far the release has come.
+
+    Raises:
+        DiscreetError: for what cannot be released.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        request: Request,
+        *,
+        clients: Any = None,
+        drop_client: bool = False,
+        memory: int | None = None,
+        folder: Path | None = None,
+        ledger: PopulationLedger | None = None,
+        over_budget: str = "refuse",
+        progress: Progress | None = None,
+    ) -> None:
+        check_over_budget(over_budget)
+        if ledger is not None:
+            request = _with_secret_of(request, ledger)
+        elif request.secret is not None:
+            Rounds(request.secret).check_without_ledger()
+        self._source = source = source_of(table)
+        self._request = request
+        self._drop_client = drop_client
+        self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
+        self._folder = folder
+        self._progress = progress
+        self.job: Job = request.job(source.schema, untyped=source.is_untyped, where=source.name)
+        reading = self.job.reading
+        if isinstance(clients, Path):
+            clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
+        self._clients: pa.Array | None = None if clients is None else client_array(clients)
+        room = max(_LEAST_ROOM, self._budget // 16)
+        # reading starts here, while compiled code is loaded below
+        self._reader = RecordReader(reading)
+        self._frames = source.frames(
+            reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
+        )
+        from discreet.tables._drawing import Kernel
+
+        self.kernel = Kernel(self.job)
+        self._settling: LedgerSettlement | None = None
+        if ledger is not None:
+            from discreet.tables import _drawing as settling
+
+            self._settling = settling.LedgerSettlement(
+                self.job, ledger, request.round, over_budget=over_budget, ordered=drop_client
+            )
+        self._digest = InputDigest()
+        self._drawn = self._without_records = self._spilled = 0
+        self._started, self._finished = time.perf_counter(), False
+        self._table: pa.Table | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches: the agreement itself travels in the metadata."""
+        client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
+        kinds = (client, self.job.reading.coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
+        fields = list(zip(self.job.columns, kinds, strict=True))
+        return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
+
+    @property
+    def summary(self) -> Summary:
+        """What was read, left out and drawn, once all is."""
+        if not self._finished:
+            raise DiscreetError("nothing is released yet; take the table() first")
+        return Summary(
+            agreement=self.job.agreement,
+            rows=self._reader.rows,
+            clients=self._drawn,
+            nulls=self._reader.tally.nulls,
+            not_numbers=self._reader.tally.not_numbers,
+            outside=self._reader.tally.outside,
+            without_records=self._without_records,
+            spilled_bytes=self._spilled,
+            seconds=time.perf_counter() - self._started,
+            known=0 if self._settling is None else self._settling.known,
+            over_budget=0 if self._settling is None else self._settling.over_budget,
+        )
+
+    def table(self) -> pa.Table:
+        """All samples: a table of the client column, `sample` and `agreement`."""
+        if self._table is None:
+            self._table = pa.Table.from_batches(self.batches(), schema=self.schema).combine_chunks()
+        return self._table
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The samples, in an order that says nothing about the data. None may leave before the last one is here.
+
+        The end is where a round that was released on other data is refused; with a ledger, all is charged before the first.
+        """
+        from discreet.tables._parts import Parts
+
+        seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
+        with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
+            self._list_clients(parts)
+            self._read(parts)
+            drawn = self._drawn_batches(parts) if self._settling is None else self._settle_batches(parts)
+            for batch in self._in_random_order(drawn) if self._drop_client else drawn:
+                yield batch.rename_columns(self.schema.names).cast(self.schema)
+            self._spilled = parts.spilled_bytes
+        if self._settling is None and self._request.secret is not None:
+            job, number = self.job, self._request.round
+            digest = self._digest.sealed_bytes(job.key)
+            Rounds(self._request.secret).note(job.agreement, job.question, number, digest)
+        self._finished = True
+
+    def _list_clients(self, parts: "Parts") -> None:
+        if self._clients is None:
+            return
+        reading = self.job.reading
+        if pa.types.is_integer(self._clients.type) != reading.integer_clients:
+            kind = "integers" if reading.integer_clients else "texts"
+            raise DiscreetError(
+                f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
+                "are one client"
+            )
+        marks = np.full(len(self._clients), MARK_LISTED)
+        columns = reading.columns
+        counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
+        parts.add(plain_clients(self._clients), marks, counts)
+
+    def _read(self, parts: "Parts") -> None:
+        for frame in self._frames:
+            for rows in self._reader.records(frame, self._source.examples):
+                parts.add(*rows)
+                if self._progress is not None:
+                    self._progress.rows(len(rows.outcomes))
+
+    def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
+            found = self.kernel.draw(group.clients, ordered=self._drop_client)
+            return self._batch(group.names, found), found.digest
+
+        for part in self._each(parts, draw_group):
+            self._digest = sum((digest for _, digest in part), self._digest)
+            yield from self._join_batches([batch for batch, _ in part])
+
+    def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
+        assert self._settling is not None
+        for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
+            yield from self._join_batches([self._batch(names, drawn) for names, drawn in part])
+
+    def _batch(self, names: pa.Array, drawn: "Draws") -> pa.RecordBatch:
+        """The records of a group: in order of client, or without clients and with words to sort them by."""
+        import pyarrow.compute as pc
+
+        job = self.job
+        batch = published_batch(names, job.reading.coding, drawn.outcomes, drawn.within, job.agreement.id)
+        if self._drop_client:
+            return batch.drop_columns("client").append_column("order", pl.Series(drawn.order).to_arrow())
+        return batch.take(pc.sort_indices(batch.column("client")))
+
+    def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The samples of a part as one batch in order of client, whether or not its records took several groups."""
+        if not batches:
+            return
+        batch = batches[0]
+        if len(batches) > 1:
+            table = pa.Table.from_batches(batches).unify_dictionaries()
+            if "client" in table.schema.names:
+                table = table.sort_by("client")
+            (batch,) = table.combine_chunks().to_batches() or [batch]
+        self._drawn += batch.num_rows
+        if self._progress is not None:
+            self._progress.clients(batch.num_rows)
+        yield batch
+
+    def _in_random_order(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = list(batches)
+        if held:
+            table = pa.Table.from_batches(held)
+            order = np.argsort(pl.Series(table.column("order")).to_numpy(), kind="stable")
+            yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
+
+    def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
+        """What `work` makes of the groups of each part, by several threads."""
+
+        def task(group: "Callable[[], ClientGroup]") -> "Result | None":
+            found = self._check_group(group())
+            return work(found) if len(found.clients) else None
+
+        threads = os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            running: deque[list[Future[Result | None]]] = deque()
+            for groups in parts.groups():
+                running.append([pool.submit(task, group) for group in groups])
+                if len(running) > 2 * threads:
+                    yield [done for each in running.popleft() if (done := each.result()) is not None]
+            while running:
+                yield [done for each in running.popleft() if (done := each.result()) is not None]
+
+    def _check_group(self, group: "ClientGroup") -> "ClientGroup":
+        if (self._clients is None and not self.job.reading.coding.lenient) or not len(group.clients):
+            return group
+        found = group.without_marks(complete=self._clients is not None)
+        self._without_records += found.without_records
+        return found
+
+
+def sample(
+    table: Any,
+    *,
+    clients: Any = None,
+    drop_client: bool = False,
+    memory: int | None = None,
+    ledger: PopulationLedger | None = None,
+    over_budget: str = "refuse",
+    **terms: Unpack[RequestTerms],
+) -> pa.Table:
+    """One private sample for each client of a table of (client, value) rows.
+
+    What is asked for is said in the keywords of `Request`: client, value, domain, epsilon, and so on.
+
+    Args:
+        table: a pyarrow Table or RecordBatchReader, a frame of polars or pandas, or the path of files
+            (Parquet, Arrow, CSV, TSV or JSON lines).
+        clients: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are
+            absent.
+        drop_client: samples alone, in random order.
+        memory: bytes of records to hold before they go to disk. A quarter of the machine's, unless said.
+        ledger: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
+            whatever the data.
+        over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
+        terms: the keywords of `Request`.
+
+    Returns:
+        A table of the client column under its own name, `sample` and `agreement`. (`Release` also gives a `Summary`.)
+
+    Raises:
+        DiscreetError: before anything is drawn, for what cannot be released.
+    """
+    request = Request(**terms)
+    release = Release(
+        table, request, clients=clients, drop_client=drop_client, memory=memory, ledger=ledger, over_budget=over_budget
+    )
+    return release.table()
+
+
+def sample_file(
+    path: str,
+    output: str,
+    request: Request,
+    *,
+    clients: pa.Array | Path | None = None,
+    drop_client: bool = False,
+    memory: int | None = None,
+    folder: Path | None = None,
+    output_format: str | None = None,
+    agreement_file: Path | None = None,
+    ledger: PopulationLedger | None = None,
+    over_budget: str = "refuse",
+    replace: bool = False,
+    keep: Mapping[str, Path | None] | None = None,
+    progress: Callable[[Source], Progress] | None = None,
+) -> Summary:
+    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it.
+
+    `replace`: a plain file of that name may be replaced, but never the input, the list of clients, the state of the secret or the
+    files in `keep`, {what it is: where it lies}, by whatever path or link the output is named.
+    """
+    kind = format_of(output, output_format)
+    if output != STANDARD:
+        if path != STANDARD and is_among_inputs(path, output):
+            raise DiscreetError(f"output {output} would replace what {path} holds, or lie among it; name another file")
+        kept = {"list of clients": clients if isinstance(clients, Path) else None, "agreement": agreement_file}
+        if request.secret is not None:
+            kept["record of the secret's rounds"] = request.secret.state
+        if ledger is not None and ledger.folder.resolve() in Path(output).resolve().parents:
+            raise DiscreetError(f"output {output} would lie in the ledger; name another file")
+        if agreement_file is not None:
+            kept["weights of the agreement"] = weights_path(agreement_file)
+        check_apart(output, {**kept, **(keep or {})})
+        check_target(output, replace=replace, fix=REPLACE_HINT)
+
+    with open_source(path, folder) as source:
+        release = Release(
+            source,
+            request,
+            clients=clients,
+            drop_client=drop_client,
+            memory=memory,
+            folder=folder,
+            ledger=ledger,
+            over_budget=over_budget,
+            progress=None if progress is None else progress(source),
+        )
+        agreement = release.job.agreement
+        if agreement_file is not None:
+            agreement.check_file(agreement_file)
+        with writer_to(output, release.schema, kind, replace=replace) as writer:
+            batches = release.batches()
+            for batch in list(batches) if output == STANDARD else batches:  # what is written there cannot be taken back
+                writer.write(batch)
+            if agreement_file is not None:
+                agreement.write(agreement_file)
+        return release.summary
+
+
+def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
+    """The request under the secret of the ledger, which is the only one under which it knows its clients."""
+    if not isinstance(ledger, PopulationLedger):
+        raise DiscreetError(
+            f"ledger = {ledger!r} is not a PopulationLedger; open one with PopulationLedger(folder, secret)"
+        )
+    if request.secret not in (None, ledger.secret):
+        raise DiscreetError("secret is not the one that the ledger was created with; leave it out")
+    return request.under(ledger.secret)
+
+
+def _share_of_memory() -> int:
+    """A quarter of this machine's memory."""
+    return max(_LEAST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)

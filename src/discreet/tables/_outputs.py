@@ -1,0 +1,159 @@
+"""Samples as they are published, and where they go: Parquet, CSV or Arrow, in files that appear whole or not at all (`discreet._base.files`).
+
+(Arrays become columns by way of polars: pyarrow's own conversions import pandas wherever it is installed, which takes longer than a
+small release.)
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet._base.files import atomic_write
+from discreet.domain import Bins, Interval, Labels
+from discreet.errors import DiscreetError
+from discreet.mechanisms import LineCells
+from discreet.tables._arrow import is_text
+from discreet.tables._coding import Coding
+from discreet.tables._disk import STANDARD, WRITTEN
+from discreet.tables._text_files import guard_text
+
+FORMATS = ("parquet", "csv", "arrow")
+REPLACE_HINT = "name another file, or replace it: replace=True (--force)"
+_ROW_GROUP = 1 << 20
+
+
+def published_batch(
+    clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
+) -> pa.RecordBatch:
+    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    agreement = pa.DictionaryArray.from_arrays(
+        pl.Series(np.zeros(len(clients), dtype=np.int8)).to_arrow(),
+        pl.Series([agreement_id]).to_arrow().cast(pa.string()),
+    )
+    columns = [clients, samples_of(coding, outcomes, within), agreement]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
+    """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""
+    match coding.domain:
+        case Labels(labels):
+            known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
+            return known.take(pl.Series(outcomes).to_arrow())
+        case (Interval() | LineCells() | Bins()) as cells:
+            return pl.Series(cells.within(outcomes, within)).to_arrow()
+        case _:
+            return pl.Series(outcomes).to_arrow()
+
+
+class TableWriter(Protocol):
+    """Takes batches; `close` makes the file whole."""
+
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class _RowGroupWriter:
+    """Gathers small batches into row groups of a useful size."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._waiting, self._rows = writer, list[pa.RecordBatch](), 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_batches(self._waiting).combine_chunks())
+        self._waiting, self._rows = [], 0
+
+
+def format_of(path: str, declared: str | None = None) -> str:
+    """The format to write: the declared one, or that of the file's ending; Arrow for standard output."""
+    if declared is not None:
+        if declared not in FORMATS:
+            raise DiscreetError(f"format = {declared!r} is not one of {', '.join(FORMATS)}")
+        return declared
+    if path == STANDARD:
+        return "arrow"
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITTEN:
+        raise DiscreetError(f"output {path} ends in none of {', '.join(WRITTEN)}; rename it or give a format")
+    return WRITTEN[suffix]
+
+
+@contextmanager
+def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
+    """A writer to a file that appears only if all goes well (`discreet._base.files`), or to standard output ('-').
+
+    The folder of the file is made if it is not there.
+    """
+    if path == STANDARD:
+        writer = _writer(sys.stdout.buffer, schema, kind, streaming=True)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
+        writer = _writer(file, schema, kind, streaming=False)
+        try:
+            yield writer
+        except BaseException:
+            with suppress(Exception):
+                writer.close()  # or it would complain, when it is forgotten, that its file is gone
+            raise
+        writer.close()
+
+
+def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
+    match kind:
+        case "parquet":
+            import pyarrow.parquet as pq
+
+            return _RowGroupWriter(pq.ParquetWriter(file, schema, compression="zstd"))
+        case "csv":
+            from pyarrow import csv
+
+            return _CsvWriter(csv.CSVWriter(file, _csv_schema(schema)), _csv_schema(schema))
+    if streaming:
+        return pa.ipc.new_stream(file, schema)  # type: ignore[no-any-return]
+    return _RowGroupWriter(pa.ipc.new_file(file, schema))
+
+
+class _CsvWriter:
+    """Writes dictionary columns as what they stand for, since CSV knows no dictionaries, and texts so that no spreadsheet runs them."""
+
+    def __init__(self, writer: Any, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [_guard_column(column) for column in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).cast(self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _guard_column(column: pa.Array) -> pa.Array:
+    return pl.select(guard_text(pl.lit(pl.Series(column)))).to_series().to_arrow() if is_text(column.type) else column
+
+
+def _csv_schema(schema: pa.Schema) -> pa.Schema:
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
+    ]
+    return pa.schema(fields)

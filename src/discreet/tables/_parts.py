@@ -1,0 +1,464 @@
+"""Records in parts by client, in memory up to a budget and on disk past it; each part is then grouped exactly.
+
+All records of a client lie in one part. A part that is too large for the budget is split again by another hash. Before that, equal records
+of a client are counted together, so a client takes no more room than its distinct values. The order of parts and clients depends on the
+clients alone, never on how many records they have or on whether a part was split.
+
+Counting together rounds nothing: sums stay the same to the last bit. Whole numbers below 2^53 add up exactly. Weights of one power of two
+add up as whole numbers of 53 bits, in two halves that leave room for 2^26 of them.
+
+The functions of `discreet.tables._grouping`, which is compiled, stand here in numpy and Arrow with the same results, for tables so small
+that loading compiled code would take longer than they do.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from discreet._base.kernels import compiled_for, read_only_view
+from discreet.errors import DiscreetError
+from discreet.release import ClientColumns
+from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE
+from discreet.tables._disk import Scratch, ScratchBlock
+
+_EXACT = 2.0**53  # below this, whole numbers add up without rounding
+_HALF = 26  # bits
+
+
+def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
+    """Records (client, outcome, count) with the counts of equal ones added up; as they are, where that would round."""
+    counts = records["count"].to_numpy()
+    if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:
+        return records.group_by("client", "outcome").agg(pl.col("count").sum())
+    if counts.dtype != np.float64 or counts.size >= 1 << _HALF:
+        return records
+    digits, powers = np.frexp(counts)
+    whole = (digits * _EXACT).astype(np.int64)
+    halves = {"high": whole >> _HALF, "low": whole & ((1 << _HALF) - 1)}
+    split = records.select("client", "outcome").with_columns(power=powers, **halves)
+    sums = split.group_by("client", "outcome", "power").agg(pl.col(*halves).sum())
+    parts = []
+    for half, shift in (("high", _HALF - 53), ("low", -53)):
+        weights = np.ldexp(sums[half].to_numpy().astype(np.float64), sums["power"].to_numpy() + shift)
+        parts.append(sums.select("client", "outcome").with_columns(count=weights))
+    return pl.concat(parts)
+
+
+Integers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+SECONDS_A_ROW = 2e-7  # to bring together or to draw, roughly, without compiled code
+_BITS = 7
+_DEEPEST = 4  # splits of splits: past that a single client is larger than memory
+_ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
+_NO_LENGTHS = np.empty(0, dtype=np.int64)
+_FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
+
+
+class ClientGroup(NamedTuple):
+    """The clients of a part: their names as an Arrow column, and what they hold."""
+
+    names: pa.Array
+    clients: ClientColumns
+
+    def without_marks(self, *, complete: bool = True) -> "ClientGroup":
+        """The group as the kernel takes it when clients are listed; `complete`: refused if it holds others."""
+        code = grouping_for(self.clients.outcomes.size)
+        ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
+        if complete and not listed.all():
+            raise DiscreetError(
+                f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
+                "their records out"
+            )
+        return ClientGroup(
+            self.names, ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
+        )
+
+    @property
+    def without_records(self) -> int:
+        """How many of the clients hold nothing."""
+        return int((np.diff(self.clients.ends) == 0).sum())
+
+
+class RecordArrays(NamedTuple):
+    """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty.
+
+    Counts are whole numbers or, for weights, floats: never added up on the way where that would round.
+    """
+
+    integers: NDArray[np.int64]
+    text_ends: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    outcomes: NDArray[np.uint32]
+    counts: NDArray[np.int64] | NDArray[np.float64]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+    def rows_between(self, first: int, last: int) -> "RecordArrays":
+        """The rows first <= row < last."""
+        ends = self.text_ends[first : last + 1] if self.text_ends.size else self.text_ends
+        text = self.text[ends[0] : ends[-1]] if ends.size else self.text
+        return RecordArrays(
+            self.integers[first:last],
+            ends - ends[0] if ends.size else ends,
+            text,
+            self.outcomes[first:last],
+            self.counts[first:last],
+        )
+
+    @classmethod
+    def join_pieces(cls, pieces: Sequence["RecordArrays"]) -> "RecordArrays":
+        """All rows of the pieces, one after the other."""
+        if any(piece.counts.size for piece in pieces):
+            pieces = [piece if piece.counts.size else piece._replace(counts=_ones(piece)) for piece in pieces]
+        ends = pieces[0].text_ends
+        if ends.size:
+            ends = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(piece.text_ends) for piece in pieces]))))
+        integers, text, outcomes, counts = (
+            np.concatenate([piece[place] for piece in pieces]) for place in (0, 2, 3, 4)
+        )
+        return cls(integers, ends, text, outcomes, counts)
+
+    @property
+    def combined_rows(self) -> "RecordArrays":
+        """Equal records of a client counted together, without rounding: what they add up to stays the same to the last bit."""
+        counts = self.counts if self.counts.size else _ones(self)
+        found = combine_equal_rows(
+            pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
+        )
+        names = client_arrays(found["client"].to_arrow())
+        return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
+
+    @property
+    def names(self) -> pa.Array:
+        """The column of clients, as Arrow."""
+        if not self.text_ends.size:
+            return _column(self.integers)
+        size = self.text_ends.size - 1
+        return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
+
+
+class Parts:
+    """Takes records in any order; gives back groups of clients, each with all of its records."""
+
+    def __init__(
+        self, *, seed: int, budget: int, folder: Path | None = None, rows: int | None = None, depth: int = 0
+    ) -> None:
+        self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
+        self._budget, self._depth = budget, depth
+        self._share = budget if depth else budget // 4  # of a part: several are grouped at a time
+        self._above = folder
+        self._chunks: list[
+            tuple[NDArray[np.int64], RecordArrays]
+        ] = []  # records in order of part, and where each starts
+        self._held = 0
+        self._scratch: Scratch | None = None
+        self._blocks: list[list[ScratchBlock]] = [[] for _ in range(1 << _BITS)]
+        self._spilled = [0] * (1 << _BITS)
+        self._largest_group = 16
+        self.records = 0
+        self.spilled_bytes = 0
+        if rows is not None:
+            grouping_for(rows)  # compiled code is loaded while the first of them are read
+
+    def __enter__(self) -> "Parts":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of what lies on disk."""
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None
+
+    def add(
+        self,
+        clients: pa.Array,
+        outcomes: NDArray[np.uint32],
+        counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
+    ) -> None:
+        """Take a batch of records. Those whose outcome is MISSING are left out."""
+        amounts = np.empty(0) if counts is None else counts
+        arrays = map(read_only_view, (*client_arrays(clients), outcomes, amounts))
+        starts, *ordered = grouping_for(len(clients)).in_parts(*arrays, _BITS, self._seed)
+        records = RecordArrays(*ordered)
+        self.records += records.outcomes.size
+        self._chunks.append((starts, records))
+        self._held += records.nbytes
+        if self._held > self._budget:
+            self._make_room()
+
+    def groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
+        """For each part, functions that read and group it (several, if it is large). They may run in threads, in any order."""
+        if self._scratch is not None:
+            self._spill()
+        for part in range(1 << _BITS):
+            yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
+
+    def _split(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
+        """The groups of a part that is too large."""
+        if self._depth == _DEEPEST:
+            yield partial(self._large_client, part)
+            return
+        smaller = Parts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
+        for piece in self._from_disk(part):
+            smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
+        self.spilled_bytes += smaller.spilled_bytes
+        for groups in smaller.groups():
+            yield from groups
+
+    def _large_client(self, part: int) -> ClientGroup:
+        """A part that cannot be split: a client whose distinct values do not fit into the budget, if they fit at all."""
+        if self._spilled[part] > max(self._budget, _ONE_CLIENT):
+            raise DiscreetError(
+                f"the values of one client take {self._spilled[part]:,} bytes, which is more than the memory budget; give a larger one "
+                "(--memory)"
+            )
+        return self._group(part)
+
+    def _group(self, part: int) -> ClientGroup:
+        pieces = [*self._held_by(part), *self._from_disk(part)]
+        if not pieces:
+            return ClientGroup(_column(np.empty(0, dtype=np.int64)), _no_clients())
+        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
+        self._largest_group = max(self._largest_group, len(found.clients))
+        return found
+
+    def _held_by(self, part: int) -> Iterator[RecordArrays]:
+        for starts, records in self._chunks:
+            if starts[part] < starts[part + 1]:
+                yield records.rows_between(starts[part], starts[part + 1])
+
+    def _make_room(self) -> None:
+        """Count equal records together where that halves the largest part; put what is held on disk if there still is too much."""
+        sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
+        largest = RecordArrays.join_pieces(list(self._held_by(int(np.argmax(sizes)))))
+        if 2 * largest.combined_rows.nbytes < largest.nbytes:
+            self._combine()
+        if 2 * self._held > self._budget:
+            self._spill()
+
+    def _combine(self) -> None:
+        """Hold, of each part, equal records counted together."""
+        starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
+        for part in range(1 << _BITS):
+            if pieces := list(self._held_by(part)):
+                found.append(RecordArrays.join_pieces(pieces).combined_rows)
+                starts[part + 1] = found[-1].outcomes.size
+        self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
+        self._held = self._chunks[0][1].nbytes
+
+    def _spill(self) -> None:
+        """Append all that is held to the blocks of the parts, and let go of it."""
+        if self._scratch is None:
+            self._scratch = Scratch(self._above)
+        for part in range(1 << _BITS):
+            pieces = list(self._held_by(part))
+            if pieces:
+                records = RecordArrays.join_pieces(pieces)
+                self._blocks[part].append(self._scratch.write(records))
+                self._spilled[part] += records.nbytes
+                self.spilled_bytes += records.nbytes
+        self._chunks, self._held = [], 0
+
+    def _from_disk(self, part: int) -> Iterator[RecordArrays]:
+        for block in self._blocks[part]:
+            assert self._scratch is not None
+            yield RecordArrays(*self._scratch.read(block))
+
+
+def _ones(records: RecordArrays) -> NDArray[np.int64]:
+    """The counts of records that have none."""
+    return np.ones(records.outcomes.size, dtype=np.int64)
+
+
+def group_records(
+    records: RecordArrays, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS
+) -> ClientGroup:
+    """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
+    code = grouping_for(records.outcomes.size)
+    clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
+    names = records.names.take(_column(clients)) if records.text_ends.size else _column(clients)
+    return ClientGroup(
+        names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
+    )
+
+
+def _no_clients() -> ClientColumns:
+    return ClientColumns(
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.int64),
+        np.empty(0, dtype=np.uint8),
+        np.zeros(1, dtype=np.int64),
+        np.empty(0, dtype=np.uint32),
+        np.empty(0, dtype=np.int64),
+        np.empty(0),
+    )
+
+
+def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers as counts or as weights, by their type; the other is empty."""
+    if np.issubdtype(amounts.dtype, np.integer):
+        return amounts, np.empty(0)
+    return np.empty(0, dtype=np.int64), amounts
+
+
+def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
+    """A column of clients as (integers, ends of texts, texts): those that do not apply are empty."""
+    none = np.empty(0, dtype=np.int64)
+    if pa.types.is_integer(clients.type):
+        return pl.Series(clients.cast(pa.int64())).to_numpy(), none, np.empty(0, dtype=np.uint8)
+    return none, *_ends_and_bytes(clients.cast(pa.large_string()))
+
+
+def _column(numbers: NDArray[Any]) -> pa.Array:
+    """Numbers as a column, by way of polars: pyarrow's own conversion imports pandas wherever it is installed, which takes longer than
+    a small release."""
+    return pl.Series(numbers).to_arrow()
+
+
+def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
+    """The functions that bring so many rows together: those of `grouping`, or the plain ones, which do the same."""
+    return import_module("discreet.tables._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
+
+
+def _hash_numbers(value: NDArray[np.uint64], seed: Any) -> NDArray[np.uint64]:
+    mixed = (value ^ seed) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _SECOND
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _hash_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
+    """A 64-bit hash of each text, eight bytes at a time."""
+    lengths = np.diff(ends)
+    mixed = _hash_numbers(lengths.astype(np.uint64), np.uint64(seed))
+    for first in range(0, int(lengths.max(initial=0)), 8):
+        rows = np.flatnonzero(lengths > first)
+        word = np.zeros(rows.size, dtype=np.uint64)
+        for place in range(first, first + 8):
+            there = lengths[rows] > place
+            word[there] = (word[there] << np.uint64(8)) | text[ends[rows[there]] + place]
+        mixed[rows] = _hash_numbers(word, mixed[rows])
+    return mixed
+
+
+def _texts(ends: Integers, text: Bytes) -> pa.Array:
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), max(ends.size - 1, 0), [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(text)]
+    )
+
+
+def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if content is None or not len(texts):
+        return np.zeros(len(texts) + 1, dtype=np.int64), np.empty(0, dtype=np.uint8)
+    return ends - ends[0], np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[-1]]
+
+
+def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
+    """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
+    numbers = pl.Series(values.dictionary_encode().indices).to_numpy().astype(np.uint32)
+    return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
+
+
+def in_parts(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any
+) -> tuple[Any, ...]:
+    """As `grouping.in_parts`."""
+    number = 1 << bits
+    parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
+    parts[outcomes >= MARK_OUTSIDE] = number
+    starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
+    order = np.argsort(parts, kind="stable")[: starts[-2]]
+    if text_ends.size:
+        text_ends, text = _ends_and_bytes(_texts(text_ends, text).take(_column(order)))
+    else:
+        integers = integers[order]
+    return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
+
+
+def by_client(
+    integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
+) -> tuple[Any, ...]:
+    """As `grouping.by_client`."""
+    if text_ends.size:
+        clients, numbers = numbered_texts(text_ends, text, seed, hint)
+    else:
+        clients, numbers = numbered_integers(integers, seed, hint)
+    owners = np.repeat(numbers, lengths) if lengths.size else numbers
+    ends = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=clients.size)))).astype(np.int64)
+    order = np.argsort(owners, kind="stable")
+    return clients, ends, outcomes[order], counts[order] if counts.size else counts
+
+
+def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
+    """The part, one of 2^bits, that each client belongs to."""
+    return (_hash_numbers(clients.astype(np.uint64), np.uint64(seed)) >> np.uint64(64 - bits)).astype(np.uint16)
+
+
+def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
+    texts = _texts(ends, text)
+    first_rows, numbers = _distinct_numbers(texts)
+    hashed = _hash_texts(*_ends_and_bytes(texts.take(_column(first_rows))), seed)
+    return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
+
+
+def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.numbered_integers`."""
+    first_rows, numbers = _distinct_numbers(_column(clients))
+    return clients[first_rows], numbers
+
+
+def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
+    """As `grouping.numbered_texts`."""
+    return _distinct_numbers(_texts(ends, text))
+
+
+def integers_increase(clients: Any) -> bool:
+    """As `grouping.integers_increase`."""
+    return bool((clients[1:] > clients[:-1]).all())
+
+
+def texts_increase(ends: Any, text: Any) -> bool:
+    """As `grouping.texts_increase`."""
+    texts = _texts(ends, text)
+    return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
+
+
+def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
+    """As `grouping.without_marks`."""
+    kept = outcomes != MARK_LISTED
+    before = np.concatenate(([0], np.cumsum(kept)))
+    new_ends = before[ends].astype(np.int64)
+    listed = np.diff(ends) > np.diff(new_ends)
+    return (
+        new_ends,
+        outcomes[kept],
+        *(amounts[kept] if amounts.size else amounts for amounts in (counts, weights)),
+        listed,
+    )
+
+
+PLAIN = SimpleNamespace(
+    in_parts=in_parts,
+    by_client=by_client,
+    without_marks=without_marks,
+    numbered_integers=numbered_integers,
+    numbered_texts=numbered_texts,
+    integers_increase=integers_increase,
+    texts_increase=texts_increase,
+)

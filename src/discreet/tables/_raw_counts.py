@@ -1,0 +1,138 @@
+"""Tables read without a release: outcome counts of public examples, and a dry run that lists values outside the domain.
+
+NOTHING HERE IS PRIVATE. `example_counts` is for clients who are not protected: reading the clients who are then served breaks their
+guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody who may read the table anyway, to correct
+the records or the spelling of the domain. A domain made from them is inferred from the data and reveals what clients hold.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+
+from discreet.errors import DiscreetError
+from discreet.tables._coding import (
+    FIRST_MARK,
+    MARK_ABOVE,
+    MARK_BELOW,
+    MARK_MISSING,
+    MARK_NAN,
+    MARK_OUTSIDE,
+    MARK_UNREADABLE,
+    MisfitCounts,
+)
+from discreet.tables._records import Reading, resolve_marks
+from discreet.tables._request import Request, RequestTerms
+from discreet.tables._sources import Source, source_of
+
+
+def example_counts(source: Source, reading: Reading) -> Any:
+    """How often, or how much, each client holds each outcome: a sparse matrix (clients, outcomes)."""
+    from scipy import sparse
+
+    counting = reading.columns.counts is not None
+    much = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
+    bad = (~(pl.col("count") >= 0)).fill_null(True).any() if counting else pl.lit(False)
+
+    def count_frame(frame: Any) -> Any:
+        parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
+        return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
+
+    parts = list(source.frames(count_frame, reading.columns.names, client=reading.columns.client))
+    held = pl.concat(parts) if parts else pl.DataFrame()
+    if not held.height:
+        raise DiscreetError(f"{source.name} holds no records; an example is a client with one at least")
+    if held["client"].null_count():
+        unnamed = int(held.filter(pl.col("client").is_null())["rows"].sum())
+        raise DiscreetError(reading.without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
+    if held["bad"].any():
+        raise DiscreetError(
+            f"column {reading.columns.counts!r} of {source.name} holds numbers that are not at least 0; correct them"
+        )
+    marks = held["outcome"].to_numpy()
+    reading.refuse(_misfit_counts(marks, held["rows"].to_numpy()), int(held["rows"].sum()), source.examples)
+    size = reading.coding.size
+    outcomes, _ = resolve_marks(reading.coding, marks)
+    amounts = held["much"].to_numpy()
+    if not np.isfinite(amounts).all():
+        raise DiscreetError(
+            f"column {reading.columns.counts!r} of {source.name} adds up to more than a float holds; scale it"
+        )
+    kept = (outcomes < FIRST_MARK) & (amounts > 0.0)
+    if not kept.any():
+        raise DiscreetError(f"{source.name} holds no records in the domain; an example is a client with one at least")
+    rows = held["client"].filter(pl.Series(kept)).rank("dense").to_numpy().astype(np.int64) - 1
+    entries = (amounts[kept], (rows, outcomes[kept].astype(np.int64)))
+    return sparse.csr_array(entries, shape=(int(rows.max()) + 1, size))
+
+
+def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
+    """How many rows have no outcome of their own, and why."""
+
+    def many(*which: np.uint32) -> int:
+        return int(rows[np.isin(marks, which)].sum())
+
+    return MisfitCounts(
+        many(MARK_MISSING), many(MARK_NAN), many(MARK_UNREADABLE), many(MARK_OUTSIDE, MARK_BELOW, MARK_ABOVE)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun:
+    """What a table holds that its domain does not. THIS IS PRIVATE: the values are clients' own.
+
+    Attributes:
+        rows: how many there are.
+        nameless: rows without a client (null, or an integer past 64 bits); a release refuses them.
+        nulls: rows without a value (null, or an empty list).
+        not_numbers: rows whose value is NaN.
+        outside: {value: how many rows hold it} for every value outside the domain, most frequent first.
+    """
+
+    rows: int
+    nameless: int
+    nulls: int
+    not_numbers: int
+    outside: dict[Any, int]
+
+
+def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
+    """Every value of a table that is outside the domain, with how many rows hold it. The answer is private.
+
+    Args:
+        table: as `sample` takes it.
+        terms: the keywords of `Request`.
+
+    Returns:
+        The counts, as a `DryRun`.
+
+    Raises:
+        DiscreetError: for what cannot be read, or asked for.
+    """
+    return find_misfits(source_of(table), Request(**terms))
+
+
+def find_misfits(source: Source, request: Request) -> DryRun:
+    """What a source holds that the domain of a request does not."""
+    reading = request.reading(source.schema, untyped=source.is_untyped, where=source.name)
+    parts = list(source.frames(reading.count_misfits, reading.columns.names, client=reading.columns.client))
+    found = (
+        pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
+    )
+    if not found.height:
+        return DryRun(rows=0, nameless=0, nulls=0, not_numbers=0, outside={})
+
+    def many(mark: Any) -> int:
+        return int(found.filter(pl.col("mark") == int(mark))["rows"].sum())
+
+    absent = pl.col("mark").is_null() | pl.col("mark").is_in([int(MARK_MISSING), int(MARK_NAN)])
+    outside = found.filter(~absent).group_by("value").agg(pl.col("rows").sum())
+    outside = outside.sort(["rows", "value"], descending=[True, False])
+    return DryRun(
+        rows=int(found["rows"].sum()),
+        nameless=int(found["nameless"].sum()),
+        nulls=many(MARK_MISSING),
+        not_numbers=many(MARK_NAN),
+        outside=dict(zip(outside["value"].to_list(), outside["rows"].to_list(), strict=True)),
+    )

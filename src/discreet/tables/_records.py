@@ -1,0 +1,503 @@
+"""The rows of a table as records: who, which outcome of the public domain, and how often or how much.
+
+A `Reading` says how the columns of one table are read, in expressions of polars; a `RecordReader` reads them, checks every row on the way,
+counts what has no outcome of its own and refuses what may not be. Messages count rows; they show values, which are a client's own,
+only if that was asked for. The cell of a number is computed as `discreet.domain.Interval` does,
+operation for operation, so that both find the same one.
+"""
+
+import difflib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.domain import Bins, Domain, Interval, Labels, Numbers
+from discreet.errors import DiscreetError
+from discreet.mechanisms import LineCells
+from discreet.tables._clients import (
+    check_client_kind,
+    client_names,
+    is_integer_name,
+    nameless_rows_message,
+    warn_of_floats,
+    warn_of_names,
+)
+from discreet.tables._coding import (
+    FIRST_MARK,
+    MARK_ABOVE,
+    MARK_BELOW,
+    MARK_LISTED,
+    MARK_MISSING,
+    MARK_NAN,
+    MARK_OUTSIDE,
+    MARK_UNREADABLE,
+    NEAREST,
+    Coding,
+    Columns,
+    MisfitCounts,
+    is_whole,
+)
+from discreet.tables._sources import FEW, Source, first_few
+
+_UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
+_MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: past them sums overflow
+_TEXT = 1 << 26  # bytes of clients' names to write out at a time
+
+Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
+
+
+class CodedRows(NamedTuple):
+    """Some records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if there are any."""
+
+    clients: pa.Array
+    outcomes: NDArray[np.uint32]
+    counts: NDArray[np.int64] | NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the columns of one table are read: what they hold, and as what."""
+
+    columns: Columns
+    coding: Coding
+    client_kind: Any
+    listed: bool
+    float_counts: bool = False  # whole floats are the counts that they stand for
+    read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
+    from_floats: bool = False
+    arrays: tuple[str, ...] = ()
+    show_values: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        columns: Columns,
+        coding: Coding,
+        schema: pl.Schema,
+        *,
+        untyped: bool = False,
+        where: str = "the table",
+        agreed: bool = False,
+        show_values: bool = False,
+    ) -> "Reading":
+        """The reading of a table with these columns, which messages call `where`.
+
+        `untyped`: they are all texts (CSV) and get their types from the domain. `agreed`: it is the domain of an agreement.
+        """
+        for name in columns.names:
+            if name not in schema:
+                raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
+        kinds = {
+            "client": pl.String() if untyped else schema[columns.client],
+            "value": pl.String() if untyped else schema[columns.value],
+        }
+        listed = isinstance(kinds["value"], (pl.List, pl.Array))
+        value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
+        truths = value_kind == pl.Boolean and not coding.has_cells
+        read_as = coding.text_kind if untyped or truths else value_kind
+        if coding.lenient and not untyped:
+            read_as = _read_leniently(coding, columns.value, value_kind)
+        if columns.counts is not None and not untyped:
+            _check_count_column(columns, schema[columns.counts], listed=listed)
+        check_client_kind(f"column {columns.client!r}", kinds["client"])
+        return cls(
+            columns=columns,
+            coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
+            client_kind=kinds["client"],
+            listed=listed,
+            float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
+            arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
+            show_values=show_values,
+            read_as=None if read_as == value_kind else read_as,
+            from_floats=not untyped and value_kind.is_float(),
+        )
+
+    @property
+    def integer_clients(self) -> bool:
+        """Whether clients are called by integers; else by texts."""
+        return is_integer_name(self.client_kind)
+
+    def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
+        """What to say where so many rows (of a table that has a name) name no client."""
+        return nameless_rows_message(
+            f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows
+        )
+
+    def prepare_rows(self, frame: Any) -> Any:
+        """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
+
+        What cannot be read becomes a mark, a null client or a negative count: casts that fail would show what they failed on.
+        """
+        columns = self.columns
+        prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
+        if columns.counts is not None:
+            count = pl.col(columns.counts)
+            if self.float_counts:
+                count = count.fill_nan(None)
+            number = count.cast(pl.Int64 if columns.weight is None else pl.Float64, strict=False)
+            if self.float_counts:
+                number = pl.when(count == count.floor()).then(number)
+            prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
+        return self._with_types(self._one_value_each(frame)).select(prepared)
+
+    def refuse(self, tally: MisfitCounts, rows: int, examples: Examples) -> None:
+        """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
+        if self.coding.lenient:
+            return
+        column = self.columns.value
+        where = f"in {rows:,} rows"
+        if tally.unreadable:
+            what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
+            raise DiscreetError(
+                f"column {column!r} holds texts that are no {what} ({tally.unreadable:,} {where}); correct them"
+            )
+        for number, what in (
+            (tally.nulls, "nulls or empty lists" if self.listed else "nulls"),
+            (tally.not_numbers, "NaN"),
+        ):
+            if number and self.coding.nulls == "error":
+                raise DiscreetError(
+                    f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say nulls='drop' or 'other' (--nulls)"
+                )
+        if tally.outside and self.coding.other is None:
+            shown = ""
+            if self.show_values:
+                found = examples(self.outside, column, FEW + 1)
+                shown = f", such as {first_few(found)}{self._spelling_hint(found)}"
+            raise DiscreetError(
+                f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
+                f"fixed: correct the records, or say {self._other_advice}"
+                + ("" if shown else "; show_values=True (--show-values) shows some of them")
+            )
+
+    @property
+    def _other_advice(self) -> str:
+        """What to say for values outside to be taken."""
+        if self.coding.has_cells:
+            return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
+        return "other= (--other) which of its outcomes they become"
+
+    def outside(self, frame: Any) -> Any:
+        """The rows of a frame whose value is outside the domain."""
+        return self._with_types(self._one_value_each(frame)).filter(
+            outcome_codes(self.coding, self.columns.value) == int(MARK_OUTSIDE)
+        )
+
+    def count_misfits(self, frame: Any) -> Any:
+        """How many rows of a frame have no outcome of their own, by the mark that says why and the value as it stands in the table.
+
+        All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
+        """
+        rows = self._one_value_each(frame)
+        typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
+        outcome = self._outcome()
+        marked = pl.when(outcome >= int(FIRST_MARK))
+        found = (
+            marked.then(outcome).alias("mark"),
+            marked.then(pl.col(_AS_IT_STANDS)).alias("value"),
+            self._client().is_null().alias("nameless"),
+        )
+        return typed.select(found).group_by("mark", "value").agg(pl.len().alias("rows"), pl.col("nameless").sum())
+
+    def _client(self) -> pl.Expr:
+        return client_names(self.columns.client, self.client_kind)
+
+    def _outcome(self) -> pl.Expr:
+        outcome = outcome_codes(self.coding, self.columns.value)
+        if self.read_as is None:
+            return outcome
+        return pl.when(_UNREAD).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
+
+    def _one_value_each(self, frame: Any) -> Any:
+        """A frame with one row for each record."""
+        for name in self.arrays:
+            frame = frame.with_columns(pl.col(name).arr.to_list())
+        return self._explode_lists(frame) if self.listed else frame
+
+    def _with_types(self, frame: Any) -> Any:
+        """A frame with the types that the domain expects."""
+        if self.read_as is None:
+            return frame
+        value = pl.col(self.columns.value)
+        read = value.cast(self.read_as, strict=False)
+        if self.from_floats and self.read_as.is_integer():  # a cast would cut what comes after the point
+            read = pl.when(value == value.floor()).then(read)
+        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
+
+    def _explode_lists(self, frame: Any) -> Any:
+        """One row for each value of a list; a list that is null or empty is a null, once: else its client would be gone unseen."""
+        lists = [name for name in (self.columns.value, self.columns.counts) if name is not None]
+        empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
+        stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
+        filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
+        return frame.with_columns(filled).explode(lists)
+
+    def _spelling_hint(self, found: list[Any]) -> str:
+        """A label that the first value outside may be a slip of."""
+        labels = self.coding.domain.labels
+        if labels is None or not found or not isinstance(found[0], str):
+            return ""
+        near = difflib.get_close_matches(found[0], [str(label) for label in labels], n=1, cutoff=0.75)
+        return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+class RecordReader:
+    """Reads rows once: `rows` of them so far, and in `tally` how many had no outcome of their own."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self.rows = 0
+        self.tally = MisfitCounts()
+
+    def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
+        """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
+        columns, clients = self._reading.columns, frame["client"]
+        if clients.null_count():
+            raise DiscreetError(self._reading.without_client_message(clients.null_count(), frame.height))
+        if clients.dtype == pl.String:
+            warn_of_names(columns.client, clients, first=not self.rows)
+        elif not self.rows:
+            warn_of_floats(f"column {columns.client!r}", self._reading.client_kind)
+        counts = None
+        if "count" in frame.columns:
+            _check_counts(frame["count"], columns)
+            counts = frame["count"].to_numpy()
+        outcomes, tally = resolve_marks(self._reading.coding, frame["outcome"].to_numpy())
+        if counts is not None and self._reading.coding.lenient:
+            counts = np.where(
+                outcomes == MARK_LISTED, np.ones_like(counts), counts
+            )  # such a row says that its client is there
+        self.rows += frame.height
+        self.tally += tally
+        self._reading.refuse(self.tally, self.rows, examples)
+        for first, last in _slices(clients):
+            names = clients.slice(first, last - first).to_arrow()
+            yield CodedRows(names, outcomes[first:last], None if counts is None else counts[first:last])
+
+
+def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
+    """The type that values of another one are read as: what cannot be read so has no outcome, and no column is refused for its domain."""
+    if not (kind.is_numeric() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)):
+        raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
+    wanted = coding.text_kind
+    if isinstance(wanted, pl.Float64) and kind.is_numeric():
+        return kind
+    if isinstance(wanted, pl.Int64) and kind.is_integer():
+        return kind
+    return (
+        kind
+        if isinstance(wanted, pl.String) and (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum))
+        else wanted
+    )
+
+
+def check_columns(names: Sequence[str], source: Source) -> None:
+    """Refuse a source without one of these columns."""
+    for name in names:
+        if name not in source.schema:
+            raise DiscreetError(
+                f"column {name!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}"
+            )
+
+
+def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
+    """Refuse a table that no agreement could make readable: columns that are not there, rows without a client, bad counts.
+
+    `nulls`: "error" refuses missing values as well.
+    """
+    schema = source.schema
+    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value, pl.String())
+    kind = kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
+    domain: Domain = Labels(("",))
+    if kind.is_integer():
+        domain = Numbers(1)
+    elif kind.is_numeric():
+        domain = Interval(0.0, 1.0, cells=1)
+    coding = Coding(domain).as_agreed()
+    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
+    reader, total = RecordReader(reading), 0.0
+    for frame in source.frames(reading.prepare_rows, columns.names):
+        for _ in reader.records(frame, source.examples):
+            pass
+        total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
+    most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
+    if not total < most or reader.rows >= _MOST_RECORDS:
+        raise DiscreetError(
+            f"the table adds up to {total:.3g} in {reader.rows:,} rows; one client may hold {most:.3g} in {_MOST_RECORDS:,} rows: divide the "
+            "counts or weights by one number, or send some of the clients with a secret of their own"
+        )
+    missing = reader.tally.nulls + reader.tally.not_numbers
+    if missing and nulls == "error":
+        raise DiscreetError(
+            f"column {columns.value!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' or "
+            "'other' (--nulls)"
+        )
+
+
+def fit_coding(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+    """The coding of a column of that type: texts that are whole numbers become integers for an integer column.
+
+    Labels that are `agreed` stay texts, and the integers are read as texts.
+    """
+    match coding.domain:
+        case Labels(labels):
+            return _fit_labels(coding, labels, column, kind, agreed=agreed)
+        case Numbers(size) if not kind.is_integer():
+            raise DiscreetError(
+                f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
+                "cast the column to integers, or give the labels"
+            )
+        case Interval() | LineCells() | Bins() if not kind.is_numeric():
+            raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
+    return coding
+
+
+def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.DataType, *, agreed: bool) -> Coding:
+    texts = isinstance(labels[0], str)
+    if not texts and kind.is_integer():
+        return coding
+    if texts:
+        if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
+            return coding
+        if kind.is_integer():
+            other = None if coding.other is None else _whole(coding.other, column)
+            return replace(coding, domain=Labels(tuple(_whole(label, column) for label in labels)), other=other)
+    what = "texts" if texts else "integers"
+    raise DiscreetError(
+        f"column {column!r} holds {kind} values but the labels are {what}; write its values as the labels are written (1, not 1.0)"
+    )
+
+
+def outcome_codes(coding: Coding, column: str) -> pl.Expr:
+    """The values of a column as outcome numbers; those that have none as marks."""
+    value = pl.col(column)
+    match coding.domain:
+        case Labels(labels) if isinstance(labels[0], str):
+            code = value.cast(pl.String).cast(pl.Enum(list(labels)), strict=False).to_physical().cast(pl.UInt32)
+        case Labels(labels):
+            known = pl.Series(labels, dtype=pl.Int64)
+            code = value.cast(pl.Int64, strict=False).replace_strict(
+                known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
+            )
+        case Interval() as interval:
+            share = (value.cast(pl.Float64) - interval.low) * interval.per_length
+            cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
+            return _cell_of(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
+        case (LineCells() | Bins()) as line:
+            low, high = float(line.edges[0]), float(line.edges[-1])
+            return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(coding, value.cast(pl.Float64), line))
+        case domain:
+            code = pl.when(value.is_between(0, domain.size - 1)).then(value.cast(pl.UInt32, strict=False))
+    return _codes_or_marks(value, code)
+
+
+def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
+    """Values as the numbers of their cells; those past an end are marked with the end they are past, if they are to go there."""
+    below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
+    past = pl.when(value.is_nan()).then(_mark(MARK_NAN)).when(value < low).then(_mark(below))
+    inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
+    return _codes_or_marks(value, inside.then(cell.cast(pl.UInt32, strict=False)))
+
+
+def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
+    """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
+
+    def cell_numbers(values: pl.Series) -> pl.Series:
+        given = values.fill_null(math.nan).to_numpy()
+        cells = line.cells_of(given)
+        if isinstance(line, LineCells) and coding.other != NEAREST:
+            cells = np.where(line.between_cells(given), -1, cells)
+        return pl.Series(values.name, cells, dtype=pl.Int64)
+
+    return value.map_batches(cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
+
+
+def _codes_or_marks(value: pl.Expr, code: pl.Expr) -> pl.Expr:
+    """Codes as they are; where there is none, the mark that says why."""
+    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MARK_MISSING)).otherwise(_mark(MARK_OUTSIDE)))
+
+
+def _mark(mark: np.uint32) -> pl.Expr:
+    return pl.lit(int(mark), pl.UInt32)
+
+
+def _whole(label: str, column: str) -> int:
+    if not is_whole(label):
+        raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
+    return int(label)
+
+
+def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
+    """Outcomes with what their marks are to become (MISSING: left out; LISTED: left out, but not its client), and how many there were."""
+    if not outcomes.size or outcomes.max() < FIRST_MARK:
+        return outcomes, MisfitCounts()
+    left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
+    outside_to = left_out if coding.other_outcome is None else coding.other_outcome
+    missing_to = outside_to if coding.nulls == "other" else left_out
+    line = coding.domain if isinstance(coding.domain, LineCells) else None
+    becomes = {
+        MARK_MISSING: missing_to,
+        MARK_NAN: missing_to,
+        MARK_UNREADABLE: missing_to,
+        MARK_OUTSIDE: outside_to,
+        MARK_BELOW: 0 if line is None else int(line.order[0]),
+        MARK_ABOVE: coding.size - 1 if line is None else int(line.order[-1]),
+    }
+    found, counts = outcomes.copy(), {}
+    for mark, outcome in becomes.items():
+        marked = outcomes == mark
+        counts[mark] = int(np.count_nonzero(marked))
+        found[marked] = outcome
+    outside = counts[MARK_OUTSIDE] + counts[MARK_BELOW] + counts[MARK_ABOVE]
+    return found, MisfitCounts(counts[MARK_MISSING], counts[MARK_NAN], counts[MARK_UNREADABLE], outside)
+
+
+def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
+    name = columns.counts
+    if isinstance(kind, (pl.List, pl.Array)) != listed:
+        raise DiscreetError(f"columns {columns.value!r} and {name!r} are not both lists or both single values")
+    inner: Any = _inner(kind)
+    if columns.count is not None and not (inner.is_integer() or inner.is_float()):
+        raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
+    if not inner.is_numeric():
+        raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
+
+
+def _inner(kind: Any) -> Any:
+    """The type of the values of a column, or of those in its lists."""
+    return kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
+
+
+def _check_counts(counts: pl.Series, columns: Columns) -> None:
+    name, rows = columns.counts, f"in {len(counts):,} rows"
+    if counts.null_count():
+        raise DiscreetError(
+            f"column {name!r} holds nulls ({counts.null_count():,} {rows}): fill them, or filter those rows out"
+        )
+    bad = ~(counts.is_finite() & (counts >= 0))
+    if bad.any():
+        what, fix = "finite numbers of at least 0", ""
+        if columns.weight is None:
+            what = "whole numbers from 0 to 2^63 - 1"
+            fix = " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them{fix}")
+
+
+def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:
+    """Rows first <= row < last whose names are not too much at once: a dictionary on disk may stand for far more than it is."""
+    if clients.dtype != pl.String or not len(clients):
+        yield 0, len(clients)
+        return
+    ends = clients.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + _TEXT, side="right")))
+        yield first, last
+        first = last

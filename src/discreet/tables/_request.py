@@ -1,0 +1,326 @@
+"""A release as it is asked for and reported: which columns, domain, mechanism, agreement and key; its progress and its summary.
+
+`RequestTerms` is the one list of what can be asked for: every function that takes a request in words takes these keywords. `Request`
+checks them, and `Request.job` fits them to the columns of a table. `Progress` hears how far a release has come. `Summary` says what it
+read, left out and wrote.
+"""
+
+import difflib
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Protocol, Required, TypedDict, Unpack
+
+import numpy as np
+import polars as pl
+
+from discreet.agreement import VERSION, Agreement
+from discreet.domain import as_domain
+from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
+from discreet.families import ContinuousFamily, Simplex
+from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, Sampler, mechanism_for, sampler_named
+from discreet.privacy import Pure
+from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
+from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
+from discreet.tables._coding import Coding, Columns, agreed_clients, agreed_coding, agreed_term
+from discreet.tables._records import Reading
+
+_OUTSIDE = ("error", "agreed")
+_USUAL = {"rounds": 1, "purpose": ""}
+_VALUES, _LITTLE = 100, 0.1  # different values of a client, and how little of its law they may move without a word
+
+
+class RequestTerms(TypedDict, total=False):
+    """What can be asked for, in the words of the public functions; `Request` says what each of them means."""
+
+    client: Required[str]
+    value: Required[str]
+    count: str | None
+    weight: str | None
+    domain: Any
+    other: Any
+    nulls: str
+    outside: str
+    epsilon: float | None
+    serve: str | None
+    mechanism: str | None
+    rounds: int | None
+    round: int
+    purpose: str | None
+    family: AnyFamily | None
+    sampler: Sampler[AnyFamily] | None
+    agreement: Agreement | None
+    secret: Secret | str | Path | None
+    show_values: bool
+
+
+@dataclass(frozen=True, init=False)
+class Request:
+    """What is asked of the clients of a table, checked. `Request.job` fits it to the columns there are.
+
+    Args:
+        client: the column that says who: texts or integers.
+        value: the column that says what: labels, integers or numbers, or lists of them.
+        count: the column that says how often each row counts (whole numbers), if there is one.
+        weight: or how much (any numbers of at least 0).
+        domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
+        other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
+        nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
+        outside: "error" refuses values that have no outcome and nowhere to go; "agreed" follows the rule of the agreement, as a device does:
+            they become its `other` outcome or are left out, and a client with nothing left releases from the reference.
+        epsilon: the privacy budget of each sample.
+        serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
+            bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
+        mechanism: or the mechanism itself: "linear", "optimal" or "mollifier".
+        rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
+        round: which of them this is, from 1.
+        purpose: what the samples are for; part of the agreement.
+        family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells the values are.
+        sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
+        agreement: in place of all these terms and the rounds and purpose, those agreed on; any that is given too must be the same.
+        secret: the path of a file that `discreet secret` made (or `read_secret(path)`). Asking again with the same data then gives the
+            same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
+            process alone.) Without one every run is a new release, and spends epsilon again.
+        show_values: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
+
+    Raises:
+        DiscreetError: for terms that are missing, out of range or contradict each other.
+    """
+
+    columns: Columns
+    coding: Coding
+    epsilon: float
+    mechanism: str
+    rounds: int
+    round: int
+    purpose: str
+    agreement: Agreement | None
+    secret: Secret | None = field(repr=False)
+    show_values: bool
+
+    def __init__(self, **terms: Unpack[RequestTerms]) -> None:
+        _check_terms(terms)
+        agreement = _agreement_in(terms)
+        coding = _coding(terms, agreement)
+        mechanism = _mechanism(terms, agreement)
+        self.__dict__.update(  # whoever holds it cannot change it
+            columns=Columns(
+                client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
+            ),
+            coding=coding,
+            epsilon=_term("epsilon", terms, agreement),
+            mechanism=mechanism,
+            rounds=_term("rounds", terms, agreement),
+            round=terms.get("round", 1),
+            purpose=_term("purpose", terms, agreement),
+            agreement=agreement,
+            secret=as_secret(terms.get("secret")),
+            show_values=terms.get("show_values", False),
+        )
+
+    @property
+    def doubt_of_rounds(self) -> str | None:
+        """What to say where each round promises enough and all of them together promise little; None elsewhere."""
+        if self.agreement is not None:
+            return self.agreement.doubt_of_rounds
+        return weak_pure_rounds_warning(self.epsilon, self.rounds)
+
+    def under(self, secret: Secret) -> "Request":
+        """The same request under that secret."""
+        found = object.__new__(Request)
+        found.__dict__.update(self.__dict__, secret=secret)
+        return found
+
+    def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
+        """How a table with these columns is read. `untyped`: they are all texts (CSV) and get their types from the request."""
+        return Reading.of(
+            self.columns, self.coding, schema,
+            untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
+        )  # fmt: skip
+
+    def _sampler(self, coding: Coding) -> Sampler[AnyFamily]:
+        """What releases, for who the clients may be."""
+        agreement, privacy = self.agreement, Pure(self.epsilon)
+        if agreement is None:
+            return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
+        family = agreed_clients(agreement, coding)
+        return sampler_named(
+            self.mechanism,
+            family,
+            privacy=privacy if agreement.privacy is None else agreement.privacy,
+            how=agreement.family.how,
+            reference=None if agreement.reference is None else agreement.reference.reference(family),
+        )
+
+    def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
+        """The job on a table with these columns, which messages call `where`."""
+        reading = self.reading(schema, untyped=untyped, where=where)
+        sampler = self._sampler(reading.coding)
+        if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
+            raise DiscreetError(MEMBERS_ALONE)
+        if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
+            warn_caller(doubt, LargeEpsilonWarning)
+        _warn_of_narrow_cells(sampler)
+        version = VERSION if self.agreement is None else self.agreement.version
+        agreement = replace(
+            Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version),
+            other=None if self.agreement is None else self.agreement.other,
+        )
+        if self.agreement is not None and agreement.id != self.agreement.id:
+            raise DiscreetError(
+                f"the release would be made under agreement {agreement.id}, not under {self.agreement.id}; take its terms from "
+                "the agreement"
+            )
+        secret = fresh_secret() if self.secret is None else self.secret
+        columns = reading.columns
+        question = Question(value=columns.value, count=columns.count, weight=columns.weight)
+        key = secret.run_key(agreement.id, agreement.check_round(self.round), question)
+        return Job(reading=reading, sampler=sampler, agreement=agreement, question=question, key=key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A request fitted to a table: what every engine carries out.
+
+    `question` is what is asked of each client, as it enters the key: two columns of one domain are two questions.
+    """
+
+    reading: Reading
+    sampler: Sampler[AnyFamily]
+    agreement: Agreement
+    question: Question
+    key: RunKey
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
+        name = self.reading.columns.client
+        return ("client" if name in ("sample", "agreement") else name, "sample", "agreement")
+
+
+def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
+    """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
+    if not isinstance(sampler.family, ContinuousFamily):
+        return
+    moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
+    if moved < _LITTLE:
+        warn_caller(
+            f"{_VALUES} different values of a client move what its sample is drawn from by at most {100 * moved:.2g} %: a list of values "
+            f"fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on their clients; agree "
+            "on fewer cells, how=Cells(count), about as many as a client has values",
+            OutsideFamilyWarning,
+        )
+
+
+def _check_terms(terms: Any) -> None:
+    """As Python does for keywords: refuse those that nobody knows, and miss those that are needed."""
+    known = RequestTerms.__annotations__
+    for name in terms:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    missing = [name for name in known if name in RequestTerms.__required_keys__ and name not in terms]
+    if missing:
+        raise TypeError(f"a request needs {' and '.join(missing)}: the columns that say who and what")
+
+
+def _agreement_in(terms: RequestTerms) -> Agreement | None:
+    """The agreement that is given, or that a given sampler or family makes."""
+    family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
+    if [family, sampler, agreement].count(None) < 2:
+        raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
+    if agreement is not None and not isinstance(agreement, Agreement):
+        raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
+    if agreement is not None and agreement.joint is not None:
+        raise DiscreetError(
+            f"agreement {agreement.id} is on {agreement.joint.samples} samples of each client drawn at once, and a table gets one of each; "
+            "release with Ledger.release(agreement.joint_sampler(), ...), or agree on one sample"
+        )
+    if family is not None:
+        epsilon = terms.get("epsilon")
+        if epsilon is None:
+            raise DiscreetError("epsilon is not given; say epsilon= beside family=")
+        sampler = sampler_named(_mechanism(terms, None), family, epsilon=epsilon)
+    if sampler is None:
+        return agreement
+    if not isinstance(sampler, Sampler):
+        raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
+    return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
+
+
+def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
+    domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
+    outside = terms.get("outside", "error")
+    if outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
+        raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
+    if agreement is not None:
+        coding = agreed_coding(agreement, domain, other)
+        if outside == "agreed":
+            return coding.as_agreed()
+        return coding if nulls == coding.nulls else replace(coding, nulls=nulls)
+    for name in ("domain", "epsilon"):
+        if terms.get(name) is None:
+            raise DiscreetError(f"{name} is not given; say {name}= (--{name}), or agreement= (--agreement)")
+    return Coding(as_domain(domain), other, nulls)
+
+
+def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
+    """The mechanism that is asked for; one that was agreed on stands, and whoever says otherwise is refused."""
+    serve, mechanism = terms.get("serve"), terms.get("mechanism")
+    asked = mechanism_for(serve, mechanism)
+    if agreement is None:
+        return asked
+    return str(agreed_term("mechanism", None if serve is None and mechanism is None else asked, agreement))
+
+
+def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
+    """A term as it is given, agreed on, or usual; whoever says otherwise than the agreement is refused."""
+    given = terms.get(name)
+    if agreement is not None:
+        return agreed_term(name, given, agreement)
+    return _USUAL.get(name) if given is None else given
+
+
+class Progress(Protocol):
+    """Hears how far a release has come."""
+
+    def rows(self, number: int) -> None: ...
+    def clients(self, number: int) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a release read, left out and wrote. The counts are for whoever runs it: they are not private.
+
+    Attributes:
+        agreement: what the samples were released under.
+        rows: rows read.
+        clients: samples written.
+        nulls: values that were null.
+        not_numbers: values that were NaN.
+        outside: values outside the domain, taken as `other`.
+        without_records: listed clients without records, who drew from the reference.
+        spilled_bytes: what went through the disk.
+        seconds: how long it took.
+        known: clients whose sample of this round was in the ledger already.
+        over_budget: clients that the ledger left out.
+    """
+
+    agreement: Agreement
+    rows: int
+    clients: int
+    nulls: int
+    not_numbers: int
+    outside: int
+    without_records: int
+    spilled_bytes: int
+    seconds: float
+    known: int = 0
+    over_budget: int = 0
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        agreement = self.agreement
+        terms = {name: getattr(agreement, name) for name in ("id", "epsilon", "mechanism", "rounds", "purpose")}
+        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "agreement"}
+        return {"agreement": terms, **counts}

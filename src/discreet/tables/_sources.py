@@ -1,0 +1,448 @@
+"""Where records come from: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
+
+A source gives its columns and, batch by batch, its rows as frames. Files are scanned, never loaded whole. What comes as Arrow is
+checked in full before it is read; whatever a reader fails on becomes one of our errors, which show no value of a record.
+"""
+
+import fnmatch
+import glob
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+import pyarrow as pa
+
+from discreet._base.forks import refuse_after_fork
+from discreet.errors import DiscreetError
+from discreet.tables import _arrow as ipc, _parquet as parquet
+from discreet.tables._arrow import (
+    arrow_errors,
+    batches_of_stream,
+    batches_of_table,
+    bounded_frames,
+    check_batch,
+    schema_of,
+)
+from discreet.tables._disk import IN_FOLDERS, READ, STANDARD, TEXTS, spool_stream
+from discreet.tables._text_files import (
+    JsonLines,
+    agreement_beside,
+    begins_with_an_object,
+    scan_delimited,
+    unguard_text,
+)
+
+METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
+FEW = 3  # examples in a message
+ROOM = 1 << 26  # bytes that polars may unpack at a time
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+_BATCH = 1 << 19  # rows
+_MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
+_SQLITE = b"SQLite format 3\0"
+_HEAD = 1 << 16  # bytes to look for a first line in
+
+_READER_MESSAGES = {  # what polars says, and what we do
+    "found more fields": "a row has more fields than the header; correct it",
+    "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
+    "could not parse": "a quote is not closed, or stands where none may; correct it",
+    "csv malformed": "its quotes do not pair up; correct them",
+    "exploded columns": "lists of values and of their counts differ in length; correct them",
+    "unable to find column": "a column is of a kind that is not read: numbers, texts and lists of these are",
+    "more than once": "two of its columns have one name; rename one of them",
+}
+
+Prepare = Callable[[Any], Any]
+
+
+class Source(Protocol):
+    """Rows to be read once."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def schema(self) -> pl.Schema: ...
+    @property
+    def is_untyped(self) -> bool: ...
+    @property
+    def is_guarded(self) -> bool:
+        """Whether texts of samples may have an apostrophe in front (`discreet.tables._text_files`)."""
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known without reading them."""
+
+    @property
+    def agreement(self) -> str | None:
+        """The agreement that samples carry with them, as JSON; None where they carry none. Records name their own: see `tallies`."""
+
+    def frames(
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once.
+
+        `columns`: those that `prepare` needs (all, unless named). `room`: bytes that may be unpacked at a time. `client`: the column that
+        names clients, where there is one: what is no name is refused where a format can tell (JSON).
+        """
+
+    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        """A few distinct values of a column among the rows that `prepare` keeps."""
+
+
+def sample_texts(source: Source, column: str) -> pl.Expr:
+    """A column of samples as it was before it was written."""
+    return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
+
+
+class ScannedSource:
+    """A frame, or CSV files that polars scans."""
+
+    def __init__(
+        self,
+        name: str,
+        frame: pl.LazyFrame,
+        *,
+        untyped: bool = False,
+        rows: int | None = None,
+        agreement: str | None = None,
+    ) -> None:
+        self.is_guarded = untyped
+        self.name, self.is_untyped, self.rows, self.agreement = name, untyped, rows, agreement
+        self._frame = frame
+        with _reader_errors(name):
+            self.schema = frame.collect_schema()
+
+    def frames(
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+    ) -> Iterator[pl.DataFrame]:
+        with _reader_errors(self.name):
+            batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
+        return _each(self.name, batches)
+
+    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        with _reader_errors(self.name):
+            rows: pl.DataFrame = prepare(self._frame).select(column).unique(maintain_order=True).head(number).collect()
+        return rows.to_series().to_list()
+
+
+class ParquetSource(ScannedSource):
+    """Parquet files, by polars where their row groups are of modest size, else by Arrow in slices."""
+
+    def __init__(self, name: str, paths: Sequence[str]) -> None:
+        self._files = [parquet.ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
+        rows = sum(file.rows for file in self._files)
+        with _reader_errors(name):
+            frame = pl.scan_parquet(list(paths), glob=False)
+        super().__init__(
+            name, frame, rows=rows, agreement=carried_agreement(name, (file.metadata for file in self._files))
+        )
+
+    def frames(
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+    ) -> Iterator[pl.DataFrame]:
+        columns = list(self.schema) if columns is None else list(columns)
+        sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
+        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
+            return super().frames(prepare, columns)
+        for chunk in (chunk for chunks in sizes for chunk in chunks):
+            if chunk.nested and chunk.unpacked > max(room, ROOM):
+                raise DiscreetError(
+                    f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
+                    "file with smaller row groups, or give more memory"
+                )
+        return self._slices(prepare, columns)
+
+    def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
+        for file in self._files:
+            for batch in file.batches(columns):
+                for frame in _checked_frames(self.name, batch, columns):
+                    with _reader_errors(self.name):
+                        prepared = prepare(frame)
+                    yield prepared
+
+
+class StreamSource:
+    """Frames that come one after the other, and perhaps only once: `given` makes them, of these columns, so many bytes at a time, where
+    one of the columns names clients."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: pl.Schema,
+        given: Callable[[Sequence[str] | None, int, str | None], Iterator[pl.DataFrame]],
+        *,
+        untyped: bool = False,
+        rows: int | None = None,
+        agreement: str | None = None,
+    ) -> None:
+        self.name, self.schema, self.is_untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
+        self.is_guarded = False
+        self._given, self._last = given, pl.DataFrame()
+
+    def frames(
+        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+    ) -> Iterator[pl.DataFrame]:
+        for frame in _each(self.name, self._given(columns, room, client)):
+            self._last = frame
+            with _reader_errors(self.name):
+                prepared = prepare(frame)
+            yield prepared
+
+    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        with _reader_errors(self.name):
+            found: pl.DataFrame = prepare(self._last)
+        return distinct(found, column, number)
+
+
+def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    while True:
+        with _reader_errors(name):
+            try:
+                frame = next(frames)
+            except StopIteration:
+                return
+        yield frame
+
+
+@contextmanager
+def _reader_errors(name: str) -> Iterator[None]:
+    """What polars says about the user's data, as one of our errors: in our words, since its own may show values."""
+    try:
+        yield
+    except pl.exceptions.PanicException:
+        raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
+    except pl.exceptions.PolarsError as error:
+        text = str(error).lower()
+        told = next((ours for theirs, ours in _READER_MESSAGES.items() if theirs in text), None)
+        raise DiscreetError(
+            f"{name}: {told or f'it is damaged, or not what it seems to be ({type(error).__name__})'}"
+        ) from None
+    except OSError as error:
+        raise DiscreetError(f"{name} cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def first_few(items: Sequence[Any]) -> str:
+    """The first few items, for a message."""
+    return ", ".join(map(repr, items[:FEW])) + (" and more" if len(items) > FEW else "")
+
+
+def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
+    """So many distinct values of a column, those that come first."""
+    return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
+
+
+def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    found = check_batch(batch, name, columns)
+    with arrow_errors(name, "cannot be read"), _reader_errors(name):
+        yield from bounded_frames(found)
+
+
+def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
+    """The agreement in the metadata of files, if they all carry the same one."""
+    texts = {_in_metadata(metadata or {}) for metadata in carried}
+    if len(texts) > 1:
+        raise DiscreetError(f"{name}: its files were released under different agreements; name those of one")
+    return texts.pop() if texts else None
+
+
+def _in_metadata(metadata: Any) -> str | None:
+    """An agreement in the metadata of a schema, where we put it or where Spark puts what a column carries."""
+    found = metadata.get(METADATA)
+    try:
+        if found is not None:
+            return str(found.decode())
+        fields = json.loads(metadata.get(_SPARK, b"{}")).get("fields", [])
+        return next(
+            (field["metadata"][METADATA.decode()] for field in fields if METADATA.decode() in field["metadata"]), None
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None  # it is somebody else's
+
+
+def source_of(table: Any) -> Source:
+    """A source from a pyarrow Table, RecordBatch or RecordBatchReader, a frame of polars (lazy or not) or pandas, or a path."""
+    refuse_after_fork()
+    match table:
+        case pl.LazyFrame():
+            return ScannedSource("the frame", table)
+        case pl.DataFrame():
+            return ScannedSource("the frame", table.lazy(), rows=table.height)
+        case pa.Table():
+            return _batches("the table", table.schema, batches_of_table(table), table.num_rows)
+        case pa.RecordBatch():
+            return _batches("the batch", table.schema, [table], table.num_rows)
+        case pa.RecordBatchReader():
+            return _batches("the stream", table.schema, batches_of_stream(table))
+        case str() | Path():
+            return file_source(str(table))
+        case ScannedSource() | StreamSource():
+            return table
+    if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, and what else speaks Arrow
+        return _arrow_stream_source(table)
+    raise DiscreetError(
+        f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
+    )
+
+
+def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Source:
+    with _reader_errors(name):
+        frame = scan_delimited(name, files, separator)
+    return ScannedSource(name, frame, untyped=True, agreement=agreement_beside(name))
+
+
+def _batches(
+    name: str,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    rows: int | None = None,
+    agreement: str | None = None,
+) -> Source:
+    """Arrow record batches, checked as they come."""
+
+    def frames(columns: Sequence[str] | None, _room: int, _client: str | None) -> Iterator[pl.DataFrame]:
+        return (frame for batch in batches for frame in _checked_frames(name, batch, columns))
+
+    found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
+    return StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
+
+
+def _arrow_stream_source(table: Any) -> Source:
+    try:
+        reader = pa.RecordBatchReader.from_stream(table)
+    except (pa.ArrowException, TypeError, ValueError, ImportError):  # values are not shown: they are clients' own
+        raise DiscreetError(
+            f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
+            "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
+        ) from None
+    return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
+
+
+def file_source(path: str, *, name: str | None = None) -> Source:
+    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: what messages call it."""
+    refuse_after_fork()
+    files = _files(path)
+    kinds = {detect_format(file, name) for file in files}
+    called = path if name is None else name
+    if len(kinds) > 1:
+        raise DiscreetError(
+            f"{called} mixes {' and '.join(sorted(kinds))} files; name those of one kind, for example by a glob"
+        )
+    match kinds.pop():
+        case "parquet":
+            return ParquetSource(called, files)
+        case "csv":
+            return _texts(called, files)
+        case "tsv":
+            return _texts(called, files, "\t")
+        case "json lines":
+            with _reader_errors(called):
+                lines = JsonLines(called, files)
+            return StreamSource(called, lines.schema, lines.frames, untyped=True)
+        case "arrow":
+            return _arrow(called, [ipc.ArrowFile(file, called if len(files) == 1 else file) for file in files])
+    if len(files) > 1:
+        raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
+    with arrow_errors(called, "cannot be read"):
+        file = pa.OSFile(files[0])
+    return _stream(called, file)
+
+
+def _arrow(name: str, files: Sequence[ipc.ArrowFile]) -> Source:
+    first = files[0].schema
+    for file in files[1:]:
+        if not file.schema.equals(first):
+            raise DiscreetError(f"{name}: its files do not hold the same columns; name those that belong together")
+    agreement = carried_agreement(name, (file.schema.metadata for file in files))
+    return _batches(name, first, (batch for file in files for batch in file), agreement=agreement)
+
+
+def _stream(name: str, file: Any) -> Source:
+    stream = ipc.ArrowStream(name, file)
+    return _batches(name, stream.schema, stream)
+
+
+def is_among_inputs(path: str, other: str) -> bool:
+    """Whether a file of that name is among those that `file_source(path)` reads, or would be the next time."""
+    if "\0" in path + other:  # no file is called so: whoever opens it says so
+        return False
+    if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
+        return True
+    if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
+        return True
+    return any(os.path.exists(other) and os.path.samefile(file, other) for file in _files(path))
+
+
+@contextmanager
+def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
+    """A source from files, or from standard input ('-'), which goes through a file in `folder` if it must."""
+    if path == STANDARD:
+        with standard_input(folder) as source:
+            yield source
+    else:
+        yield file_source(path)
+
+
+@contextmanager
+def standard_input(folder: Path | None) -> Iterator[Source]:
+    """A source from standard input: an Arrow stream as it comes; anything else is first put into a file of its own."""
+    refuse_after_fork()
+    stream = sys.stdin.buffer
+    head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
+    if _MAGIC.get(head) == "arrow stream":
+        yield _stream("standard input", stream)
+        return
+    with spool_stream(stream, folder) as path:
+        yield file_source(path, name="standard input")
+
+
+def _files(path: str) -> list[str]:
+    if os.path.isdir(path):
+        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in IN_FOLDERS and file.is_file())
+        if not found:
+            raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
+        return found
+    if os.path.exists(path):
+        if not os.path.isfile(path):
+            raise DiscreetError(f"{path} is no ordinary file; give - and pipe it to standard input")
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise DiscreetError(f"{path} does not exist")
+    return found
+
+
+def detect_format(path: str, name: str | None = None) -> str:
+    """The format of a file. `name`: what messages call it.
+
+    The first bytes decide between Parquet, Arrow and text, and do not lie; among texts the ending does. A text without one of these
+    endings is JSON lines if its first line is an object, else CSV.
+    """
+    called = path if name is None else name
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
+    if not head:
+        raise DiscreetError(f"{called} is empty")
+    if head.startswith(_PACKED):
+        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
+    if head.startswith(_SQLITE):
+        raise DiscreetError(
+            f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
+        )
+    suffix, found = Path(path).suffix.lower(), _MAGIC.get(head[:4])
+    if found is None:
+        declared = READ.get(suffix, "text")
+        if declared not in (*TEXTS.values(), "text"):
+            raise DiscreetError(f"{called} is called {declared} but holds text")
+        return TEXTS.get(suffix) or ("json lines" if begins_with_an_object(head) else "csv")
+    declared = READ.get(suffix, found)
+    if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
+        raise DiscreetError(f"{called} is called {declared} but holds {found}")
+    return found

@@ -1,0 +1,233 @@
+"""Text tables: delimited files (CSV, TSV) and JSON lines, in UTF-8, read in bounded memory.
+
+Their columns have no type of their own (`is_untyped`), so no guess about the data decides how a client is called.
+
+**Delimited files** have a header and follow RFC 4180, with commas, semicolons, tabs or bars. The header alone decides the separator: a
+comma if it holds one outside of quotes, else the one of the others that it holds; a file named .tsv uses tabs. A wrong guess shows at
+once, because the columns that are asked for are missing.
+
+A spreadsheet runs a cell that begins with = + - @, or with a tab or line break before one, and a client or label can be called so.
+`guard_text` puts an apostrophe in front of such a text in the tables that we write, and also in front of one that already has apostrophes
+before such a character. So no two texts become one, and `unguard_text` gives each back. A text that is a number, such as -1, stays as it
+is. Columns of numbers and the header stay as they are.
+
+**JSON lines** have an object on each line. A text, a number and a truth value are what is written there, so 3 and "3" are one label and
+one client. A missing name and null are nulls. A list or an object as a value, a name that comes twice in an object and a line that is no
+object are refused by line number. In the column that names clients, a truth value is refused, and so is a number that is not written as
+whole numbers are (1.0, 1e3, -0): true and "true" must not become one client, nor 1 and 1.0 two. NaN there is a null.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from discreet._base.files import translate_read_errors
+from discreet.errors import DiscreetError, check_columns
+from discreet.tables._disk import AGREEMENT_FILE
+
+_OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_HEADER = 1 << 16  # bytes that a header may take
+RUN = r"[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"  # the last four: = + - @ in full width
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+
+
+def scan_delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
+    """The rows of text tables that are separated alike. `separator`: what their names say it is."""
+    separators = {_separator(file, name) if separator is None else separator for file in files}
+    if len(separators) > 1:
+        raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
+    (found,) = separators
+    for file in files:
+        header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
+        titles = header.collect()
+        check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+
+
+def guard_text(text: pl.Expr) -> pl.Expr:
+    """Texts as they stand in a table for people, none of which a spreadsheet runs."""
+    runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
+    return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
+
+
+def unguard_text(text: pl.Expr) -> pl.Expr:
+    """Texts from such a table as they were."""
+    return text.str.replace(f"^'('*{RUN})", "${1}")
+
+
+def agreement_beside(name: str) -> str | None:
+    """The agreement that lies in a folder of samples whose files cannot carry it."""
+    beside = Path(name) / AGREEMENT_FILE
+    if not (os.path.isdir(name) and beside.is_file()):
+        return None
+    with translate_read_errors(str(beside), "cannot be read"):
+        return beside.read_text(encoding="utf-8")
+
+
+def _separator(file: str, name: str) -> str:
+    """The one character that separates the columns of a header; a comma if there is but one column."""
+    with open(file, "rb") as opened:
+        head = opened.read(_HEADER)
+    header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
+    if b"," in header:
+        return ","
+    found = [one for one in _OTHERS if one.encode() in header]
+    if len(found) > 1:
+        raise DiscreetError(
+            f"{name}: its header holds {' and '.join(_OTHERS[one] for one in found)}, and no comma; it cannot be told what separates its "
+            "columns: write it with commas, or put names that hold such characters into quotes"
+        )
+    return found[0] if found else ","
+
+
+_FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and bytes that they may take in memory
+_LINES = 1 << 16  # at a time
+_LONGEST = 1 << 24  # bytes of a line
+_TRUTHS = {True: "true", False: "false"}
+
+_SWELLING = 16  # bytes in memory for one in the file, about
+
+Chunk = list[tuple[int, dict[str, Any]]]  # lines by their numbers
+
+
+class JsonLines:
+    """Files of JSON lines, one after the other. The columns are the names in the first lines of each."""
+
+    def __init__(self, name: str, files: Sequence[str]) -> None:
+        self.name, self._files = name, files
+        names: dict[str, None] = {}
+        for file in files:
+            for number, line in next(self._chunks(file, _HEAD, _FIRST), []):
+                self._check_whole(line, file, number)
+                names.update(dict.fromkeys(line))
+        if not names:
+            raise DiscreetError(f"{name} holds no JSON object; write one on each line")
+        self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
+
+    def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
+        """The rows, some lines at a time. `client`: the column that names clients, where there is one."""
+        wanted = list(self.schema) if columns is None else list(columns)
+        for file in self._files:
+            for chunk in self._chunks(file, room, _LINES):
+                if client in wanted:
+                    self._read_names(chunk, file, client)
+                texts = {name: self._texts(chunk, file, name) for name in wanted}
+                yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
+
+    def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
+        """The objects of a file, at most so many at a time and no more than fit in the room."""
+        held: Chunk = []
+        size = 0
+        for number, line in enumerate(self._lines(file), start=1):
+            if len(line) > _LONGEST:
+                raise self._refusal(file, number, f" is longer than {_LONGEST:,} bytes; write one object on each line")
+            if text := (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip():
+                held.append((number, self._object(text, file, number)))
+                size += len(text)
+            if len(held) == most or size * _SWELLING > room:
+                yield held
+                held, size = [], 0
+        if held:
+            yield held
+
+    def _lines(self, file: str) -> Iterator[bytes]:
+        with open(file, "rb") as opened:
+            yield from iter(partial(opened.readline, _LONGEST + 1), b"")
+
+    def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
+        try:
+            found = _DECODER.decode(line.decode())
+        except UnicodeDecodeError:
+            raise self._refusal(file, number, " is not UTF-8; write it in UTF-8") from None
+        except _DuplicateName:
+            raise self._refusal(file, number, ": a name comes twice in its object; write it once") from None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise self._refusal(file, number, " is no JSON object; write one on each line")
+        return found
+
+    def _read_names(self, chunk: Chunk, file: str, name: str) -> None:
+        """Refuse what names no client, and make NaN a null."""
+        for number, line in chunk:
+            value = line.get(name)
+            if type(value) is str or value is None:
+                continue
+            if isinstance(value, bool):
+                what = f": {name!r} is a truth value, and clients are texts or integers; name each client by one of its own"
+                raise self._refusal(file, number, what)
+            if value == _NAN:
+                line[name] = None
+            elif isinstance(value, _Number) and not _WHOLE.fullmatch(value):
+                what = (
+                    f": {name!r} is a number that is not written as a whole one (1.0, 1e3, -0), and clients are texts or integers; write 1 "
+                    "for 1.0, or a text, in quotes, if the client was called so in earlier releases"
+                )
+                raise self._refusal(file, number, what)
+
+    def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
+        """A column of a chunk. What is no text by now is a truth value, or nothing that a column can hold."""
+        column = [line.get(name) for _, line in chunk]
+        if not set(map(type, column)) <= {str, _Number, type(None)}:
+            for place, value in enumerate(column):
+                if isinstance(value, bool):
+                    column[place] = _TRUTHS[value]
+                elif value is not None and not isinstance(value, str):
+                    what = (
+                        f": {name!r} is a list or an object; give one value on each line, or lists in Parquet or Arrow"
+                    )
+                    raise self._refusal(file, chunk[place][0], what)
+        for (number, _), value in zip(chunk, column, strict=True):
+            if value is not None and not value.isascii():
+                self._check_whole([value], file, number)
+        return column
+
+    def _check_whole(self, texts: Iterable[str], file: str, number: int) -> None:
+        """Refuse texts that cannot be written in UTF-8, as half of a pair of surrogates cannot."""
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError:
+            raise self._refusal(file, number, " holds half a character (a lone surrogate); write it in UTF-8") from None
+
+    def _refusal(self, file: str, number: int, what: str) -> DiscreetError:
+        return DiscreetError(f"{self.name if len(self._files) == 1 else file}, line {number}{what}")
+
+
+class _Number(str):
+    """A number, as it is written."""
+
+
+class _DuplicateName(Exception):
+    """A name comes twice in an object."""
+
+
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _DuplicateName
+    return found
+
+
+_NAN = _Number("NaN")
+_WHOLE = re.compile("0|-?[1-9][0-9]*")
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_fields, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+)
+
+
+def begins_with_an_object(head: bytes) -> bool:
+    """Whether the first line of a file is an object, as in no other format."""
+    line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
+    if not line.startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):  # ValueError: no JSON, or no UTF-8
+        return False

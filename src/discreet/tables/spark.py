@@ -1,0 +1,485 @@
+"""One private sample for each client of a Spark data frame: Spark brings the records of a client together, the kernel draws.
+
+Every sample is a keyed function of client, data, agreement and round. So a task that is retried, run twice by speculation or recomputed by
+a second action gives the same sample again. (A fresh draw each time would spend epsilon again each time.)
+
+Rows are first gathered by client within each input partition, as a combiner does, so the shuffle moves one row for each client and
+partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client, by Spark's own means, which
+spill to disk. The executors are given the key of this run, never the secret it comes from.
+
+Under a secret a round is released on one input (`discreet.ledger._book`), and a lazy frame could be computed again after its source has
+changed. So the samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted or refused
+before the caller has them, and later actions read what was kept.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from discreet.agreement import Agreement
+from discreet.errors import DiscreetError, need_extra
+from discreet.ledger import Rounds
+from discreet.release import DIGEST_WORDS, InputDigest
+from discreet.tables._arrow import check_batch
+from discreet.tables._clients import (
+    check_client_kind,
+    client_list,
+    is_integer_name,
+    plain_clients,
+    warn_of_floats,
+    whole_below,
+)
+from discreet.tables._coding import MARK_LISTED
+from discreet.tables._disk import AGREEMENT_FILE, TEXTS
+from discreet.tables._drawing import Kernel
+from discreet.tables._outputs import format_of, published_batch
+from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records
+from discreet.tables._records import RecordReader
+from discreet.tables._request import Job, Request, RequestTerms, Summary
+from discreet.tables._sources import METADATA, distinct
+from discreet.tables._text_files import NUMBER, RUN
+
+__all__ = ["sample", "sample_files"]
+
+
+def pack_group(group: ClientGroup) -> pa.RecordBatch:
+    """A row (client, outcomes[, counts]) for each client of a group."""
+    columns = {
+        "client": group.names.cast(pa.string()) if group.clients.text_ends.size else group.names,
+        "outcomes": _as_bytes(group.clients.ends, group.clients.outcomes),
+    }
+    amounts = group.clients.counts if group.clients.counts.size else group.clients.weights
+    if amounts.size:
+        columns["counts"] = _as_bytes(group.clients.ends, amounts)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, NDArray[np.int64]]:
+    """The records of such rows, and how many each row has. `amounts`: the type of counts."""
+    lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
+    counts = np.empty(0)
+    if "counts" in batch.schema.names:
+        counts = _from_bytes(batch.column("counts"), amounts)[1]
+    return RecordArrays(*client_arrays(plain_clients(batch.column("client"))), outcomes, counts), lengths
+
+
+def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
+    """Lists of numbers as a column of bytes: lists themselves would be passed on element by element."""
+    offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
+    ).cast(pa.binary())
+
+
+def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """(how many numbers in each row, the numbers)."""
+    rows = column.cast(pa.large_binary())
+    _, offsets, content = rows.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
+    size = np.dtype(kind).itemsize
+    values = np.frombuffer(content, dtype=kind, count=(ends[-1] - ends[0]) // size, offset=ends[0])
+    return np.diff(ends) // size, values
+
+
+try:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
+except ImportError as missing:
+    need_extra("spark", missing)
+
+Batches = Iterator[pa.RecordBatch]
+
+
+_READ_AT_ONCE = 1 << 18  # rows
+_COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
+_WORDS = f"<{DIGEST_WORDS}Q"
+_DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
+
+
+def sample(
+    frame: DataFrame,
+    *,
+    clients: DataFrame | None = None,
+    drop_client: bool = False,
+    **terms: Unpack[RequestTerms],
+) -> DataFrame:
+    """One private sample for each client of a Spark data frame.
+
+    With a secret, the samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one,
+    else on the executors. Without one, the frame is lazy, and the key is drawn when this function is called: actions on the frame agree
+    as long as its source does not change, another call is another release.
+
+    Args:
+        frame: rows of (client, value).
+        clients: all there are: a data frame with the client column.
+        drop_client: samples alone, in random order.
+        terms: the keywords of `discreet.tables.Request`.
+
+    Returns:
+        A data frame of the client column under its own name, `sample` and `agreement`.
+
+    Raises:
+        DiscreetError: for what cannot be released.
+    """
+    request = Request(**terms)
+    job = _job(request, frame, "the data frame")
+    try:
+        return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
+    except PySparkException as error:
+        raise DiscreetError(_task_error_message(error)) from None
+
+
+def sample_files(
+    path: str,
+    output: str,
+    request: Request,
+    *,
+    clients: str | None = None,
+    drop_client: bool = False,
+    output_format: str | None = None,
+    agreement_file: Path | None = None,
+) -> Summary:
+    """As `discreet.tables.sample_file`, by the Spark session there is (or a local one), to a folder of files."""
+    kind = format_of(output, output_format)
+    if kind == "arrow" or "-" in (path, output):
+        raise DiscreetError(
+            "the Spark engine reads Parquet and writes Parquet or CSV, no standard streams and no Arrow files"
+        )
+    if path.lower().endswith((*TEXTS, ".txt", ".gz")):
+        raise DiscreetError(
+            f"the Spark engine reads Parquet, not {path}: what Spark reads from text is not what the local engine reads (quotes, spaces, "
+            "long rows, names that are not UTF-8), so clients would be others; convert it to Parquet, or use --engine local"
+        )
+    path, output = _absolute_path(path), _absolute_path(output)
+    if not _is_remote(output) and os.path.exists(output):
+        raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
+    started = time.perf_counter()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # what a session of ours puts on disk is encrypted, under a key that is gone with it
+    session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
+    try:
+        frame = session.read.parquet(path)
+        job = _job(request, frame, path)
+        if agreement_file is not None:
+            job.agreement.check_file(agreement_file)
+        listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
+        context = session.sparkContext
+        tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
+        released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+        _write(released, output, kind, job.agreement)
+        if agreement_file is not None:
+            job.agreement.write(agreement_file)
+    except PySparkException as error:
+        raise DiscreetError(_task_error_message(error)) from None
+    rows, without_records, nulls, not_numbers, outside = (int(tally.value) for tally in tallies)
+    return Summary(
+        agreement=job.agreement,
+        rows=rows,
+        clients=_count_written(session, output, kind),
+        nulls=nulls,
+        not_numbers=not_numbers,
+        outside=outside,
+        without_records=without_records,
+        spilled_bytes=0,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _release_frame(
+    frame: DataFrame,
+    job: Job,
+    clients: DataFrame | None,
+    request: Request,
+    *,
+    drop_client: bool,
+    tallies: list[Any] | None,
+) -> DataFrame:
+    if request.secret is not None:
+        Rounds(request.secret).check_without_ledger()
+    columns = [
+        name
+        for name in (job.reading.columns.client, job.reading.columns.value, job.reading.columns.counts)
+        if name is not None
+    ]
+    warn_of_floats(
+        f"column {job.reading.columns.client!r}", job.reading.client_kind
+    )  # here: what a task warns of is not seen
+    names = T.LongType() if job.reading.integer_clients else T.StringType()
+    fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
+    if job.reading.columns.counts is not None:
+        fields.append(T.StructField("counts", T.BinaryType()))
+    combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
+    if clients is not None:
+        combined = combined.unionByName(_marks(clients, job, names))
+    # a number of its own, or Spark would join partitions by their size, and which clients share a file would tell how large they are
+    partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    drawn = (
+        combined.repartition(partitions, "client")
+        .sortWithinPartitions("client")
+        .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
+    )
+    if request.secret is not None:
+        drawn = (
+            drawn.localCheckpoint()
+            if frame.sparkSession.sparkContext.getCheckpointDir() is None
+            else drawn.checkpoint()
+        )
+        digest = _digest(drawn).sealed_bytes(job.key)
+        Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
+    agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
+    if drop_client:
+        return drawn.orderBy("order").select("sample", agreement)
+    return drawn.select(F.col("client").alias(job.columns[0]), "sample", agreement)
+
+
+def _digest(drawn: DataFrame) -> InputDigest:
+    """The digest of all that was drawn for: the sum of those of its batches, which stand in the first row of each."""
+    found = drawn.select("digest").where(F.col("digest").isNotNull()).collect()
+    words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in found)
+    return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
+
+
+def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+    """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
+
+    def combine(batches: Batches) -> Batches:
+        parts, reader = _new_parts(), RecordReader(job.reading)
+        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+            raw = pl.from_arrow(table)
+            for rows in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
+                parts.add(*rows)
+            if parts.records >= _COMBINED:
+                yield from _combined_batches(parts)
+                parts = _new_parts()
+        if tallies is not None:
+            found = reader.tally
+            for total, number in zip(
+                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside), strict=True
+            ):
+                total.add(number)
+        yield from _combined_batches(parts)
+
+    return combine
+
+
+def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
+    """Small batches put together to tables of at least that many rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        waiting.append(batch)
+        held += batch.num_rows
+        if held >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting, held = [], 0
+    if held:
+        yield pa.Table.from_batches(waiting)
+
+
+def _new_parts() -> Parts:
+    return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # what is combined at a time is bounded by itself
+
+
+def _combined_batches(parts: Parts) -> Batches:
+    groups = (group() for groups in parts.groups() for group in groups)
+    batches = [pack_group(group) for group in groups if len(group.clients)]
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
+    """Rows of (client, outcomes) in order of client to samples."""
+
+    def draw(batches: Batches) -> Batches:
+        kernel = Kernel(job)
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if rows >= _DRAWN_AT_ONCE:
+                table = pa.Table.from_batches(waiting).combine_chunks()
+                clients = table.column("client").chunk(0)
+                whole = rows - pc.sum(pc.equal(clients, clients[-1])).as_py()  # the last client may not be complete yet
+                yield from _draw_table(table.slice(0, whole), kernel, job, listed, tallies)
+                waiting, rows = table.slice(whole).combine_chunks().to_batches(), rows - whole
+        if rows:
+            yield from _draw_table(pa.Table.from_batches(waiting), kernel, job, listed, tallies)
+
+    return draw
+
+
+def _job(request: Request, frame: DataFrame, where: str) -> Job:
+    """The job on a frame of Spark's, which refuses what the local engine alone can do."""
+    if request.coding.lenient:
+        raise DiscreetError(
+            "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
+        )
+    return request.job(_polars_schema(frame), where=where)
+
+
+def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
+    if not table.num_rows:
+        return
+    (batch,) = table.combine_chunks().to_batches()
+    if batch.column("client").null_count:  # records are checked before they are combined
+        raise DiscreetError(
+            "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
+        )
+    records, lengths = unpack_records(batch, job.reading.columns.amounts)
+    group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
+    if listed:
+        group = group.without_marks()
+        if tallies is not None:
+            tallies[1].add(group.without_records)
+    drawn = kernel.draw(group.clients, ordered=True)
+    found = published_batch(group.names, kernel.coding, drawn.outcomes, drawn.within, kernel.agreement_id)
+    yield pa.RecordBatch.from_arrays(
+        [
+            found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
+            found.column("sample"),
+            found.column("agreement").cast(pa.string()),
+            pa.array(drawn.order.view(np.int64)),
+            pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
+        ],
+        names=["client", "sample", "agreement", "order", "digest"],
+    )
+
+
+def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
+    samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
+    return T.StructType(
+        [
+            T.StructField("client", names),
+            T.StructField("sample", samples[job.reading.coding.sample_type]),
+            T.StructField("agreement", T.StringType()),
+            T.StructField("order", T.LongType()),
+            T.StructField("digest", T.BinaryType()),
+        ]
+    )
+
+
+def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
+    """For each client of the list a row whose one outcome is the mark LISTED."""
+    column = job.reading.columns.client
+    if column not in clients.columns:
+        raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
+    kind = _polars_type(clients.schema[column].dataType)
+    where = f"column {column!r} of the list of clients"
+    check_client_kind(where, kind)
+    warn_of_floats(where, kind)
+    if is_integer_name(kind) != job.reading.integer_clients:  # a cast would make clients of what are none, or nulls
+        here, there = ("integers", "texts") if job.reading.integer_clients else ("texts", "integers")
+        raise DiscreetError(
+            f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
+        )
+    name = F.col(column)
+    if kind.is_float():
+        astray = F.isnan(name) | (F.abs(name) >= whole_below(kind))
+        name = F.when(~astray, F.when(name.cast(names) == name, name))
+    marks = [name.cast(names).alias("client"), F.lit(MARK_LISTED.tobytes()).alias("outcomes")]
+    if job.reading.columns.counts is not None:
+        marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
+    return clients.select(*marks)
+
+
+def _examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:
+    return distinct(prepare(raw), column, number)
+
+
+def _polars_schema(frame: DataFrame) -> pl.Schema:
+    return pl.Schema({field.name: _polars_type(field.dataType) for field in frame.schema.fields})
+
+
+def _polars_type(kind: T.DataType) -> Any:
+    match kind:
+        case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
+            return pl.Int64()
+        case T.FloatType():
+            return pl.Float32()
+        case T.DoubleType():
+            return pl.Float64()
+        case T.StringType() | T.CharType() | T.VarcharType():
+            return pl.String()
+        case T.BooleanType():
+            return pl.Boolean()
+        case T.ArrayType():
+            return pl.List(_polars_type(kind.elementType))
+    return pl.Object()
+
+
+def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
+    """A list of clients: Parquet by Spark, anything else by the reader of the local engine."""
+    if path.lower().endswith((".parquet", ".pq")):
+        return session.read.parquet(path)
+    if _is_remote(path):
+        raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
+    listed = client_list(Path(path), job.reading.columns.client, integers=job.reading.integer_clients)
+    names = T.LongType() if job.reading.integer_clients else T.StringType()
+    return session.createDataFrame(
+        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.reading.columns.client, names)])
+    )
+
+
+def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
+    """A folder of files, under its own name only once it is whole, with the agreement in it if CSV cannot carry it."""
+    if _is_remote(output):
+        _write_to(frame, output, kind)
+        return
+    target = Path(output)
+    partial_folder = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
+    try:
+        _write_to(frame, str(partial_folder), kind)
+        if kind == "csv":
+            (partial_folder / AGREEMENT_FILE).write_text(agreement.text, encoding="utf-8")
+        os.rename(partial_folder, target)
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+
+
+def _write_to(frame: DataFrame, path: str, kind: str) -> None:
+    if kind == "csv":
+        texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
+        guarded = frame.withColumns({name: _guard_text(F.col(f"`{name}`")) for name in texts})
+        guarded.write.option("header", True).csv(path)
+    else:
+        frame.write.parquet(path)
+
+
+def _guard_text(text: Any) -> Any:
+    """As `discreet.tables._text_files.guarded` does it."""
+    runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
+    return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
+
+
+def _count_written(session: SparkSession, output: str, kind: str) -> int:
+    return (session.read.option("header", True).csv(output) if kind == "csv" else session.read.parquet(output)).count()
+
+
+def _absolute_path(path: str) -> str:
+    """A local path as seen from here: Spark's own process may have started in another folder."""
+    return path if _is_remote(path) else os.path.abspath(path)
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def _task_error_message(error: Exception) -> str:
+    """The message of the error that a task raised, without the trace that Spark wraps around it; else Spark's first line."""
+    found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+    return str(found[-1]) if found else str(error).strip().splitlines()[0]

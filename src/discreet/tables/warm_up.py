@@ -1,0 +1,50 @@
+"""Compile all kernels once and for all: `python -m discreet.tables.warm_up`.
+
+Those of `discreet.mechanisms.warm_up`, of designs and of the engines. On a cluster, run it where the workers' image is built.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from discreet._base.kernels import Code, use_only
+from discreet.agreement import Agreement
+from discreet.design import design
+from discreet.families import Band, Simplex
+from discreet.mechanisms import OptimalSampler, warm_up as mechanisms
+from discreet.tables._drawing import clients_of, refuse_repeated_clients
+from discreet.tables._local import sample
+
+__all__ = ["warm_up"]
+
+
+def warm_up() -> None:
+    """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list, over
+    a uniform reference and another."""
+    mechanisms.warm_up()
+    with use_only(Code.COMPILED):
+        for names in ([1, 2], ["a", "b"]):
+            _release(names)
+        _design()
+
+
+def _release(names: list[int] | list[str]) -> None:
+    table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
+    listed = [*names, names[0]]
+    for count, weight in ((None, None), ("n", None), (None, "n")):
+        sample(table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed)
+        designed = Agreement.of(
+            OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)
+        )
+        sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
+    backwards = pa.array(names[::-1])
+    refuse_repeated_clients(clients_of(backwards, pa.array([[0], [1]]), None))
+
+
+def _design() -> None:
+    """Clients who hold one outcome of twenty each, and clients who hold all: what is added up entry by entry, and what in rows."""
+    for clients in (np.eye(20), np.full((20, 20), 0.05)):
+        design(Simplex(20), epsilon=1.0, clients=clients)
+
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,0 +1,33 @@
+"""Texts of a language model that keep what it has read to themselves: every token is drawn from the box around the public model's law.
+
+A model that has read a private prompt has a law p of the next token; the same model after a public prompt, and the text released so
+far, has a law mu that everybody may know. Each token is drawn by `discreet.torch.release` from b mu <= q <= e^epsilon b mu, so it is
+epsilon-LDP in the whole private prompt, whatever it says, and so many tokens together lose what `discreet.accounting.compose` says.
+"""
+
+from discreet._base.moved import old_names
+from discreet.errors import need_extra
+
+try:
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+except ImportError as missing:
+    need_extra("transformers", missing)
+
+from discreet.torch.transformers._generation import PrivateText, box_for, generate
+from discreet.torch.transformers._models import load_model
+from discreet.torch.transformers._stream import PrivateLogits, TokenStream
+from discreet.torch.transformers._terms import Statement, TokenTerms
+
+__all__ = [
+    "PrivateLogits",
+    "PrivateText",
+    "Statement",
+    "TokenStream",
+    "TokenTerms",
+    "box_for",
+    "generate",
+    "load_model",
+]
+
+__getattr__ = old_names(__name__, {"loaded": "load_model"})

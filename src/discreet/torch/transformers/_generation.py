@@ -1,0 +1,255 @@
+"""`generate` writes private texts, with two forward passes and one private draw for each token; `box_for` chooses the box for it.
+
+Rows of a batch are separate clients: each has its private prompt and, where there are ledgers, its own ledger, charged before a token
+leaves. What is released of a row is a function of its tokens. Each is drawn from the box around a public law, which depends on the tokens
+released before and on public prompts.
+
+A text by itself keeps its promise to every private prompt, since each of its tokens comes from that box. Somebody who sees the texts of
+several clients must learn about one prompt from its own text alone. So the logits of a row may not depend on other rows' prompts, not even
+in their last bits, and private prompts are read one by one. With `together=True` they are one batch, and that is left to the model.
+
+`box_for` continues public prompts that stand for private ones, drawing tokens at the default `upper`, so that the laws are those that a
+private text meets, and takes the box that serves their tokens best. The choice depends on public data alone, so it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from discreet.domain import digest
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.ledger import Budget, Ledger
+from discreet.privacy.tradeoff import warn_of_large_epsilon
+from discreet.torch import FittedBox, fitted_box
+from discreet.torch.transformers._drawing import TextInProgress, draw_tokens, reference_of
+from discreet.torch.transformers._models import (
+    Context,
+    SeparateContexts,
+    check_length,
+    check_model,
+    end_tokens,
+    read_prompt,
+)
+from discreet.torch.transformers._terms import Statement, TokenTerms
+
+
+@dataclass(frozen=True)
+class PrivateText:
+    """A text and what is promised of it.
+
+    Attributes:
+        text: the tokens, decoded.
+        tokens: their numbers.
+        statement: the guarantee.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    statement: Statement
+
+
+def generate(
+    model: Any,
+    tokenizer: Any,
+    *,
+    public: str | Sequence[str],
+    private: str | Sequence[str],
+    epsilon: float,
+    tokens: int,
+    schedule: Sequence[float] = (),
+    upper: float | None = None,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    ledger: Ledger | Sequence[Ledger] | None = None,
+    number: int = 1,
+    temperature: float = 1.0,
+    reference_temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    public_model: Any = None,
+    together: bool = False,
+    model_name: str = "",
+    purpose: str = "",
+) -> PrivateText | list[PrivateText]:
+    """A text that continues the private prompt, every token drawn from the box around what the public prompt would lead to.
+
+    Args:
+        model: a causal model of transformers; it reads the private prompts.
+        tokenizer: its tokenizer.
+        public: what everybody may know, one text for all or one for each private prompt. It must not depend on a private prompt.
+        private: the private prompt, or several: each is a client of its own, whose text is private on its own account.
+        epsilon: the budget of one token.
+        tokens: how many there are at most.
+        schedule: the epsilon of each of the first tokens, where it is another one.
+        upper: as in `TokenTerms`; choose it on public texts.
+        delta: the chance with which a text may lose more than its statement says.
+        budget: what all tokens of a text together may cost; then there are only as many as that allows, and delta is the budget's.
+        ledger: the client's ledger, or one for each private prompt, charged for every token before it leaves. Asked again under the same
+            terms it gives the same text at no cost, whatever the private prompt is by then.
+        number: which text under these terms; another number is another text, and costs anew.
+        temperature: what the logits of both models are divided by.
+        reference_temperature: what the public ones are divided by besides; `box_for` chooses it together with `upper`.
+        top_k: only so many tokens that are the likeliest in the public law can occur.
+        top_p: only the likeliest tokens of the public law that together have so much mass can occur.
+        public_model: the model that reads the public prompts, where it is another one: say the model before it was tuned on private texts.
+        together: read all private prompts in one batch, which is faster. For prompts of one client, or where nobody sees two texts: how a
+            batch is padded and summed shows in the last bits of each row's logits, so each text could tell about the other prompts.
+        model_name: the name of the model that the parties know it by; it goes into the agreement.
+        purpose: what for, in words.
+
+    Returns:
+        A `PrivateText`, or a list of them if `private` is a list.
+
+    Raises:
+        DiscreetError: for prompts, models or terms that do not fit, before anything is drawn.
+        BudgetError: if not even the first token is allowed.
+
+    Example:
+        >>> found = generate(model, tokenizer, public="A letter:", private=notes + "A letter:", epsilon=1.0, tokens=100)
+    """
+    prompts = [private] if isinstance(private, str) else list(private)
+    openings = [public] * len(prompts) if isinstance(public, str) else list(public)
+    if not prompts or len(openings) != len(prompts):
+        raise DiscreetError(
+            f"public holds {len(openings)} prompts and private {len(prompts)}; pass one public prompt for all, or one for each"
+        )
+    vocabulary = check_model("model", model, None)
+    if public_model is not None:
+        check_model("public_model", public_model, vocabulary)
+    known = len(tokenizer)
+    if known > vocabulary:
+        raise DiscreetError(f"tokenizer has {known:,} tokens and model knows {vocabulary:,}; pass the model's own")
+    if budget is not None:
+        check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
+    number = check_count("number", number, fix="it is which text under these terms")
+    ledgers = _ledgers(ledger, len(prompts))
+    made = []
+    for opening in openings:
+        terms = TokenTerms(
+            epsilon=epsilon, tokens=tokens, vocabulary=vocabulary, schedule=schedule, upper=upper, delta=delta, temperature=temperature,
+            reference_temperature=reference_temperature, top_k=top_k, top_p=top_p, model=model_name,
+            public=digest(opening.encode()), purpose=purpose,
+        )  # fmt: skip
+        made.append(terms if budget is None else terms.within(budget))
+    warn_of_large_epsilon(made[0].largest)
+    rows = [TextInProgress(terms, held, number) for terms, held in zip(made, ledgers, strict=True)]
+    padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+
+    def context(
+        what: str, reader: Any, texts: list[str], kind: type[Context] | type[SeparateContexts]
+    ) -> Context | SeparateContexts:
+        read = [read_prompt(tokenizer, what, text) for text in texts]
+        check_length(reader, read, made[0].tokens, what)
+        return kind(reader, read, padding)
+
+    own = context("private", model, prompts, Context if together else SeparateContexts)
+    common = context("public", public_model or model, openings, Context)
+    _write(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
+    found = [
+        PrivateText(
+            tokenizer.decode(row.tokens, skip_special_tokens=True),
+            tuple(row.tokens),
+            Statement.of(terms, len(row.tokens), row.stopped),
+        )
+        for row, terms in zip(rows, made, strict=True)
+    ]
+    return found[0] if isinstance(private, str) else found
+
+
+def _write(
+    rows: list[TextInProgress],
+    private: Context | SeparateContexts,
+    public: Context | SeparateContexts,
+    terms: TokenTerms,
+    known: int,
+    ends: set[int],
+    padding: int,
+) -> None:
+    """Token by token until every row has ended. The rows' terms differ in their public prompts alone."""
+    while True:
+        active = [place for place, row in enumerate(rows) if not row.stopped]
+        if not active:
+            return
+        own, common = private.logits(), public.logits()
+        if len(active) < len(rows):
+            own, common = own[active], common[active]
+        drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # all that go on are as long
+        for place, token in zip(active, drawn, strict=True):
+            rows[place].take(token, ends)
+        latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
+        private.append(latest)
+        public.append(latest)
+
+
+def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
+    """One ledger for each row, all different, or none at all."""
+    if given is None:
+        return [None] * rows
+    found = [given] if isinstance(given, Ledger) else list(given)
+    for each in found:
+        check_kind("ledger", each, Ledger, "pass Ledger(path)")
+    if len(found) != rows or len({each.path.resolve() for each in found}) != rows:
+        raise DiscreetError(
+            f"ledger holds {len(found)} ledgers for {rows} private prompts; each is a client of its own: pass one ledger for each, all "
+            "different"
+        )
+    return found
+
+
+def box_for(
+    model: Any,
+    tokenizer: Any,
+    *,
+    public: str,
+    examples: Sequence[str],
+    epsilon: float,
+    tokens: int = 16,
+    temperature: float = 1.0,
+    measure: str = "kl",
+    public_model: Any = None,
+) -> FittedBox:
+    """The box for `generate` that serves public examples of private prompts best: `upper`, and how flat the public law is made.
+
+    Args:
+        model: the model that will read private prompts.
+        tokenizer: its tokenizer.
+        public: the public prompt.
+        examples: prompts of the kind of the private ones that nobody minds being known. Never private ones: their choice would tell of them.
+        epsilon: the budget of one token.
+        tokens: how many tokens of each example are looked at.
+        temperature: what the logits of both models are divided by.
+        measure: the name of the divergence to make small.
+        public_model: the model that reads the public prompt, where it is another one.
+
+    Returns:
+        A `discreet.torch.FittedBox`: pass its `upper` and `reference_temperature` to `generate`.
+
+    Raises:
+        DiscreetError: for no examples, or models and prompts that do not fit.
+    """
+    if isinstance(examples, str) or not examples:
+        raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
+    vocabulary, count = check_model("model", model, None), check_count("tokens", tokens)
+    terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
+    reader, known = public_model or model, len(tokenizer)
+    check_model("public_model", reader, vocabulary)
+    rows = [read_prompt(tokenizer, "examples", text) for text in examples]
+    opening = [read_prompt(tokenizer, "public", public)] * len(rows)
+    check_length(model, rows, count, "examples")
+    check_length(reader, opening, count, "public")
+    own, common = Context(model, rows, 0), Context(reader, opening, 0)
+    held, shared = [], []
+    for place in range(count):
+        private, beside = own.logits(), common.logits()
+        held.append(private)
+        shared.append(reference_of(beside, terms, known))
+        latest = torch.tensor(draw_tokens(private, beside, terms, known, place))
+        own.append(latest)
+        common.append(latest)
+    return fitted_box(
+        epsilon=epsilon, logits=torch.cat(held), reference=torch.cat(shared), measure=measure, temperature=temperature
+    )

@@ -1,0 +1,180 @@
+"""Language models: loading one from a local folder, checking that it fits, and the logits of the next token after what it has read.
+
+Loading fetches nothing and runs no code from the folder. A `Context` keeps a key-value cache and takes one forward pass for each token.
+
+Public and private prompts are never in one batch. The padding of a batch, and the way its sums are cut, would depend on the private
+prompts, and so would the last bits of the public law, which the box is made from. For the same reason the private prompts of several
+clients are read one by one (`SeparateContexts`) unless the caller says otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+from discreet._base.files import reason
+from discreet.errors import DiscreetError
+
+
+class Context:
+    """The rows of one kind: texts that the model has read, to which tokens are appended.
+
+    Args:
+        model: a causal model of transformers, or whatever is called as one is.
+        rows: the tokens of each prompt.
+        padding: the token to fill shorter rows up with, which is never looked at.
+    """
+
+    def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
+        self._model = model
+        longest = max(map(len, rows))
+        filled = [[padding] * (longest - len(row)) + list(row) for row in rows]
+        seen = [[0] * (longest - len(row)) + [1] * len(row) for row in rows]
+        device = next(model.parameters()).device
+        self._next = torch.tensor(filled, device=device)
+        self._mask = torch.tensor(seen, device=device)
+        self._cache: Any = None
+        taken = inspect.signature(model.forward).parameters
+        self._positions = "position_ids" in taken
+        self._last = {"logits_to_keep": 1} if "logits_to_keep" in taken else {}
+
+    def logits(self) -> torch.Tensor:
+        """The logits (rows, vocabulary) of the next token, on the model's device."""
+        given: dict[str, Any] = dict(self._last)
+        if self._positions:
+            given["position_ids"] = (self._mask.cumsum(-1) - 1).clamp_min(0)[:, -self._next.shape[1] :]
+        with torch.inference_mode():
+            found = self._model(
+                input_ids=self._next, attention_mask=self._mask, past_key_values=self._cache, use_cache=True, **given
+            )
+        self._cache = found.past_key_values
+        return found.logits[:, -1, :]
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Add one token to each row."""
+        self._next = tokens.to(self._mask.device)[:, None]
+        self._mask = torch.cat([self._mask, torch.ones_like(self._next)], dim=1)
+
+
+class SeparateContexts:
+    """Rows that are read one by one: nothing of one, not even how long it is, enters the logits of another. Arguments as of `Context`."""
+
+    def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
+        self._each = [Context(model, [row], padding) for row in rows]
+
+    def logits(self) -> torch.Tensor:
+        """The logits (rows, vocabulary) of the next token, on the model's device."""
+        return torch.cat([context.logits() for context in self._each])
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Add one token to each row."""
+        for place, context in enumerate(self._each):
+            context.append(tokens[place : place + 1])
+
+
+def check_model(name: str, model: Any, vocabulary: int | None) -> int:
+    """How many tokens a model knows; one that is being trained, or that knows others than it should, is refused."""
+    config = getattr(model, "config", None)
+    size = getattr(config, "vocab_size", None)
+    if not callable(model) or not isinstance(size, int):
+        raise DiscreetError(f"{name} = {type(model).__name__} is no causal language model with a config.vocab_size")
+    if getattr(model, "training", False):
+        raise DiscreetError(f"{name} is in training mode, whose dropout makes its laws random; call {name}.eval()")
+    if vocabulary is not None and size != vocabulary:
+        raise DiscreetError(f"{name} knows {size:,} tokens and model {vocabulary:,}; both need one vocabulary")
+    return size
+
+
+def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
+    """Refuse prompts that leave the model no room for the tokens, before anything is drawn."""
+    most = getattr(model.config, "max_position_embeddings", None)
+    longest = max(map(len, rows))
+    if isinstance(most, int) and longest + tokens > most:
+        raise DiscreetError(
+            f"{what} has {longest:,} tokens, and with {tokens:,} more that is past the {most:,} that the model reads; take fewer tokens "
+            "or a shorter prompt"
+        )
+
+
+def end_tokens(model: Any, tokenizer: Any) -> set[int]:
+    """The tokens that end a text."""
+    settings = getattr(model, "generation_config", None)
+    found = getattr(settings, "eos_token_id", None)
+    if found is None:
+        found = tokenizer.eos_token_id
+    return set() if found is None else set(found) if isinstance(found, (list, tuple)) else {int(found)}
+
+
+def read_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
+    """A prompt as tokens: a model cannot start from nothing."""
+    if not isinstance(text, str):
+        raise DiscreetError(f"{what} = {type(text).__name__} is not a text")
+    found = [int(token) for token in tokenizer(text)["input_ids"]]
+    if not found and tokenizer.bos_token_id is not None:
+        found = [int(tokenizer.bos_token_id)]
+    if not found:
+        raise DiscreetError(f"{what} holds an empty prompt, and the tokenizer has no token to begin with; pass a text")
+    return found
+
+
+_CONTENT = (".safetensors", ".bin", ".json", ".model", ".txt")
+
+
+class LoadedModel(NamedTuple):
+    """A model, its tokenizer, and the digest of the files they came from, by which agreements name it."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+
+
+def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = False) -> LoadedModel:
+    """The causal model and the tokenizer in a folder that `save_pretrained` wrote.
+
+    Args:
+        folder: where they lie.
+        device: such as "cuda" or "cpu"; left out: CUDA where there is one.
+        quiet: whether transformers keeps its bars and notes to itself, from now on.
+
+    Returns:
+        Model (ready to be asked), tokenizer and digest.
+
+    Raises:
+        DiscreetError: if there is no such model.
+    """
+    place = Path(folder)
+    if not (place / "config.json").is_file():
+        raise DiscreetError(f"model = {folder} is not a folder with a config.json, as save_pretrained writes it")
+    if quiet:
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        model = AutoModelForCausalLM.from_pretrained(place, local_files_only=True, dtype="auto").to(where).eval()
+        tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        KeyError,
+    ) as error:  # what transformers and torch raise for what is no model
+        raise DiscreetError(f"model {folder} cannot be loaded on {where}: {reason(error)}") from error
+    return LoadedModel(model, tokenizer, _digest(place))
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the names and contents of the files that make the model."""
+    found = hashlib.sha256()
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(_CONTENT):
+            with open(folder / name, "rb") as file:
+                found.update(f"{name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return "sha256:" + found.hexdigest()

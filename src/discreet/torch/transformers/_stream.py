@@ -1,0 +1,210 @@
+"""Private tokens one at a time, where the caller runs the loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
+
+`TokenStream` is for a conversation, a search or an agent: contexts and epsilon of each token are chosen in the light of all tokens before.
+It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._budget`), which refuses the token that could pass it.
+An odometer (`discreet.accounting._renyi`) shows at every moment what was spent so far. With a ledger, the entries under the stream's id
+are the only account: a stream that is started again has spent what was charged before, and gives tokens that are paid for again at no cost.
+
+`PrivateLogits` is a logits processor that draws the token itself by `discreet.torch.release` and returns scores that are -inf except for
+that token. So `generate` has one token to take, at any temperature and with any generator. `generate` must still call the processor once
+for each token (beams, assistants and several return sequences are noticed and refused), must run no processor after it, and must stop.
+`discreet.torch.transformers.generate` leaves nothing to others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import LogitsProcessor
+
+from discreet.accounting import BoxProfile, Odometer
+from discreet.domain import VERSION, canonical
+from discreet.errors import BudgetError, DiscreetError, check_count, check_kind
+from discreet.ledger import Budget, Entry, Ledger
+from discreet.torch import release
+from discreet.torch.transformers._drawing import TextInProgress, draw_tokens
+from discreet.torch.transformers._models import Context, check_length, check_model
+from discreet.torch.transformers._terms import Statement, TokenTerms, box_profile
+
+
+class TokenStream:
+    """A stream of private tokens within a budget.
+
+    Args:
+        budget: what all tokens together may cost.
+        vocabulary: how many tokens the models know.
+        ledger: the client's ledger, charged for every token before it leaves; it gives a token that it has for a place already.
+        purpose: what for, in words: a stream for another purpose is another one for the ledger.
+
+    Attributes:
+        id: what its entries in the ledger are under.
+        tokens: the tokens that it gave since it was made.
+
+    Raises:
+        DiscreetError: for a budget, a ledger or a vocabulary that is none.
+    """
+
+    def __init__(self, *, budget: Budget, vocabulary: int, ledger: Ledger | None = None, purpose: str = "") -> None:
+        check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
+        if ledger is not None:
+            check_kind("ledger", ledger, Ledger, "pass Ledger(path)")
+        self._budget, self._ledger = budget, ledger
+        self._vocabulary = check_count("vocabulary", vocabulary, least=2, fix="it is how many tokens the models know")
+        stream = {"epsilon": budget.epsilon, "delta": budget.delta, "vocabulary": vocabulary, "purpose": purpose}
+        self.id = hashlib.sha256(canonical({"discreet": VERSION, "stream": stream}).encode()).hexdigest()
+        self._released = Odometer(delta=budget.delta)
+        self.tokens: list[int] = []
+
+    @property
+    def odometer(self) -> Odometer:
+        """What all tokens of the stream have cost so far: with a ledger, all that it holds of this stream."""
+        return self._released if self._ledger is None else self._odometer_of(self._charges())
+
+    def draw(
+        self,
+        logits: torch.Tensor,
+        reference: torch.Tensor,
+        *,
+        epsilon: float,
+        upper: float | None = None,
+        temperature: float = 1.0,
+    ) -> int:
+        """One private token, paid for.
+
+        Args:
+            logits: of the model that has read private things, (vocabulary,).
+            reference: of the model that has read public things alone, (vocabulary,); tokens released so far are public.
+            epsilon: the budget of this token.
+            upper: as in `discreet.torch.release`.
+            temperature: what `logits` are divided by.
+
+        Returns:
+            The token. At a place that the ledger has a token for it is that one, whatever the logits and epsilon, and costs nothing.
+
+        Raises:
+            DiscreetError: for logits that are no law, before anything is charged.
+            BudgetError: if the budget, or the ledger, does not allow another token.
+        """
+        for name, given in (("logits", logits), ("reference", reference)):
+            if tuple(given.shape) != (self._vocabulary,):
+                raise DiscreetError(f"{name} has shape {tuple(given.shape)}, not ({self._vocabulary},)")
+        profile = box_profile(epsilon, upper, self._vocabulary)
+        charges = self._charges()
+        place = len(self.tokens) + 1
+        if place in charges:
+            token = charges[place].sample
+        else:
+            before = self._released if self._ledger is None else self._odometer_of(charges)
+            after = before.after(profile)
+            if not self._budget.allows(self._budget.spent(after.releases)):
+                raise BudgetError(
+                    f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could pass it; nothing was drawn"
+                )
+            found = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
+            token = int(found)
+            if self._ledger is not None:
+                token = self._ledger.charged_sample(self.id, round=place, profile=profile, draw=lambda: int(found))
+            self._released = after
+        self.tokens.append(token)
+        return token
+
+    def _charges(self) -> dict[int, Entry]:
+        """The ledger's entries of this stream, by the places of their tokens."""
+        entries = [] if self._ledger is None else self._ledger.entries()
+        return {entry.round: entry for entry in entries if entry.agreement == self.id}
+
+    def _odometer_of(self, charges: dict[int, Entry]) -> Odometer:
+        counts = Counter(BoxProfile(epsilon=entry.epsilon, alpha=entry.alpha) for entry in charges.values())
+        return Odometer(delta=self._budget.delta, releases=tuple(counts.items()))
+
+
+class PrivateLogits(LogitsProcessor):
+    """A logits processor for one call of `model.generate(..., do_sample=True)`; the last one in the list.
+
+    Args:
+        terms: the terms of the text; pass `max_new_tokens=terms.tokens` to `generate`.
+        public_model: the model that reads the public prompts: the same model, as a rule.
+        public: the tokens of the public prompt of each row.
+        known: how many tokens the tokenizer has.
+        ends: the tokens that end a text.
+        ledger: the client's ledger, if there is one row.
+
+    Raises:
+        DiscreetError: for models and prompts that do not fit.
+    """
+
+    def __init__(
+        self,
+        terms: TokenTerms,
+        public_model: Any,
+        public: Sequence[Sequence[int]],
+        *,
+        known: int,
+        ends: Sequence[int] = (),
+        ledger: Ledger | None = None,
+    ) -> None:
+        check_kind("terms", terms, TokenTerms, "pass TokenTerms(...)")
+        check_model("public_model", public_model, terms.vocabulary)
+        if not public or not all(public):
+            raise DiscreetError("public holds no prompt, or an empty one; pass the tokens of one for each row")
+        if ledger is not None and len(public) != 1:
+            raise DiscreetError(
+                f"ledger is one client's, and public holds {len(public)} prompts; pass one row at a time"
+            )
+        check_length(public_model, public, terms.tokens, "public")
+        self._terms, self._known, self._ends = terms, known, set(ends)
+        self._context = Context(public_model, public, 0)
+        self._rows = [TextInProgress(terms, ledger, 1) for _ in public]
+        self._prompt = -1
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores that allow the token drawn, in each row."""
+        self._check(input_ids, scores)
+        active = [place for place, row in enumerate(self._rows) if not row.stopped]
+        public = self._context.logits()
+        if active:
+            place = len(self._rows[active[0]].tokens)
+            drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
+            for place, token in zip(active, drawn, strict=True):
+                self._rows[place].take(token, self._ends)
+        # a row that has ended is padded by `generate`; one whose ledger refused is ended here
+        last = min(self._ends, default=0)
+        still = set(active)
+        tokens = [
+            row.tokens[-1] if place in still and row.stopped != "budget" else last
+            for place, row in enumerate(self._rows)
+        ]
+        chosen = torch.tensor(tokens, device=scores.device)
+        self._context.append(chosen)
+        return torch.full_like(scores, -math.inf).scatter(-1, chosen[:, None], 0.0)
+
+    @property
+    def statements(self) -> list[Statement]:
+        """What is promised of each row, after `generate`."""
+        return [Statement.of(self._terms, len(row.tokens), row.stopped) for row in self._rows]
+
+    def _check(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
+        if tuple(scores.shape) != (len(self._rows), self._terms.vocabulary):
+            raise DiscreetError(
+                f"scores have shape {tuple(scores.shape)}, not {(len(self._rows), self._terms.vocabulary)}: one row for each public prompt; "
+                "beams and several return sequences cannot be used"
+            )
+        if self._prompt < 0:
+            self._prompt = int(input_ids.shape[1])
+        steps = max(len(row.tokens) for row in self._rows)
+        if steps == self._terms.tokens:
+            raise BudgetError(f"all {steps} tokens agreed on are released; pass max_new_tokens={steps} to generate")
+        if int(input_ids.shape[1]) != self._prompt + steps:
+            raise DiscreetError(
+                "generate did not ask for one token after the other; this processor serves one call, without beams or assistants"
+            )
+        for row, seen in zip(self._rows, input_ids[:, self._prompt :].tolist(), strict=True):
+            if seen[: len(row.tokens)] != row.tokens:
+                raise DiscreetError(
+                    "generate took other tokens than were drawn; put this processor last, and use no beams or assistants"
+                )

@@ -1,0 +1,279 @@
+"""`TokenTerms`, what is agreed before a text is written, and `Statement`, the guarantee that stands beside it afterwards.
+
+The terms fix how many tokens there are at most, the epsilon of each, and the box that each is drawn from:
+b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1), around the law mu that the public model has at that place. So every
+token has the profile of alpha = 1/upper (`discreet.accounting._profile`), although mu depends on the text so far. The integers that are
+drawn with share s 2^62 of theirs, with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._inputs`,
+`discreet.release._lattice`): every token has at least one integer, which is much for a tiny b. `TokenTerms.profile_of` takes the alpha of
+the worst s in between, so what is composed is true of what is drawn.
+
+Some tokens may have another epsilon than the rest (`schedule`), as long as that is fixed beforehand too. The number of tokens is fixed
+beforehand because a bound at delta > 0 holds for a fixed number. Where a text ends by itself is then a function of the whole sequence and
+costs nothing. A ledger's answers depend on the id of the terms and the token's number alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+from discreet.accounting import MOST_SAMPLES, BoxProfile, PrivacyLoss, compose
+from discreet.domain import VERSION, canonical
+from discreet.errors import POSITIVE, BudgetError, DiscreetError, Range, check_count
+from discreet.families import Bounds
+from discreet.ledger import Budget
+from discreet.privacy import check_epsilon
+from discreet.privacy.tradeoff import optimal_constants
+from discreet.release import BITS, TOTAL
+from discreet.torch._inputs import terms_of
+
+_MARGIN = Fraction(1, 1 << 12)
+_DELTA = Range(0.0, 1.0, high_open=True)
+_TOP_P = Range(0.0, 1.0, low_open=True)
+
+
+def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
+    """The profile of one token from the box of these terms over so many, for every sum of L that rounding leaves open."""
+    bounds = terms_of(epsilon=epsilon, upper=upper).bounds
+    b = Fraction(optimal_constants(bounds, epsilon).b)
+    off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice what it can be: floats follow
+    most, least = (
+        _alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
+    )  # alpha falls with b
+    return BoxProfile(epsilon=epsilon, alpha=min(max(0.5, least), most))
+
+
+def _alpha(b: Fraction, epsilon: float) -> float:
+    """(1 - b)/((e^epsilon - 1) b), between 0 and 1."""
+    found = float(1 - min(b, Fraction(1))) * math.exp(-epsilon) / (float(b) * -math.expm1(-epsilon))
+    return min(1.0, max(found, 1e-300))
+
+
+_profile = lru_cache(maxsize=1024)(box_profile)
+Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, and how many tokens have each
+
+
+@lru_cache(maxsize=64)
+def _composed_loss(spending: Spending) -> PrivacyLoss:
+    """Kept: the texts of a batch differ in their prompts, and have one loss."""
+    return compose(list(spending))
+
+
+@lru_cache(maxsize=64)
+def _total_epsilon(spending: Spending, delta: float) -> float:
+    loss = _composed_loss(spending)
+    return min(loss.largest, loss.epsilon(delta))
+
+
+def _schedule(given: Any, tokens: int) -> tuple[float, ...]:
+    """The epsilons of the first tokens, checked."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise DiscreetError(f"schedule = {given!r} is not a sequence; pass the epsilon of each of the first tokens")
+    if len(given) > tokens:
+        raise DiscreetError(
+            f"schedule holds {len(given)} epsilons and tokens = {tokens}; pass at most one for each token"
+        )
+    for place, each in enumerate(given):
+        POSITIVE.check(f"schedule[{place}]", each, "it is the budget of one token")
+    return tuple(check_epsilon(each) for each in given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenTerms:
+    """The terms of a text; their `id` is what its statement, and a ledger, names.
+
+    Args:
+        epsilon: the budget of one token, in (0, inf).
+        tokens: how many there are at most, up to 50,000.
+        schedule: the epsilon of each of the first tokens, where it is another one; fixed beforehand, like everything here. The public law
+            knows least at the beginning, so that is where more buys most.
+        vocabulary: how many tokens the model knows.
+        upper: how many times likelier than in the public law a token may be for the prompts that the box is made for, above 1; choose it on
+            public texts (`discreet.torch.fitted_upper`). Left out: e^(epsilon/2) + 1.
+        delta: the chance with which all tokens together may lose more than the statement says.
+        temperature: what the logits of both models are divided by.
+        reference_temperature: what the logits of the public model are divided by besides: above 1 the box is made around a flatter law,
+            which leaves more room to what is rare in public. `discreet.torch.fitted_box` chooses it together with `upper`.
+        top_k: only so many tokens that are the likeliest in the PUBLIC law can occur; left out: all.
+        top_p: only the likeliest tokens of the PUBLIC law that together have so much mass can occur; left out: all.
+        model: the name of the model that the parties know it by, such as a digest of its weights.
+        public: the public prompt, or its digest.
+        purpose: what for, in words; a text for another purpose is another one for a ledger.
+
+    Raises:
+        DiscreetError: for terms out of range.
+    """
+
+    epsilon: float
+    tokens: int
+    vocabulary: int
+    schedule: Sequence[float] = ()
+    upper: float | None = None
+    delta: float = 1e-6
+    temperature: float = 1.0
+    reference_temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    model: str = ""
+    public: str = ""
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        privacy: Any = terms_of(epsilon=self.epsilon, upper=self.upper).privacy
+        object.__setattr__(self, "epsilon", privacy.epsilon)
+        check_count("tokens", self.tokens, most=MOST_SAMPLES, fix="it is how many tokens a text has at most")
+        check_count("vocabulary", self.vocabulary, least=2, fix="it is how many tokens the model knows")
+        _DELTA.check("delta", self.delta, "the chance with which the statement may fail; 0 for the pure guarantee")
+        for name in ("temperature", "reference_temperature"):
+            POSITIVE.check(name, getattr(self, name), "1 leaves the logits as they are")
+        object.__setattr__(self, "schedule", _schedule(self.schedule, self.tokens))
+        if self.top_k is not None:
+            check_count("top_k", self.top_k, fix="it is how many tokens of the public law can occur")
+        if self.top_p is not None:
+            _TOP_P.check("top_p", self.top_p, "it is how much mass of the public law can occur")
+        for name in ("model", "public", "purpose"):
+            if not isinstance(getattr(self, name), str):
+                raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
+        canonical(self.document)
+        for epsilon in self.epsilons:
+            _profile(epsilon, self.upper, self.vocabulary)  # or the error that says why no statement could be made
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The terms as JSON values: those that are not at their defaults."""
+        found: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
+        if self.schedule:
+            found["schedule"] = list(self.schedule)
+        for name, default in (
+            ("upper", None), ("delta", 1e-6), ("temperature", 1.0), ("reference_temperature", 1.0), ("top_k", None), ("top_p", None),
+        ):  # fmt: skip
+            if getattr(self, name) != default:
+                found[name] = getattr(self, name)
+        found |= {name: getattr(self, name) for name in ("model", "public", "purpose") if getattr(self, name)}
+        return {"discreet": VERSION, "bits": BITS, "text": found}
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of the canonical form, as for every agreement."""
+        return hashlib.sha256(canonical(self.document).encode()).hexdigest()
+
+    def epsilon_of(self, place: int) -> float:
+        """The budget of the token at a place; the first is at 0."""
+        return self.schedule[place] if place < len(self.schedule) else self.epsilon
+
+    def profile_of(self, place: int) -> BoxProfile:
+        """What the token at a place can tell."""
+        return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
+
+    @property
+    def largest(self) -> float:
+        """The largest epsilon that a token has."""
+        return max(self.epsilons)
+
+    @property
+    def epsilons(self) -> set[float]:
+        """Every epsilon that a token has."""
+        return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
+
+    def _spending(self, tokens: int) -> Spending:
+        first = self.schedule[:tokens]
+        counts = Counter(first)
+        if tokens > len(first):
+            counts[self.epsilon] += tokens - len(first)
+        return tuple((_profile(epsilon, self.upper, self.vocabulary), count) for epsilon, count in counts.items())
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What all tokens together can tell."""
+        return _composed_loss(self._spending(self.tokens))
+
+    @property
+    def total(self) -> float:
+        """The epsilon of all tokens together at delta."""
+        return _total_epsilon(self._spending(self.tokens), self.delta)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The band around the public law that the box is made for."""
+        return terms_of(epsilon=self.epsilon, upper=self.upper).bounds
+
+    def within(self, budget: Budget) -> TokenTerms:
+        """The same terms with as many tokens as a budget allows, at its delta; one that allows none is an error.
+
+        Args:
+            budget: what all tokens together may cost.
+
+        Returns:
+            Terms with at most as many tokens as these.
+
+        Raises:
+            BudgetError: if not even one token is allowed.
+        """
+
+        def fits(tokens: int) -> bool:
+            return _total_epsilon(self._spending(tokens), budget.delta) <= budget.epsilon
+
+        low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        if not low:
+            raise BudgetError(f"the budget is {budget}: not enough for one token at epsilon = {self.epsilon_of(0):g}")
+        return replace(self, tokens=low, schedule=self.schedule[:low], delta=budget.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """The guarantee of one text.
+
+    Attributes:
+        agreement: the id of the terms.
+        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other; of a schedule, the
+            largest.
+        tokens: how many were agreed on at most: what the bound at delta is for, however many came.
+        released: how many came.
+        epsilon: the text as a whole is (epsilon, delta)-LDP: exact composition of the boxes, rounded up.
+        delta: that delta.
+        pure: what `tokens` of them lose at most for certain.
+        stopped: "end" (the model ended the text), "tokens" (all that were agreed on) or "budget" (the ledger refused the next one).
+    """
+
+    agreement: str
+    epsilon_per_token: float
+    tokens: int
+    released: int
+    epsilon: float
+    delta: float
+    pure: float
+    stopped: str
+
+    @classmethod
+    def of(cls, terms: TokenTerms, released: int, stopped: str) -> Statement:
+        """The statement of a text that came under these terms."""
+        return cls(
+            agreement=terms.id,
+            epsilon_per_token=terms.largest,
+            tokens=terms.tokens,
+            released=released,
+            epsilon=terms.total,
+            delta=terms.delta,
+            pure=terms.loss.largest,
+            stopped=stopped,
+        )
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The statement as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.released} tokens of at most {self.tokens}, each {self.epsilon_per_token:g}-LDP in the private prompt; together "
+            f"({self.epsilon:.6g}, {self.delta:g})-LDP, and {self.pure:.6g}-LDP for certain. Agreement {self.agreement}."
+        )

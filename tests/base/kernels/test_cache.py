@@ -1,0 +1,127 @@
+"""No old code runs: what is kept is known by everything that went into it, and is found wherever it was put."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet._base.kernels import _cache as cache
+
+COMPILING = "compiling the kernels"
+CALLER = """
+from discreet.callee import twice
+from discreet._base.kernels import kernel
+
+
+@kernel()
+def answer(x):
+    return twice(x) + 1
+"""
+CALLEE = """
+from discreet.constants import FACTOR
+from discreet._base.kernels import kernel
+
+
+@kernel()
+def twice(x):
+    return {expression}
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package with three modules more, one of which calls another, which takes a constant from the third."""
+    copy = tmp_path / "site" / "discreet"
+    shutil.copytree(Path(discreet.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__", "*.parquet"))
+    (copy / "constants.py").write_text("FACTOR = 2\n")
+    (copy / "callee.py").write_text(CALLEE.format(expression="FACTOR * x"))
+    (copy / "caller.py").write_text(CALLER)
+    return copy
+
+
+def answer(package: Path, **environment: str) -> tuple[int, bool]:
+    """What the compiled function says to 10 in a fresh process, and whether it had to be compiled."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from discreet.caller import answer; print(answer(10))"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(package.parent),
+            "DISCREET_CACHE": "",
+            "NUMBA_CACHE_DIR": "",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout), COMPILING in done.stderr
+
+
+@pytest.mark.slow
+def test_a_change_in_what_is_called_is_seen(package: Path) -> None:
+    """Also in a constant of yet another module; and going back finds what was there before."""
+    assert answer(package) == (21, True)
+    assert answer(package) == (21, False)
+    (package / "callee.py").write_text(CALLEE.format(expression="FACTOR * x + 100"))
+    assert answer(package) == (121, True)
+    (package / "constants.py").write_text("FACTOR = 3\n")
+    assert answer(package) == (131, True)
+    (package / "constants.py").write_text("FACTOR = 2\n")
+    assert answer(package) == (121, False)
+
+
+@pytest.mark.slow
+def test_a_copy_of_the_package_brings_its_kernels_along(package: Path, tmp_path: Path) -> None:
+    assert answer(package) == (21, True)
+    moved = tmp_path / "elsewhere" / "discreet"
+    shutil.copytree(package, moved)
+    assert answer(moved) == (21, False)
+
+
+@pytest.mark.slow
+def test_the_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    assert answer(package, DISCREET_CACHE=str(named)) == (21, True)
+    assert list(named.rglob("*.nbi"))
+    assert not (package / "__pycache__" / "kernels").exists()
+    assert answer(package, DISCREET_CACHE=str(named)) == (21, False)
+
+
+@pytest.mark.slow
+def test_damaged_files_are_compiled_anew(package: Path) -> None:
+    assert answer(package) == (21, True)
+    for place, file in enumerate((package / "__pycache__" / "kernels").rglob("*.nb[ic]")):
+        file.write_bytes(file.read_bytes()[:20] if place % 2 else b"")
+    assert answer(package) == (21, True)
+    assert answer(package) == (21, False)
+
+
+@pytest.mark.slow
+def test_code_that_others_may_have_written_is_not_run(package: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    assert answer(package, DISCREET_CACHE=str(named)) == (21, True)
+    folder = named / "discreet-kernels"
+    folder.chmod(folder.stat().st_mode | stat.S_IWOTH)
+    assert answer(package, DISCREET_CACHE=str(named)) == (21, True)
+
+
+def test_old_versions_are_removed_in_the_end(tmp_path: Path) -> None:
+    for number in range(cache._MOST_FOLDERS + 5):
+        folder = tmp_path / f"{number:03}"
+        folder.mkdir()
+        os.utime(folder, (number, number))
+    cache._prune(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [f"{n:03}" for n in range(5, cache._MOST_FOLDERS + 5)]
+
+
+def test_every_module_that_compiled_code_reaches_is_an_ingredient() -> None:
+    """The draw of the engines calls into the projection, which is a package and two layers away."""
+    from discreet.release import _compiled as compiled
+
+    reached = cache._reachable(compiled.__name__)
+    assert {"discreet.release._compiled", "discreet.projection._compiled"} <= reached

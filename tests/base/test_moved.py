@@ -1,0 +1,57 @@
+"""Modules that have moved are found by their old names, with a warning, and are the same modules."""
+
+import subprocess
+import sys
+
+import pytest
+
+from discreet._base.moved import MOVED, OldName, new_name
+
+PROGRAM = """
+import importlib, sys, warnings
+import discreet as dc
+old, new = sys.argv[1:]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    found = importlib.import_module(old)
+assert found is importlib.import_module(new)
+assert found.__name__ == found.__spec__.name == new
+assert [w.category for w in caught if old in str(w.message)] == [DeprecationWarning]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    assert getattr(dc, old.split(".")[1]) is not None
+"""
+
+
+@pytest.mark.parametrize("old", [*MOVED, "discreet.engines.spark", "discreet.engines.warm_up"])
+def test_an_old_name_gives_the_module_itself(old: str) -> None:
+    new = new_name(old)
+    assert new is not None
+    subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, old, new], check=True)
+
+
+def test_an_old_module_still_runs_as_a_command() -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "discreet.engines.warm_up", "--help"], check=False, capture_output=True, text=True
+    )
+    assert "No module named" not in found.stderr
+
+
+def test_other_names_are_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        __import__("discreet.enginesque")
+    with pytest.raises(ModuleNotFoundError):
+        __import__("discreet.engines.nothing_here")
+    assert new_name("discreet.families") is None
+
+
+def test_an_old_name_of_a_method_works_and_warns() -> None:
+    class Thing:
+        def new(self) -> int:
+            return 3
+
+        older = OldName("new")
+
+    with pytest.warns(DeprecationWarning, match="Thing.older is now new"):
+        assert Thing().older() == 3
+    assert isinstance(Thing.older, OldName)

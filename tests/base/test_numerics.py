@@ -1,0 +1,58 @@
+"""Directed rounding against arbitrary precision."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+from hypothesis import example, given, strategies as st
+
+from discreet._base.numerics import exp_lower, exp_nearest, exp_upper, expm1_nearest, floor_product
+from discreet.release._lattice import representable
+
+
+@given(st.floats(1e-50, 64.0))
+def test_exp_is_bracketed(epsilon: float) -> None:
+    with mpmath.workprec(400):
+        exact = mpmath.exp(mpmath.mpf(epsilon))
+        low, high = exp_lower(epsilon), exp_upper(epsilon)
+        assert mpmath.mpf(low.numerator) / low.denominator < exact < mpmath.mpf(high.numerator) / high.denominator
+        assert (high - low) / low < Fraction(1, 10**57)
+
+
+def test_exp_upper_of_a_large_budget() -> None:
+    assert exp_upper(1000.0) > exp_lower(1000.0)
+    assert exp_upper(10**5) > 10**43429
+
+
+@given(
+    st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**62)), min_size=1, max_size=8),
+    st.fractions(min_value=0, max_value=2**80),
+    st.sampled_from([2**62, 2**62 - 1, 1000]),
+)
+def test_floor_product_never_exceeds_the_exact_product(values: list[int], factor: Fraction, cap: int) -> None:
+    products = floor_product(np.array(values, dtype=np.int64), factor, cap).tolist()
+    for value, product in zip(values, products, strict=True):
+        exact = min(cap, int(value * factor))
+        assert exact - 1 - (exact >> 60) <= product <= exact
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=8))
+def test_representable_rounds_down_to_a_float(values: list[int]) -> None:
+    for value, rounded in zip(values, representable(np.array(values)).tolist(), strict=True):
+        assert int(float(rounded)) == rounded <= value
+        assert value - rounded <= value >> 51
+
+
+@given(st.one_of(st.floats(-745.0, 709.0), st.floats(-1.0, 1.0), st.floats(-1e-17, 1e-17)))
+@example(-745.13)
+@example(1e-18)
+@example(-1e-18)
+@example(-(2.0**-53))
+def test_exponentials_are_the_nearest_floats(exponent: float) -> None:
+    """No other float is nearer, on any machine: whatever its own library returns."""
+    with mpmath.workprec(4000):
+        exact = mpmath.exp(mpmath.mpf(exponent))
+        for found, value in ((exp_nearest(exponent), exact), (expm1_nearest(exponent), exact - 1)):
+            others = (math.nextafter(found, -math.inf), math.nextafter(found, math.inf))
+            assert all(abs(found - value) <= abs(mpmath.mpf(other) - value) for other in others)

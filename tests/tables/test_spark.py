@@ -1,0 +1,410 @@
+"""The Spark engine, on a real Spark: the same samples as on one machine, whatever is retried, repeated or run twice.
+
+One test runs all checks: starting a Java machine takes longer than they do, and tests are shared among processes.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.errors import ClientNameWarning, DiscreetError
+from discreet.families import Tabulated
+from discreet.ledger._book import forget_rounds_in_memory
+from discreet.tables import read_secret, sample
+from discreet.tables._sources import file_source
+from tests.tables.small_tables import SECRET, by_client, rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's own sockets, closed when its process ends
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
+
+
+@pytest.fixture
+def spark() -> Iterator[Any]:
+    """A session of two cores that tries a failed task again."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2, 4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # it does not live long
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def collected(frame: Any) -> dict[Any, Any]:
+    found = [(row["client"], row["sample"]) for row in frame.collect()]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def frame_of(spark: Any, table: dict[str, list[Any]], partitions: int = 5) -> Any:
+    names = list(table)
+    return spark.createDataFrame(list(zip(*table.values(), strict=True)), names).repartition(partitions)
+
+
+def check_two_actions_a_failure_and_two_copies_at_once_agree(spark: Any, tmp_path: Path) -> None:
+    """1,000 clients; then again; then with every partition failing once; then twice at the same time.
+
+    (Spark runs speculative copies on another host only, so they are tried on a cluster of two, in `benchmarks.engines`.)
+    """
+    from discreet.tables import spark as engine
+
+    table = rows(clients=1000, number=12_000)
+    local = by_client(sample(pl.DataFrame(table), **TERMS))
+    data = frame_of(spark, table)
+    released = engine.sample(data, **TERMS)
+    assert collected(released) == local
+    assert collected(released) == local
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(collected, [released, released])) == [local, local]
+
+    failing = _failing_once(tmp_path / "failed")
+    again = engine.sample(data.mapInArrow(failing, data.schema), **TERMS)
+    assert collected(again) == local
+    assert len(list((tmp_path / "failed").iterdir())) >= 4, "tasks did fail"
+
+
+def _failing_once(folder: Path) -> Callable[[Any], Any]:
+    """Passes batches on, but fails each partition after its first batch, the first time."""
+    folder.mkdir()
+
+    def failing(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        mark = folder / str(context.partitionId())
+        for batch in batches:
+            yield batch
+            if not mark.exists():
+                mark.touch()
+                raise RuntimeError("injected")
+
+    return failing
+
+
+def check_a_source_that_changes_is_not_drawn_again(spark: Any, tmp_path: Path) -> None:
+    """Under a secret, what is done with a released frame later reads the samples that were kept; and changed data are refused."""
+    from discreet.tables import spark as engine
+
+    path = str(tmp_path / "in.parquet")
+    terms = {**TERMS, "rounds": 2}
+    frame = pl.DataFrame(rows(clients=200, number=2000))
+    for folder in (None, str(tmp_path / "checkpoints")):
+        forget_rounds_in_memory()
+        frame.write_parquet(path)
+        if folder is not None:
+            spark.sparkContext.setCheckpointDir(folder)
+        released = engine.sample(spark.read.parquet(path), **terms)
+        before = collected(released)
+        assert before == by_client(sample(frame, **terms))
+        frame.with_columns(value=pl.lit(0)).write_parquet(path)
+        spark.catalog.clearCache()
+        assert collected(released) == before
+        with pytest.raises(DiscreetError, match=r"was released on other data in column 'value'.*round=2 \(--round 2\)"):
+            engine.sample(spark.read.parquet(path), **terms)
+        assert collected(engine.sample(spark.read.parquet(path), **terms, round=2)).keys() == before.keys()
+
+
+def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
+    """The check above can fail: without a secret, two calls are two releases."""
+    from discreet.tables import spark as engine
+
+    data = frame_of(spark, rows(clients=200, number=1000))
+    terms = {**TERMS, "secret": None}
+    once = engine.sample(data, **terms)
+    assert collected(once) == collected(once)  # one call draws one key
+    assert collected(once) != collected(engine.sample(data, **terms))
+
+
+def check_sums_over_other_partitions_are_the_same_law(spark: Any) -> None:
+    """Spark's sum(double) depends on its partitions in the last bits; no sample does, nor on whether Spark or the engine adds."""
+    from pyspark.sql import functions as F
+
+    from discreet.tables import spark as engine
+
+    rng = np.random.default_rng(4)
+    table = rows(clients=1000, number=24_000, outcomes=5)
+    data = frame_of(spark, {**table, "w": rng.gamma(2.0, 0.1, 24_000).tolist()}, partitions=1)
+    terms = {**TERMS, "weight": "w"}
+    expected = collected(engine.sample(data, **terms))
+    sums = []
+    for partitions in (2, 7):
+        mixed = data.repartition(partitions, F.rand(partitions))
+        totals = mixed.groupBy("client", "value").agg(F.sum("w").alias("w")).localCheckpoint()
+        sums.append({(row["client"], row["value"]): row["w"] for row in totals.collect()})
+        assert collected(engine.sample(totals, **terms)) == expected
+    assert sums[0] != sums[1], "the noise is there"
+    assert collected(engine.sample(data.withColumn("w", F.col("w") * 3), **terms)) == expected
+
+
+def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
+    from discreet.tables import spark as engine
+
+    table = rows(clients=120, number=2000)
+    names = [f"c{client}" for client in table["client"]]
+    levels = [value / 10 for value in table["value"]]
+    counts = [1 + place % 3 for place in range(2000)]
+    whole = pl.DataFrame({"client": names, "value": table["value"], "level": levels, "n": counts})
+    data = spark.createDataFrame(list(whole.iter_rows()), whole.columns).repartition(3)
+    listed = [f"c{client}" for client in range(150)]
+    list_frame = spark.createDataFrame([(name,) for name in listed], ["client"])
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"count": "n", "mechanism": "linear"}, {}),
+        ({"domain": 20, "other": 7, "weight": "n"}, {}),
+        ({"value": "level", "domain": dc.Interval(0.0, 4.0, cells=16)}, {}),
+        ({"purpose": "with a list"}, {"clients": True}),
+        ({"count": "n", "rounds": 2, "round": 2}, {"clients": True}),
+    ]
+    for terms, extra in cases:
+        local = sample(whole, **{**TERMS, **terms}, clients=listed if extra else None)
+        far = engine.sample(data, **{**TERMS, **terms}, clients=list_frame if extra else None)
+        assert collected(far) == by_client(local)
+    reference = dc.Band(1.0 + np.arange(40) ** 3, lower=0.0, upper=4.0, everybody=True)
+    designed: dict[str, Any] = {
+        "agreement": dc.Agreement.of(dc.OptimalSampler(reference, epsilon=2.0)),
+        "secret": SECRET,
+    }
+    far = engine.sample(data, client="client", value="value", clients=list_frame, **designed)
+    assert collected(far) == by_client(sample(whole, client="client", value="value", clients=listed, **designed))
+    lists = data.groupBy("client").agg({"value": "collect_list"}).withColumnRenamed("collect_list(value)", "value")
+    assert collected(engine.sample(lists, **TERMS)) == by_client(sample(whole, **TERMS))
+    dropped = engine.sample(data, **TERMS, drop_client=True)
+    assert dropped.columns == ["sample", "agreement"]
+    local_order = sample(whole, **TERMS, drop_client=True).column("sample").to_pylist()
+    assert sorted(row["sample"] for row in dropped.collect()) == sorted(local_order)
+
+
+def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path) -> None:
+    """Continuous families: the same cell and the same point of it, to the last bit, and the agreement travels along."""
+    from discreet.tables import spark as engine
+
+    rng = np.random.default_rng(5)
+    values = rng.normal(0.3, 1.0, 2000).clip(-3.9, 3.9)
+    whole = pl.DataFrame({"client": rng.integers(0, 90, 2000), "value": values, "n": rng.integers(1, 4, 2000)})
+    data = spark.createDataFrame(whole.rows(), whole.columns).repartition(3)
+    listed = list(range(100))
+    list_frame = spark.createDataFrame([(number,) for number in listed], ["client"])
+    table = Tabulated(np.linspace(-4.0, 4.0, 33), 1.0 + np.arange(32.0) % 5)
+    samplers: list[dc.Sampler[Any]] = [
+        dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=2.0, how=dc.Cells(30)),
+        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0, how=dc.Cells(64)),
+        dc.MollifierSampler(dc.DensityBand(table, lower=0.0, upper=3.0), epsilon=3.0, how=dc.Cells(20)),
+        dc.MollifierSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=3.0, how=dc.Cells(20), reference=table),
+    ]
+    for sampler in samplers:
+        terms: dict[str, Any] = {"client": "client", "value": "value", "count": "n", "secret": SECRET}
+        agreement = dc.Agreement.from_json(dc.Agreement.of(sampler).text)
+        local = sample(whole, **terms, agreement=agreement, clients=listed)
+        far = engine.sample(data, **terms, agreement=agreement, clients=list_frame)
+        assert collected(far) == by_client(local)
+        assert len(collected(far)) == 100
+    path = str(tmp_path / "samples.parquet")
+    far.write.parquet(path)
+    carried = file_source(path).agreement
+    assert carried is not None
+    assert dc.Agreement.from_json(carried).sampler() == samplers[-1]
+
+
+def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
+    """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
+    from discreet.tables import spark as engine
+
+    data = {"client": [1, 2, 1], "value": [3, 4, 5]}
+    whole = by_client(sample(pl.DataFrame(data), **TERMS, clients=[1, 2, 3]))
+    pairs = list(zip(data["client"], data["value"], strict=True))
+    frame = spark.createDataFrame(pairs, "client: bigint, value: bigint")
+    for kind in ("double", "float"):
+        floats = spark.createDataFrame([(float(who), what) for who, what in pairs], f"client: {kind}, value: bigint")
+        listed = spark.createDataFrame([(1.0,), (2.0,), (3.0,)], f"client: {kind}")
+        with pytest.warns(ClientNameWarning, match="floats"):
+            assert collected(engine.sample(floats, **TERMS, clients=listed)) == whole
+    for astray in (1.5, float("nan"), float("inf"), 2.0**53):
+        floats = spark.createDataFrame([(astray, 1)], "client: double, value: bigint")
+        with pytest.warns(ClientNameWarning), pytest.raises(DiscreetError, match="floats that name no client"):
+            engine.sample(floats, **TERMS)
+        listed = spark.createDataFrame([(1.0,), (2.0,), (astray,)], "client: double")
+        with pytest.warns(ClientNameWarning), pytest.raises(DiscreetError, match="floats that are no integers"):
+            engine.sample(frame, **TERMS, clients=listed)
+    for kind, value in (("boolean", True), ("string", "1")):
+        listed = spark.createDataFrame([(value,)], f"client: {kind}")
+        with pytest.raises(DiscreetError, match=r"clients are texts or integers|holds texts but the clients"):
+            engine.sample(frame, **TERMS, clients=listed)
+
+
+def check_many_small_batches_cut_clients_in_two(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that straddle what is combined or drawn at a time are still one client."""
+    from discreet.tables import spark as engine
+
+    table = rows(clients=50, number=3000)
+    data = frame_of(spark, table, partitions=1)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
+    try:
+        combine, draw = engine._combiner, engine._drawer
+
+        def small(make: Any) -> Any:
+            def made(*arguments: Any) -> Any:
+                inner = make(*arguments)
+
+                def run(batches: Any) -> Any:
+                    from discreet.tables import spark as there
+
+                    there._READ_AT_ONCE, there._COMBINED, there._DRAWN_AT_ONCE = 5, 100, 20
+                    yield from inner(batches)
+
+                return run
+
+            return made
+
+        monkeypatch.setattr(engine, "_combiner", small(combine))
+        monkeypatch.setattr(engine, "_drawer", small(draw))
+        assert collected(engine.sample(data, **TERMS)) == by_client(sample(pl.DataFrame(table), **TERMS))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+
+
+def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.cli._app import app
+    from discreet.tables import spark as engine
+
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"client": [1, 2], "value": [0, 99]}).write_parquet("bad.parquet")
+    pl.DataFrame({"client": [1, 2], "value": [0, 1]}).write_parquet("good.parquet")
+    base = ["--client", "client", "--value", "value", "--epsilon", "1", "--domain-size", "3", "--engine", "spark"]
+
+    def told(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["sample", *arguments, *base])
+        assert result.exit_code == 2, result.output
+        assert result.stderr.count("\n") == 1
+        return result.stderr
+
+    assert "outside the domain (1 in " in told("bad.parquet", "-o", "out.parquet")
+    assert "such as 99" in told("bad.parquet", "-o", "out.parquet", "--show-values")
+    Path("bad.csv").write_text("client,value\n1,0\n")
+    assert "reads Parquet, not" in told("bad.csv", "-o", "out.parquet")
+    assert "PATH_NOT_FOUND" in told("nowhere.parquet", "-o", "out.parquet")
+    assert "no Arrow files" in told("good.parquet", "-o", "out.arrow")
+    Path("there.parquet").mkdir()
+    assert "exists" in told("good.parquet", "-o", "there.parquet")
+    assert {path.name for path in tmp_path.iterdir()} <= {"bad.csv", "bad.parquet", "good.parquet", "there.parquet"}
+    with pytest.raises(DiscreetError, match="column 'who' is not in the data frame"):
+        engine.sample(spark.createDataFrame([(1, 2)], ["client", "value"]), **{**TERMS, "client": "who"})
+    pair = spark.createDataFrame([(1, 2)], ["client", "value"])
+    phantom = spark.createDataFrame([(1,), (None,)], "client: bigint")
+    with pytest.raises(Exception, match="list of clients holds nulls"):
+        engine.sample(pair, **TERMS, clients=phantom).collect()
+    with pytest.raises(DiscreetError, match="not in the list of clients"):
+        engine.sample(
+            spark.createDataFrame([(1, 2)], ["client", "value"]), **TERMS, clients=spark.createDataFrame([(1,)], ["c"])
+        )
+
+
+def check_the_command_on_spark_writes_what_the_local_one_does(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.cli._app import app
+    from discreet.tables.spark import sample as spark_sample
+
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame(rows(clients=60, number=500)).with_columns(pl.col("client").cast(pl.String))
+    frame.write_parquet("in.parquet")
+    Path("all.txt").write_text("\n".join(str(client) for client in range(70)) + "\n")
+    assert CliRunner().invoke(app, ["secret", "s"]).exit_code == 0
+    base = [
+        "--client",
+        "client",
+        "--value",
+        "value",
+        "--epsilon",
+        "1",
+        "--domain-size",
+        "40",
+        "--secret",
+        "s",
+        "--clients",
+        "all.txt",
+    ]
+    for engine, source, output in (
+        ("local", "in.parquet", "a.parquet"),
+        ("spark", "in.parquet", "b.parquet"),
+        ("spark", "in.parquet", "c.csv"),
+    ):
+        written = ["--write-agreement", "agreement.json"]  # the same each time, so all but the first find it there
+        result = CliRunner().invoke(app, ["sample", source, "-o", output, "--engine", engine, *base, *written])
+        assert result.exit_code == 0, result.output
+        assert f"70 samples to {output}, 1-LDP each" in result.stderr
+        assert "read 500 rows of 60 clients" in result.stderr
+    a = pl.read_parquet("a.parquet").select("client", "sample").sort("client")
+    b = pl.read_parquet("b.parquet/*.parquet").select("client", "sample").sort("client")
+    c = pl.read_csv("c.csv/*.csv", schema_overrides={"client": pl.String}).select("client", "sample").sort("client")
+    assert a.equals(b)
+    assert a.equals(c)
+    agreed = dc.Agreement.read("agreement.json")
+    for folder in ("b.parquet", "c.csv"):
+        carried = file_source(folder).agreement
+        assert carried is not None, folder
+        assert dc.Agreement.from_json(carried).id == agreed.id
+    assert pl.read_parquet("b.parquet/*.parquet")["agreement"].unique().to_list() == [agreed.id]
+    named: dict[str, Any] = {"client": "client", "value": "value", "secret": read_secret("s"), "agreement": agreed}
+    data = spark.read.parquet(str(tmp_path / "in.parquet"))
+    everybody = spark.createDataFrame([(str(client),) for client in range(70)], ["client"])
+    assert collected(spark_sample(data, **named, clients=everybody)) == dict(a.iter_rows())
+    with pytest.raises(DiscreetError, match="was released on other data in column 'value'"):
+        spark_sample(data, **named)
+    frame.with_columns(value=pl.lit(0)).write_parquet("changed.parquet")
+    changed = CliRunner().invoke(app, ["sample", "changed.parquet", "-o", "e.parquet", "--engine", "spark", *base])
+    assert "was released on other data" in changed.stderr
+    assert not Path("e.parquet").exists()
+    other = ["--epsilon", "2", "--write-agreement", "agreement.json", "--engine", "spark"]
+    refused = CliRunner().invoke(app, ["sample", "in.parquet", "-o", "d.parquet", *base, *other])
+    assert f"holds agreement {agreed.id}" in refused.stderr
+    assert not Path("d.parquet").exists()
+    assert not list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.slow
+def test_spark(spark: Any, tmp_path: Path) -> None:
+    """All of the above."""
+    check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
+    check_a_source_that_changes_is_not_drawn_again(spark, made(tmp_path / "changes"))
+    forget_rounds_in_memory()  # each check stands for a process of its own
+    check_a_fresh_draw_each_time_would_be_noticed(spark)
+    check_every_option_gives_what_one_machine_gives(spark)
+    forget_rounds_in_memory()
+    check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
+    forget_rounds_in_memory()
+    check_sums_over_other_partitions_are_the_same_law(spark)
+    forget_rounds_in_memory()
+    check_names_of_clients_are_read_as_on_one_machine(spark)
+    forget_rounds_in_memory()
+    with pytest.MonkeyPatch.context() as patch:
+        check_many_small_batches_cut_clients_in_two(spark, patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_errors_of_tasks_are_told_in_one_line(spark, made(tmp_path / "errors"), patch)
+    with pytest.MonkeyPatch.context() as patch:
+        check_the_command_on_spark_writes_what_the_local_one_does(spark, made(tmp_path / "command"), patch)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
