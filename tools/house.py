@@ -181,7 +181,7 @@ def send_sample() -> None:
         try:
             while not server.started:
                 pass
-            Client(f"http://127.0.0.1:{port}", ledger="ledger", budget=1.0).send(["a"])
+            Client(f"http://127.0.0.1:{port}", ledger="ledger", budget=1.0).send(records=["a"])
         finally:
             server.should_exit = True
             thread.join()
