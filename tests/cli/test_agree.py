@@ -132,10 +132,9 @@ def test_labels_that_cannot_be_told_apart_are_refused(refusal: Callable[..., str
 def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_tables(
     run: Run, refusal: Callable[..., str], tmp_path: Path
 ) -> None:
-    path, table, samples = str(tmp_path / "j.json"), tmp_path / "in.csv", tmp_path / "s.csv"
+    path, table = str(tmp_path / "j.json"), tmp_path / "in.csv"
     Agreement.of(OptimalSampler(Simplex(["a", "b"]), epsilon=2.0).several(3), rounds=2).write(path)
     table.write_text("who,what\np,a\nq,b\n")
-    samples.write_text("client,sample\np,a\nq,b\n")
     said = " ".join(run("agree", path, "--check").stdout.split())
     assert (
         "epsilon = 2 for each of 2 rounds (4-LDP for all 2 together), optimal (3 samples of each client drawn at once"
@@ -154,7 +153,6 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
             "-o",
             str(tmp_path / "o.csv"),
         ),
-        ("estimate", str(samples), "--agreement", path),
         ("plan", "--agreement", path, "--clients", "10"),
     ):
         assert "is on 3 samples of each client drawn at once" in refusal(*command)

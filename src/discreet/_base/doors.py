@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from discreet.errors import need_extra
+from discreet.errors import MissingExtraError, need_extra
 
 
 def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None) -> Callable[[str], Any]:
@@ -21,7 +21,7 @@ def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None)
         try:
             return getattr(import_module(f"{room}.{by_name[name]}"), name)
         except ImportError as missing:
-            if extra is None:
+            if extra is None or isinstance(missing, MissingExtraError):
                 raise
             need_extra(extra, missing)
 

@@ -87,7 +87,7 @@ class _MovedModules(MetaPathFinder):
 def keep_old_names() -> None:
     """Let modules be imported by their old names too."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
-        sys.meta_path.append(_MovedModules())
+        sys.meta_path.insert(0, _MovedModules())  # before the folders: an old package has the new one's
 
 
 class OldName:

@@ -10,9 +10,10 @@ What this does to anonymity: whoever handed out the tokens, and holds the store 
 on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many names as they like.
 
 **Signatures.** A signature says that an agreement, in its collection and after the one it follows, is collected at certain addresses
-(`discreet.client._protocol.Statement`). Devices that have pinned the key believe it. It is kept in the store beside the agreement, so every
-service of the store shows it, with the key or without. The key itself stays in its file. A store has one key: another one is taken only
-if whoever runs the service says so, since devices that have pinned the first one refuse the second.
+(`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key believe it. The store keeps it beside the
+agreement, so every service of the store shows it, with the key or without. The key itself stays in its
+file. A store has one key: another one is taken only if whoever runs the service says so,
+since devices that have pinned the first one refuse the second.
 """
 
 import asyncio

@@ -6,7 +6,7 @@
     arrived     (agreement, round, day) -> how many
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
-    signatures  agreement -> key, signature and addresses (`discreet.client._protocol.Signed`)
+    signatures  agreement -> key, signature and addresses (`discreet.client._protocol.StatementSignature`)
 
 No table says who said what. All of them change in one transaction, and an answer leaves once that is on disk. So after every failure an
 acknowledged sample is counted. A key that comes again finds itself, and is acknowledged and not counted again. A client that comes with

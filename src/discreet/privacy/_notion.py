@@ -36,7 +36,7 @@ c1 off it is then sent to a law of two values, q on A and q' off it. For two suc
 leaves m k outcomes to each alone, T(Q, Q') is the broken line of l = m q', u = m q. It is at least f only if l, u are as above, so q is
 at most the B and q' at least the b of lambda (or q <= 1, which is worse), and the divergence of that client at least that of our box.
 Without atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED (Atoms that can be put into groups of
-equal mass are seen through the groups: `discreet.privacy.tradeoff.none_is_better`.)
+equal mass are seen through the groups: `discreet.privacy.tradeoff.formula_is_minimax`.)
 """
 
 from __future__ import annotations

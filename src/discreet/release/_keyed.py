@@ -286,7 +286,7 @@ def as_integer(name: str) -> int | str:
 
 
 def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
-    """The canonical input of a client: who it is, and its law in whole numbers (see `discreet.release._keyed.gridded` for weights)."""
+    """The canonical input of a client: who it is, and its law in whole numbers (`integer_law_of_weights` is for weights)."""
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(number < 1 << 32 for number in law.values())
     form = NARROW_FORM if narrow else WIDE_FORM

@@ -276,7 +276,7 @@ def _integer_head(client: int) -> _MessageHead:
 
 
 def _message(head: _MessageHead, law: Law) -> bytes:
-    """As `discreet.release._keyed.message`."""
+    """As `discreet.release._keyed.client_message`."""
     outcomes, numbers = law
     if numbers.size and int(numbers.max()) >> 32:
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()

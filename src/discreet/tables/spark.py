@@ -461,7 +461,7 @@ def _write_to(frame: DataFrame, path: str, kind: str) -> None:
 
 
 def _guard_text(text: Any) -> Any:
-    """As `discreet.tables._text_files.guarded` does it."""
+    """As `discreet.tables._text_files.guard_text` does it."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 

@@ -191,7 +191,7 @@ def test_code_that_root_compiled_serves_other_users(open_folder: Path) -> None:
         "import os\nfrom pathlib import Path\nfrom discreet._base.kernels import _cache as cache\n"
         "import numba.core.serialize\n"
         f"os.setgroups([]); os.setresgid(*[{SOMEBODY_ELSE}] * 3); os.setresuid(*[{SOMEBODY_ELSE}] * 3)\n"
-        f"print(cache._KeptFunction(Path({str(root)!r}), '0' * 32, 'function').load('key'))\n"
+        f"print(cache._FunctionFiles(Path({str(root)!r}), '0' * 32, 'function').load('key'))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "value\n"), done.stderr
