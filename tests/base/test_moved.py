@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from discreet._base.moved import MOVED, OldName, new_name
+from discreet._base.moved import MOVED, OldName, new_name, old_keywords
 
 PROGRAM = """
 import importlib, sys, warnings
@@ -55,3 +55,15 @@ def test_an_old_name_of_a_method_works_and_warns() -> None:
     with pytest.warns(DeprecationWarning, match="Thing.older is now new"):
         assert Thing().older() == 3
     assert isinstance(Thing.older, OldName)
+
+
+def test_an_old_keyword_works_and_warns() -> None:
+    @old_keywords(older="newer")
+    def double(*, newer: int) -> int:
+        return 2 * newer
+
+    assert double(newer=2) == 4
+    with pytest.warns(DeprecationWarning, match="older= is now newer="):
+        assert double(older=3) == 6
+    with pytest.raises(TypeError, match="unexpected"):
+        double(oldest=3)

@@ -7,12 +7,16 @@ is kept for one release after the one that moved it.
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 MOVED = {
     "discreet.data": "discreet.research.data",
@@ -108,6 +112,27 @@ class OldName:
             stacklevel=2,
         )
         return getattr(instance, self._new)
+
+
+def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        @wraps(function)
+        def call(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
+            for old, new in names.items():
+                if old in keywords:
+                    warnings.warn(
+                        f"the keyword {old}= is now {new}=; the old name goes with the next release",
+                        DeprecationWarning,
+                        stacklevel=2,
+                    )
+                    keywords[new] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        return call
+
+    return decorate
 
 
 def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
