@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -62,8 +63,9 @@ def test_an_old_keyword_works_and_warns() -> None:
     def double(*, newer: int) -> int:
         return 2 * newer
 
-    assert double(newer=2) == 4
+    call: Any = double  # whose old keywords are for calls that no checker reads
+    assert call(newer=2) == 4
     with pytest.warns(DeprecationWarning, match="older= is now newer="):
-        assert double(older=3) == 6
+        assert call(older=3) == 6
     with pytest.raises(TypeError, match="unexpected"):
-        double(oldest=3)
+        call(oldest=3)
