@@ -21,9 +21,9 @@ UNIT = "import polars"
 MAIN = "from discreet.cli import main; main()"
 COMPILED = (
     "import discreet as dc, polars as pl;"
-    "from discreet._base.kernels import Code, only;"
+    "from discreet._base.kernels import Code, use_only;"
     "rows = pl.DataFrame({'who': [1, 2], 'what': [0, 1]});"
-    "only(Code.COMPILED).__enter__();"
+    "use_only(Code.COMPILED).__enter__();"
     "dc.tables.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"
 )
 

@@ -179,8 +179,8 @@ def test_a_kill_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     target.write_bytes(b"old")
     program = f"""
         import time
-        from discreet._base.files import written
-        with written({str(target)!r}, replace=True) as file:
+        from discreet._base.files import atomic_write
+        with atomic_write({str(target)!r}, replace=True) as file:
             file.write(b"new")
             file.flush()
             print("writing", flush=True)

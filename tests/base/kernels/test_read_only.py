@@ -17,11 +17,11 @@ from tests.base.kernels.test_cache import CALLEE, CALLER, COMPILING
 RELEASE = """
 import discreet as dc, polars as pl
 from discreet.tables import Secret
-from discreet._base.kernels import Code, only
+from discreet._base.kernels import Code, use_only
 rows = pl.DataFrame({"who": ["a", "b", "c"] * 10, "what": [0, 1, 2] * 10})
 found = []
 for code in Code:
-    with only(code):
+    with use_only(code):
         dc.OptimalSampler(dc.Simplex(3), epsilon=1.0).release([[0.2, 0.3, 0.5]] * 10)
         table = dc.tables.sample(rows, client="who", value="what", domain=3, epsilon=1.0, secret=Secret(bytes(32)))
         found.append(table.to_pylist())

@@ -117,7 +117,7 @@ def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
     """kill -9 once some clients are done; the same command again; the records are those of a run that was left alone."""
     program = (
         "import sys; from pathlib import Path; from tests.research.experiments.test_mixtures import small; "
-        "from discreet.research.experiments._records import run; run(small(), Path(sys.argv[1]))"
+        "from discreet.research.experiments._records import run_experiment; run_experiment(small(), Path(sys.argv[1]))"
     )
     root = Path(__file__).parents[3]
     path = records_path(small(), tmp_path)

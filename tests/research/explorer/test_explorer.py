@@ -47,7 +47,7 @@ REFUSED_ROWS = [
     ("a, 1\nb, 2\nc", "Row 3 has no count"),
     ("a, 1e99\nb, 1", "whole numbers"),
 ]
-GOLDEN = ROOT / "tests" / "agreements" / "2"
+GOLDEN = ROOT / "tests" / "agreement" / "agreements" / "2"
 
 
 @pytest.fixture(scope="module")
@@ -393,7 +393,7 @@ def test_the_script_and_style_of_the_page_are_those_of_their_sources(tmp_path: P
     assert shutil.which("node")
     node("build.mjs", tmp_path)
     for name in ("explorer.js", "explorer.css"):
-        kept = ROOT / "src" / "discreet" / "_explorer" / name
+        kept = ROOT / "src" / "discreet" / "research" / "_explorer" / name
         assert (tmp_path / name).read_bytes() == kept.read_bytes(), "run make client"
 
 
