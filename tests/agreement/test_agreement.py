@@ -112,7 +112,7 @@ def test_labels_that_are_numbers_keep_the_digest_of_their_version() -> None:
     large = OptimalSampler(Simplex([2**53 + 1, 0]), epsilon=1.0)
     old = Agreement.of(large, version=1)
     assert Agreement.from_json(old.text).sampler() == large
-    with pytest.raises(DiscreetError, match=r"9007199254740993 is no 64-bit float.* write it as a text"):
+    with pytest.raises(DiscreetError, match=r"9007199254740993 is not a 64-bit float.* write it as a text"):
         _ = Agreement.of(large).id
     beyond = old.text.replace('"discreet":1', '"discreet":2').replace("9007199254740993", "1" + "0" * 400)
     with pytest.raises(DiscreetError, match="holds a number that no 64-bit float"):

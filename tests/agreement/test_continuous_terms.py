@@ -132,7 +132,7 @@ def test_a_table_too_large_to_be_listed_stands_as_its_digest() -> None:
             dc.OptimalSampler(dc.DensityBand(lambda x: np.exp(-x), (0, 1), lower=0.5, upper=2.0), epsilon=1.0),
             "Tabulated",
         ),
-        (dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(64)), "known to the client alone"),
+        (dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(64)), "only the client knows its points"),
         (dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()), "releases nothing"),
     ],
 )
@@ -164,17 +164,17 @@ DAMAGE: dict[str, tuple[str, dict[str, Any], str]] = {
     "everybody as a number": (
         "everybody",
         {"everybody": 1},
-        r"family\.everybody = 1 with family\.lower = 0; it is true",
+        r"family\.everybody = 1 with family\.lower = 0; give true",
     ),
     "everybody denied": (
         "everybody",
         {"everybody": False},
-        r"family\.everybody = False with family\.lower = 0; it is true",
+        r"family\.everybody = False with family\.lower = 0; give true",
     ),
     "everybody from below": (
         "everybody",
         {"lower": 0.1},
-        r"family\.everybody = True with family\.lower = 0\.\S+; it is true, and family\.lower 0",
+        r"family\.everybody = True with family\.lower = 0\.\S+; give true with family\.lower = 0",
     ),
     "radius of a band": ("table", {"radius": 1.0}, "has no meaning"),
     "no density": ("table", {"density": 7}, "hexadecimal"),

@@ -173,7 +173,7 @@ def test_a_bare_function_has_an_estimate_and_no_certificate() -> None:
     assert estimated.estimated == (1,)
     assert "not certified" in repr(estimated)
     assert "no sampler below" not in repr(estimated)
-    with pytest.raises(DiscreetError, match=r"there is no certificate: clients\[1\] is known by its values alone"):
+    with pytest.raises(DiscreetError, match=r"there is no certificate: clients\[1\] has no distribution function"):
         _ = estimated.certificate
     proved = dc.design(UNIT, epsilon=1.0, clients=[beta(2.0, 5.0), known], cells=16)
     assert proved.is_certified

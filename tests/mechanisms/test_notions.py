@@ -191,11 +191,11 @@ BAD: list[tuple[Any, str]] = [
     (lambda: dc.OptimalSampler(dc.Simplex(3), privacy=dc.Functional([(0, 0), (1, 0)])), "allows raw draws"),
     (
         lambda: dc.OptimalSampler(dc.Simplex(3), privacy=dc.Functional([(0, 1), (1, 0)])),
-        "allows to release nothing but a draw of the reference",
+        "allows only draws of the reference",
     ),
     (
         lambda: dc.OptimalSampler(dc.Near(scipy.stats.norm(), factor=2.0), privacy=dc.Gaussian(1.0), how=dc.Density()),
-        "describes the paper's law, which is for pure epsilon",
+        "is for pure epsilon only",
     ),
 ]
 
@@ -224,17 +224,17 @@ def _said(promise: Privacy, family: Any = None) -> list[str]:
 @pytest.mark.parametrize(
     ("promise", "family", "says"),
     [
-        (dc.Gaussian(4.0), None, "4-Gaussian LDP promises little: .* by a factor of e^10 and by 0.2"),
-        (dc.Approximate(1.0, delta=0.01), None, "by a factor of e^1 and by 0.01 besides"),
-        (dc.Approximate(1.0, delta=0.9), None, "by a factor of e^1 and by 0.9 besides"),
-        (dc.Approximate(0.5, delta=0.1), dc.Band([1] * 4, lower=0.5, upper=1.5), "by a factor of e^0.5 and by 0.1 besides"),
+        (dc.Gaussian(4.0), None, "4-Gaussian LDP is a weak guarantee: .* by a factor of e^10, plus 0.2"),
+        (dc.Approximate(1.0, delta=0.01), None, "by a factor of e^1, plus 0.01"),
+        (dc.Approximate(1.0, delta=0.9), None, "by a factor of e^1, plus 0.9"),
+        (dc.Approximate(0.5, delta=0.1), dc.Band([1] * 4, lower=0.5, upper=1.5), "by a factor of e^0.5, plus 0.1"),
     ],
 )  # fmt: skip
 def test_too_generous_a_notion_warns_of_what_it_states(promise: Privacy, family: Any, says: str) -> None:
     """A delta bounds no odds; nor are they unbounded, since samples come from a box: neither is said."""
     (said,) = _said(promise, family)
     assert re.search(says.replace("^", r"\^"), said)
-    assert "no bound on the odds follows from the promise alone" in said
+    assert "no bound on the odds follows from the guarantee alone" in said
     assert "next to nothing" not in said
     assert "22,000" not in said
 

@@ -158,7 +158,7 @@ def test_a_tiny_risk_takes_the_epsilon_it_takes() -> None:
 @pytest.mark.parametrize("risk", [5e-324, 1e-320, 1e-300, 1e-100, 1e-28])
 def test_a_risk_past_what_a_delta_is_decided_for_is_refused_by_name(risk: float) -> None:
     """e^64 is the largest ratio of integers: above it no box is larger, and a search would never end."""
-    with pytest.raises(dc.ImpossibleError, match=f"risk = {risk:g} asks for an epsilon of 64 or more"):
+    with pytest.raises(dc.ImpossibleError, match=f"risk = {risk:g} needs an epsilon of 64 or more"):
         dc.epsilon_for(dc.Simplex(3), divergence="tv", risk=risk, delta=1e-6)
     assert dc.epsilon_for(dc.Simplex(3), divergence="tv", risk=1e-27, delta=1e-6) < 64.0
 

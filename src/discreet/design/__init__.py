@@ -1,4 +1,4 @@
-"""The best private sampler for the clients one has: a floor, its band, and a certificate that no sampler whatever does better."""
+"""The best private sampler for given clients: a floor, its band, and a certified lower bound for every sampler."""
 
 from discreet.design._designs import Design, LineDesign, design
 from discreet.design._floors import as_examples as as_examples

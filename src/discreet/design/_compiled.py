@@ -1,11 +1,7 @@
 """Numba kernels of the interior point method: Newton steps of a block of clients, and the squares of the normal matrix.
 
-The sum of squares of the normal matrix in numba: one pass over each client's pairs of outcomes.
-
-A Newton step of one block of clients in numba: what `discreet.design._interior` does, in one pass where numpy takes a dozen.
-
-The two agree up to the rounding of sums. Nothing rests on that: the bound is computed from whatever multipliers come out, and the value
-from whatever floor.
+A step makes one pass over the clients where the numpy version in `discreet.design._interior` makes a dozen. The two agree up to the rounding
+of sums. No result depends on that: the bound is computed from the multipliers, and the value from the floor, however they were found.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +22,7 @@ from discreet.design._newton import (
 
 
 class _Slacks(NamedTuple):
-    """Two opposite pairs of each place: above the floor, and below e^eps times the floor."""
+    """The two opposite pairs of each place: above the floor, and below e^eps times the floor."""
 
     low: Floats
     low_z: Floats
@@ -40,7 +36,7 @@ class _Slacks(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A block as the compiled functions see it. `place` is the number of a client among those that leave outcomes out, or -1."""
+    """A block in the form of the compiled functions. `place` numbers the clients that leave outcomes out; -1 for the others."""
 
     growth: float
     at_zero: float
@@ -57,7 +53,7 @@ class _State(NamedTuple):
     shift: Floats
     multiplier: Floats
     multiplier_step: Floats
-    rest_step: Floats  # of the floor of what each client does not hold
+    rest_step: Floats  # of the floor on the outcomes that each client leaves out
 
 
 @kernel(error_model="numpy", nogil=True)
@@ -128,9 +124,9 @@ def _right_side(state: Any, gradient: Any, out: Any) -> float:
 
 @kernel(error_model="numpy", nogil=True)
 def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
-    """Take the step of a place: how fast slacks and multipliers shrink, and the terms of first and second order of their products.
+    """Take the step of a place: how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
-    Last, their products after whole steps of each by itself (`SlackPair.apart`).
+    The last value is their products after whole steps of each by itself (`SlackPair.apart`).
     """
     slacks.step[place] = step
     other = ceiling_step - step
@@ -150,7 +146,7 @@ def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tup
 
 @kernel(error_model="numpy", nogil=True)
 def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tuple[float, float, float, float, float]:
-    """The clients' steps; how fast primal and dual shrink at most, and the sums of the terms of their products and of those apart."""
+    """The clients' steps; how fast primal and dual shrink at most; the sums of the terms of their products, and of the products apart."""
     growth, held, others = state.growth, state.held, state.rest
     fastest, fastest_dual, first, second, apart = 0.0, 0.0, 0.0, 0.0, 0.0
     for client in range(state.weight.size):
@@ -213,7 +209,7 @@ def _correct(state: Any, floor_step: Any, mu: float, largest: float) -> None:
 
 @kernel(error_model="numpy", nogil=True)
 def _move_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
-    """Take the step so far and forget it; the sum of the products after it."""
+    """Take this much of the step and clear it; returns the sum of the products after it."""
     step = slacks.step[place]
     other = ceiling_step - step
     below, above = _stiffness(slacks, place)
@@ -228,7 +224,7 @@ def _move_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dua
 
 @kernel(error_model="numpy", nogil=True)
 def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
-    """Take the step so far; the weighted products after it."""
+    """Take this much of the step; returns the weighted products after it."""
     gap = 0.0
     for client in range(state.weight.size):
         products = 0.0
@@ -245,7 +241,7 @@ def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
 
 @kernel(error_model="numpy", nogil=True)
 def _move_place_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
-    """What `discreet.design._interior` does of that name, and the multipliers' steps, each cut where little is left of it."""
+    """As `_slacks_moved_apart` in `discreet.design._interior`, with the multipliers' steps; each step is cut where little is left."""
     step = slacks.step[place]
     other = ceiling_step - step
     below, above = _stiffness(slacks, place)
@@ -266,7 +262,7 @@ def _move_place_apart(slacks: Any, place: Any, ceiling_step: float, primal: floa
 
 @kernel(error_model="numpy", nogil=True)
 def _renormalise_place(slacks: Any, place: Any, share: float) -> float:
-    """Move a place by a share of the room to its nearer bound; the sum of its products after that."""
+    """Move a place by a share of the room to its nearer bound; returns the sum of its products after it."""
     moved = share * min(slacks.low[place], slacks.high[place])
     slacks.low[place] += moved
     slacks.high[place] -= moved
@@ -275,7 +271,7 @@ def _renormalise_place(slacks: Any, place: Any, share: float) -> float:
 
 @kernel(error_model="numpy", nogil=True)
 def _move_apart(state: Any, floor_step: Any, primal: float, total: float) -> float:
-    """Every place by itself, then each client's law is normalised again; the weighted products after it."""
+    """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
     gap, held, others = 0.0, state.held, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0

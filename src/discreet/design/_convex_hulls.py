@@ -1,34 +1,28 @@
-"""Certified brackets of the minimax risk over the convex hull of given clients: under pure epsilon (T6), and under other notions of privacy.
+"""Certified brackets of the minimax risk over the convex hull of given clients, where no formula is known.
 
-The exact minimax over the convex hull of given clients, as a certified bracket (T6), where no formula is known.
+**T6.** For distributions P_1..P_n, the minimax divergence over their convex hull of eps-LDP samplers is min_m max_j F(P_j; m).
+*Proof.* F is convex in P (`discreet.design._floors`, T1), so the hull's worst member is one of the P_j. A sampler with floor m has at least
+F(P_j; m) at each, and projecting attains it.   QED
+The problem is convex in m. Any weights w give the lower bound min_m sum_j w_j F(P_j; m) <= min_m max_j F(P_j; m), which
+`discreet.design._floors` certifies. Any m gives the upper bound max_j F(P_j; m); at a saddle point the two meet. The vertices of a band are
+such clients, so this gives the minimax value of bands whose reference is not decomposable.
 
-**T6.** For laws P_1..P_n, the least over all eps-LDP samplers of the largest divergence over their convex hull is min_m max_j
-F(P_j; m). *Proof.* F is convex in P (`discreet.design._floors`, T1), so the hull's worst member is one of the P_j; a sampler with
-floor m has at least F(P_j; m) at each, and projecting attains it. This is convex in m. Any weights w give the lower bound min_m
-sum_j w_j F(P_j; m) <= min_m max_j F(P_j; m), which `discreet.design._floors` certifies, and any m the upper bound max_j F(P_j;
-m); at a saddle point the two meet. The vertices of a band are such clients, so this is the true minimax value of bands whose
-reference is not decomposable.
+Total variation is a linear programme, since F(P; m) = max(|(P - E m)_+|, |(m - P)_+|) with E = e^eps. A distribution between m and E m has to
+give up the excess of P over E m and to take on the excess of m over P; moving other mass between outcomes costs nothing more. For smooth f an
+interior point method has one more pair for each client: the slack of F_j <= T and its multiplier, the weight w_j.
 
-Total variation is a linear programme, since F(P; m) = max(|(P - E m)_+|, |(m - P)_+|) with E = e^eps: a law between m and E m has
-to give up what P exceeds E m by and to take what m exceeds P by, and moving anything else between outcomes costs nothing more. For
-smooth f an interior point method has one more pair for each client, the slack of F_j <= T and its multiplier, the weight w_j.
+**Other notions of privacy**, on small finite spaces. A sampler that keeps a notion with the profile delta gives any two clients outputs with
+E_z(Q_i || Q_j) = sum_x (Q_i - z Q_j)_+ <= delta(log z) for every z (`discreet.privacy._notion`). E_z and D_f are jointly convex, so a sampler
+is determined at the vertices P_i of the family: mixtures of clients get the mixtures of their outputs. With finitely many z, and lines below
+f, a linear programme bounds the minimax divergence from below:
 
-Brackets of the minimax risk under notions of privacy other than pure epsilon, on small finite spaces.
+    min T    with    sum_x g_ix <= T,    g_ix >= i q_ix + s p_ix for each line,    q_ix - z q_jx <= h_ijzx,    sum_x h_ijzx <= delta(log z).
 
-A sampler that keeps a notion with the profile delta gives every two clients laws with E_z(Q_i || Q_j) = sum_x (Q_i - z Q_j)_+ <=
-delta(log z) for every z (`discreet.privacy._notion`). E_z and D_f are jointly convex, so a sampler has to be known at the vertices P_i of
-the family only: mixtures of clients get the mixtures of their laws. With finitely many z and lines below f the least largest divergence
-is bounded from below by a linear programme:
+Lower side: any multipliers y >= 0 of the rows A v <= b give c v >= -y b + sum over columns of the least of (c + A'y) v over the column's
+range. This is computed in rationals from the programme's own multipliers, so the solver's tolerances cannot make the bound wrong.
 
-    min T    with    sum_x g_ix <= T,    g_ix >= i q_ix + s p_ix for each line,    q_ix - z q_jx <= h_ijzx,    sum_x h_ijzx <= delta(log
-    z).
-
-**Lower side.** Any multipliers y >= 0 of the rows A v <= b bound it: c v >= -y b + sum over columns of the least of (c + A'y) v over the
-column's range. That is computed in rationals from the programme's own multipliers, so its tolerances cannot make the bound wrong.
-
-**Upper side.** The laws that are found, mixed with their mean until every pair keeps the whole notion, are a sampler. Between two laws on
-  k
-outcomes the trade-off function has at most k corners, and the notion is kept if f is at most that at each of them.
+Upper side: the outputs found, mixed with their mean until every pair keeps the whole notion, form a sampler. Between two distributions on k
+outcomes the trade-off function has at most k corners. The notion is kept if f is at most that function at each of them.
 """
 
 import math
@@ -60,15 +54,15 @@ LARGEST_HULL = 1 << 19  # entries of all clients together
 _STEPS = 100
 _TOLERANCE = 1e-6
 _LEAST = 2.0**-30
-_FEW = 64  # clients to begin with; those who are served worst join them
+_FEW = 64  # clients to begin with; those that are served worst join them
 
 
 class _UnsettledError(DiscreetError):
-    """A linear programme without a solution, though there is one."""
+    """The solver found no solution of a linear programme that has one."""
 
 
 def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
-    """The floor with the least worst case over the convex hull of laws (n, k): its value, and what no sampler can better."""
+    """The floor with the smallest worst case over the convex hull of distributions (n, k): its value, and a lower bound for every sampler."""
     size = laws.shape[1]
     if laws.size > LARGEST_HULL:
         raise DiscreetError(
@@ -90,7 +84,7 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
 
 
 def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
-    """The bracket by saddle points for some clients, whom those that are served worst join; None where no saddle point is found."""
+    """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
     ratio, chosen = math.exp(epsilon), _spread_choice(laws)
     while True:
         saddle = _saddle(laws[chosen], f, epsilon)
@@ -122,7 +116,7 @@ def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: 
 def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hinge(f) is None:
-        with np.errstate(all="ignore"):  # steps past what floats hold end the way
+        with np.errstate(all="ignore"):  # overflow ends the iteration
             floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None
     try:
@@ -137,7 +131,7 @@ def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> t
     With a `basis` (r, k) the floor is sought among its non-negative combinations, and its coefficients (r,) are returned.
     """
     from scipy import sparse
-    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+    from scipy.optimize import linprog  # imported here because it is slow
 
     (n, k), ratio = laws.shape, math.exp(epsilon)
     least = _LEAST / (ratio + k - 1)
@@ -170,7 +164,7 @@ def floor_for_tv(laws: Floats, epsilon: float, basis: Floats | None = None) -> t
 
 
 class SmoothMinimax:
-    """The interior point method: per client d_j in (0, (E - 1) m), |m| + |d_j| = 1, and F_j + s_j = T with s_j w_j led to 0."""
+    """The interior point method: d_j in (0, (E - 1) m) and |m| + |d_j| = 1 for each client, and F_j + s_j = T with s_j w_j going to 0."""
 
     def __init__(self, laws: Floats, f: FDivergence, curve: ConvexCurve, epsilon: float) -> None:
         self.p, self.f, self.curve, self.growth = laws, f, curve, math.expm1(epsilon)
@@ -202,7 +196,7 @@ class SmoothMinimax:
         return float(sum(pair.products().sum() for pair in self._pairs))
 
     def solve(self) -> tuple[Floats, Floats]:
-        """Steps until neither the products nor the residuals matter."""
+        """Step until the products and the residuals are negligible."""
         number = sum(pair.s.size for pair in self._pairs)
         for _ in range(_STEPS):
             costs = self._costs()
@@ -211,7 +205,7 @@ class SmoothMinimax:
                 break
             try:
                 self._step(costs, number)
-            except np.linalg.LinAlgError:  # nothing is left to gain that floats can tell
+            except np.linalg.LinAlgError:  # further progress is below rounding
                 break
         return self.m, self.slack.z / self.slack.z.sum()
 
@@ -309,24 +303,24 @@ LARGEST_PAIRS = 40_000  # numbers h of all pairs, outcomes and z together
 _PLACES = 9  # z of a notion that names none
 _BEYOND = 1.2  # of the box's epsilon, up to which they go
 _FIRST = np.concatenate([-np.geomspace(1e-3, 12.0, 14)[::-1], [-1e-6, 0.0, 1e-6], np.geomspace(1e-3, 12.0, 14)])
-_REFINED = (0.1, 0.02, 2e-3)  # of log p/q, around a solution
+_REFINED = (0.1, 0.02, 2e-3)  # offsets of log p/q around a solution
 _NARROW = 1e-5  # a bracket, or a gain of the lower side, that ends the refinement
 _FINEST = 1e-10
 _ROUNDED = 1e-6
-_LOST = 1e-11  # what the rounding of vertices and profiles can have added
+_LOST = 1e-11  # bound on the rounding of vertices and profiles
 _MIXED = np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 41)])  # shares of the mean law, tried in turn
 
 
 @dataclass(frozen=True)
 class PairPromises:
-    """What every pair of clients is held to: E_z <= delta, for each (z, delta)."""
+    """The constraints on every pair of clients: E_z <= delta, for each (z, delta)."""
 
     z: tuple[float, ...]
     delta: tuple[float, ...]
 
     @classmethod
     def of(cls, notion: Privacy, epsilon: float) -> "PairPromises":
-        """The promises of a notion at some z; `epsilon` is the pure budget of the sampler that is known to keep it."""
+        """The constraints of a notion at some z; `epsilon` is the pure budget of a sampler that is known to keep it."""
         if isinstance(notion, Approximate):
             return cls((math.exp(notion.epsilon) * (1.0 + 1e-14),), (notion.delta,))  # E_z falls as z grows
         betas = np.linspace(0.0, _BEYOND * epsilon, _PLACES)
@@ -337,9 +331,9 @@ class PairPromises:
 
 
 def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, own: float) -> tuple[float, float]:
-    """(lower, upper) around the least largest divergence over the hull of laws (n, k); `own` is what a known sampler has.
+    """(lower, upper) around the minimax divergence over the hull of distributions (n, k); `own` is that of a known sampler.
 
-    Where all pairs of the laws would be too many, some of them bound it from below, and nothing is found from above.
+    If there are too many pairs, a subset bounds it from below, and `own` is the upper side.
     """
     promises, (n, k) = PairPromises.of(notion, epsilon), laws.shape
     most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))
@@ -361,7 +355,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 
 
 class PairProgramme:
-    """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known numbers."""
+    """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known upper bounds."""
 
     def __init__(self, laws: Floats, promises: PairPromises, f: FDivergence, own: float) -> None:
         objective = Objective.of(f)
@@ -402,7 +396,7 @@ class PairProgramme:
         self.lines = self._lines(np.ones(self.held.size), _FIRST)
 
     def _lines(self, t: Floats, shifts: Floats) -> "_SparseRows":
-        """Rows i q + s p <= g for lines below f less its tangent at 1, near t of every entry with mass."""
+        """Rows i q + s p <= g for lines below f minus its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
         near = self.curve.first(places)
@@ -425,14 +419,14 @@ class PairProgramme:
 
     @property
     def whole(self) -> "_SparseRows":
-        """All rows with the lines there are now."""
+        """All rows, with the current lines."""
         found = self.fixed[0]
         for rows in (*self.fixed[1:], self.lines):
             found = found.stack(rows)
         return found
 
     def solve(self) -> tuple[Floats, float] | None:
-        """The laws (n, k) of a solution, and the bound that its multipliers prove; None where there is no solution."""
+        """The outputs (n, k) of a solution, and the bound that its multipliers prove; None if there is no solution."""
         from scipy import sparse
         from scipy.optimize import linprog
 
@@ -493,7 +487,7 @@ class _SparseRows:
         return cls(row, column, value, np.zeros(0))
 
     def with_entries(self, part: tuple[Any, Any, Any] | None, right: Floats) -> "_SparseRows":
-        """With further entries in the same rows, and right sides."""
+        """These rows with further entries, and right sides."""
         found = self if part is None else _SparseRows.of((self.row, self.column, self.value), part)
         return _SparseRows(found.row, found.column, found.value, right)
 
@@ -508,7 +502,7 @@ class _SparseRows:
 
 
 def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence) -> float:
-    """The largest divergence of laws that were mixed with their mean until they keep the notion; infinite where that takes too much."""
+    """The largest divergence of outputs after mixing with their mean until they keep the notion; inf if that takes too much mixing."""
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
         mixed = (1.0 - share) * q + share * mean
@@ -518,7 +512,7 @@ def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence)
 
 
 def _all_pairs_keep(q: Floats, notion: Privacy) -> bool:
-    """Whether every pair of laws has a trade-off function above the notion's, at its corners."""
+    """Whether every pair has a trade-off function above the notion's, at its corners."""
     for first in range(len(q)):
         for second in range(len(q)):
             if first != second and not _pair_keeps(q[first], q[second], notion):

@@ -1,11 +1,12 @@
-"""What a design needs of f: the derivatives of q f(p/q) in q, and lines below f.
+"""Derivatives of q f(p/q) in q, and lines below f, for the solvers and certificates of designs.
 
-With t = p/q the term q f(p/q) has the derivative f(t) - t f'(t) and the second derivative t^2 f''(t)/q in q. A line below f,
+With t = p/q the term q f(p/q) has the derivative f(t) - t f'(t) and the second derivative t^2 f''(t)/q in q. A certificate uses only lines
+below f:
 
-    f(t) >= intercept + slope t    for all t >= 0,    hence    q f(p/q) >= q intercept + p slope    for all p, q >= 0,
+    f(t) >= intercept + slope t    for all t >= 0,    hence    q f(p/q) >= q intercept + p slope    for all p, q >= 0.
 
-is all that a certificate uses. Slopes are rounded so that the line lies below f as a statement about the floats returned: each step
-of a formula errs by at most one unit in the last place, logarithms and powers by a few, and `_DOWN` pays for more than that.
+Slopes are rounded so that the line lies below f for the very floats returned. Each step of a formula errs by at most one unit in the last
+place, logarithms and powers by a few, and `_DOWN` covers more than that.
 """
 
 import math
@@ -23,20 +24,20 @@ from discreet.errors import DiscreetError
 Floats = NDArray[np.float64]
 
 _DOWN = 2.0**-49
-_BELOW = 2.0**-40  # how far below f(0) a line starts: one that starts there would be steeper than any float
-_STEP = 1e-7  # of log t, in the differences of an f that is known by its values alone
+_BELOW = 2.0**-40  # how far below f(0) a line starts: a line from f(0) itself would have infinite slope
+_STEP = 1e-7  # of log t, in the differences of a user's f
 _STEPS = (
     1e-4,
     1e-5,
     1e-7,
     1e-9,
     1e-11,
-)  # the same for its lines: a kink wants a small one, a smooth f one that rounding does not drown
+)  # the same for its lines: small for a kink, large enough to exceed rounding for a smooth f
 _SMALL = 1e-9  # the same where a kink is looked for
 _FAR, _HALVINGS = 12.0, 48  # of log t: how far away a line is looked for, and how finely
-_NEAR_ONE = 1e-6  # a line that touches so near to 1 is tried at 1, where most kinks are
-_MISSED = 1e4  # what an intercept below the one asked for counts, against the height of the line
-_OWN_ERROR = 2.0**-50  # what a value of one's own f is taken to be good for, relatively to it, to t and to t f'(t)
+_NEAR_ONE = 1e-6  # a line that touches this near to 1 is tried at 1, where most kinks are
+_MISSED = 1e4  # cost of an intercept below the requested one, relative to the height of the line
+_OWN_ERROR = 2.0**-50  # assumed accuracy of a user's f, relative to it, to t and to t f'(t)
 
 
 class ConvexCurve(Protocol):
@@ -50,7 +51,7 @@ class ConvexCurve(Protocol):
         """f(t)."""
 
     def first(self, t: Floats) -> Floats:
-        """f(t) - t f'(t), the intercept of the tangent at t: it falls as t grows."""
+        """f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows."""
 
     def second(self, t: Floats) -> Floats:
         """t^2 f''(t)."""
@@ -215,7 +216,7 @@ class Edge:
 
     @property
     def slope_at_one(self) -> float:
-        """Of f at 1; where the edge is there, the middle of the two slopes."""
+        """The slope of f at 1; at the edge itself, the middle of the two slopes."""
         return 0.5 if self.gamma == 1.0 else float(self.gamma < 1.0)
 
     def value(self, t: Floats) -> Floats:
@@ -234,11 +235,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Differences:
-    """One's own f, by differences of its values at t e^-h, t, t e^h. It may have kinks.
+    """A user's f, by differences of its values at t e^-h, t, t e^h. It may have kinks.
 
-    Let f be convex, a and b its slopes from t to the left and to the right point. The line through (t, f(t)) with slope s <= b lies below
-    f to the right of the right point. To the left of the left point it exceeds f by at most (a - s)_+ t, and in between by at most
-    (b - a) times the width. Both are taken off, with a and b moved outwards by what rounding can have done to the values of f.
+    Let f be convex, a and b its slopes from t to the left and to the right point. The line through (t, f(t)) with slope s <= b lies below f
+    to the right of the right point. To the left of the left point it exceeds f by at most (a - s)_+ t, and in between by at most (b - a)
+    times the width. Both are subtracted, with a and b moved outwards by the possible rounding of the values of f.
     """
 
     f: FDivergence
@@ -272,17 +273,17 @@ class Differences:
         return np.asarray(np.maximum((high - 2.0 * here + low) / wide**2 - slope, 1e-12))
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        with np.errstate(all="ignore"):  # a candidate past the largest float is never the best
+        with np.errstate(all="ignore"):  # a candidate that overflows is never the best
             touching = self._touching(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
             found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
-            # a certificate multiplies by up to e^eps what an intercept is below the one asked for
+            # a certificate multiplies by up to e^eps the amount by which an intercept is below the requested one
             worth = slopes * t + np.minimum(intercepts, intercept) - _MISSED * np.maximum(intercept - intercepts, 0.0)
         return _best_candidates(worth, slopes, intercepts)
 
     def tangent(self, t: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of the line through (t, f(t)) whose slope the chords tell best; it may exceed f by rounding."""
+        """(slope, intercept) of the line through (t, f(t)) with the slope that the chords determine best; it may exceed f by rounding."""
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
@@ -293,12 +294,12 @@ class Differences:
             return _best_candidates(lost, slopes, intercepts)
 
     def _touching(self, intercept: Floats, t: Floats) -> Floats:
-        """About where a line with that intercept touches f: at a kink, within the smallest step that leaves slopes their digits."""
+        """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
             middle = np.exp((low + high) / 2.0)
             here, slope, _, _ = self._chords(middle, _SMALL)
-            above = here - middle * slope > intercept  # which falls as t grows
+            above = here - middle * slope > intercept  # the intercept falls as t grows
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
@@ -316,13 +317,13 @@ class Differences:
 
 
 def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple[Floats, Floats]:
-    """Of candidates along the first axis, those worth most."""
+    """Of candidates along the first axis, those worth the most."""
     best = np.argmax(np.where(np.isfinite(worth), worth, -np.inf), axis=0)[None]
     return np.take_along_axis(slopes, best, axis=0)[0], np.take_along_axis(intercepts, best, axis=0)[0]
 
 
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
-    """(slope, intercept) of the tangent of f at t, as near as floats tell."""
+    """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, Differences):
         return curve.tangent(t)
     intercept = curve.first(t)
@@ -330,7 +331,7 @@ def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
 
 
 def _sum_below(one: float, other: Floats) -> Floats:
-    """one + other, from below."""
+    """one + other, rounded down."""
     return one + other - _DOWN * (one + np.abs(other))
 
 
@@ -362,7 +363,7 @@ def is_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
 
 
 def hinge(f: FDivergence) -> float | None:
-    """gamma where f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
+    """gamma if f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0
     return _shipped_parameter(f, "hockey_stick")
@@ -378,11 +379,11 @@ def curve_of(f: FDivergence) -> ConvexCurve:
         return Differences(f)
     return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(
         order
-    )  # the same divergences between laws
+    )  # the same divergences between distributions
 
 
 def _shipped_parameter(f: FDivergence, stem: str) -> float | None:
-    """The number in the name of a divergence that is the shipped one of that name; None for one's own, whatever it is called."""
+    """The number in the name of a built-in divergence of that name; None for a user's f of any name."""
     found, _, parameter = f.name.partition(":")
     try:
         return float(parameter) if found == stem and f == divergence(f.name) else None

@@ -1,36 +1,26 @@
 """`design`: the best epsilon-LDP sampler for example clients, on outcomes (`Design`) or on a line (`LineDesign`), with a lower bound.
 
-A designed reference for `DensityBand`: the best floor for example clients on a line, on the cells of a continuous family.
+The examples must be public, or have spent a budget of their own. A floor fitted on the clients that it then serves depends on them, and that
+is a release that nobody accounted for. The privacy of the clients served does not rest on the examples: for every floor m, all output
+distributions lie between m and e^eps m.
 
-**On cells.** Cut the interval into cells. Every epsilon-LDP sampler on the line is one on the cells, and D_f can only be smaller there
-  (data
-processing), so the certified bound of T1 (`discreet.design._floors`) for the examples' laws on cells holds for every sampler on the line
-and
-for the examples as they are. Conversely let m be a floor on the cells, h the density that is even inside each cell with the masses m/|m|,
-and
-alpha = (1/|m| - 1)/(e^eps - 1). Q* of the band 0 <= p/h <= 1/alpha has the floor |m| h, whose cells have the masses m. A client that is
-even inside cells has the same p/h all over a cell, hence clip(p/h) is even there too: its output on the line is that on the cells,
-with the same divergence. So the design's `value` is what its own sampler costs the examples' histograms, and `value` and `bound`
-are as close as on outcomes.
+**On cells.** A design on a line gives a reference for `DensityBand`. Cut the interval into cells. Every epsilon-LDP sampler on the line is
+one on the cells, and D_f can only be smaller there (data processing). So the certified bound of T1 (`discreet.design._floors`) for the
+examples on cells holds for every sampler on the line, and for the examples themselves. Conversely let m be a floor on the cells, h the
+density that is uniform inside each cell with the masses m/|m|, and alpha = (1/|m| - 1)/(e^eps - 1). Q* of the band 0 <= p/h <= 1/alpha has
+the floor |m| h, whose cells have the masses m. A client that is uniform inside cells has constant p/h on each cell, hence clip(p/h) is
+constant there too. So its output on the line is that on the cells, with the same divergence. The design's `value` is therefore the cost of
+its own sampler for the examples' histograms, and `value` and `bound` are as close as on outcomes.
 
-**Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and
-a scipy distribution with a checked distribution function enclose them (`discreet.families._integration`). The certificate then holds
-for
-every law within the enclosures. Of a bare function nothing is known between the points that it was asked about. Its masses are integrals
-with
-an estimated error, so `bound` is an estimate too, `certified` is False, and there is no certificate.
+**Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and a scipy
+distribution with a checked distribution function enclose their masses (`discreet.families._integration`). The certificate then holds for
+every distribution within the enclosures. A bare function is unknown between the points of evaluation. Its masses are integrals with an
+estimated error, so `bound` is an estimate too, `certified` is False, and there is no certificate.
 
-The band claims nothing about clients (`everybody=True`): whoever leaves it is served by its projection all the same, epsilon-LDP whatever
-it holds. `output` describes a density by its own shape; `sampler` releases by the design's own cells, so that a client of which only a
-list of values is known is served by the design on cells itself, and `worst` is what it can lose. That is over every law that is even
-inside cells: over all laws on a line every sampler has the largest worst case there is (`discreet.mechanisms._worst_case`), which is what
-`sampler.risk` says.
-
-`design`: the best epsilon-LDP sampler for given clients, what it costs them, and the proof that nothing else costs less.
-
-The examples are public, or have spent their own budget: a floor fitted on the clients that it then serves depends on them, and that
-is a release which nobody accounted for. Privacy of those who are served does not rest on the examples at all: whatever floor comes
-out, every law drawn from lies between m and e^eps m.
+The band makes no claim about clients (`everybody=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
+describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
+design on cells itself, and `worst` bounds its loss. That worst case is over all distributions that are uniform inside cells. Over all
+distributions on a line every sampler has the largest possible worst case (`discreet.mechanisms._worst_case`), which `sampler.risk` reports.
 """
 
 from __future__ import annotations
@@ -93,9 +83,9 @@ DESIGN_CELLS = 128
 LARGEST_CELLS = 4096
 _NEAR_ZERO = 1e-100  # where a line that begins a little below f(0) touches f
 _LEAST_OF_HIGH = 1e-6
-_UNTOLD = 1e-250  # more than masses that count as none have together
+_UNTOLD = 1e-250  # more than the total of all masses that count as zero
 _LARGEST_EXPONENT = 700.0
-_SAME = 1e-12  # of the interval: edges closer than that are one
+_SAME = 1e-12  # share of the interval: edges closer than that coincide
 
 
 @final
@@ -106,10 +96,10 @@ class LineDesign:
     Attributes:
         family: the band around the designed reference, which serves everybody.
         sampler: its optimal sampler, which releases by the design's cells.
-        edges: of the cells that the examples were seen on, going up.
+        edges: the increasing edges of the cells on which the examples were seen.
         on_cells: the design on the cells as outcomes.
-        estimated: the places of examples that are bare functions, or other densities without a distribution function: `bound` is an
-            estimate where there are any.
+        estimated: the numbers of the examples that are bare functions, or other densities without a distribution function; if there are any,
+            `bound` is an estimate.
     """
 
     family: DensityBand
@@ -125,7 +115,7 @@ class LineDesign:
 
     @property
     def divergence(self) -> FDivergence:
-        """What was made small."""
+        """The divergence that was minimised."""
         return self.on_cells.divergence
 
     @property
@@ -140,39 +130,39 @@ class LineDesign:
 
     @property
     def value(self) -> float:
-        """What the examples lose with it, each even inside the cells."""
+        """The divergence of the examples under the design, each uniform inside the cells."""
         return self.on_cells.value
 
     @property
     def is_certified(self) -> bool:
-        """Whether `bound` is proved: the masses of every example on the cells are enclosed, and the proof pays for the width."""
+        """Whether `bound` is proved: the masses of every example on the cells are enclosed, and the proof accounts for the width."""
         return not self.estimated
 
     @property
     def bound(self) -> float:
-        """What they lose at least with any epsilon-LDP sampler on the line, even or not; an ESTIMATE of that unless `certified`."""
+        """A lower bound on the examples' divergence under any epsilon-LDP sampler on the line; an ESTIMATE unless `certified`."""
         return self.on_cells.bound
 
     @property
     def certificate(self) -> DesignCertificate:
-        """The proof of the bound; refused where that is an estimate."""
+        """The proof of the bound; an error if the bound is an estimate."""
         if not self.is_certified:
             raise DiscreetError(
-                f"there is no certificate: clients[{self.estimated[0]}] is known by its values alone, so that its masses on the cells "
-                "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or say more of it with "
+                f"there is no certificate: clients[{self.estimated[0]}] has no distribution function, so its masses on the cells "
+                "and the bound are estimates; give a scipy.stats distribution, a Mixture or a Tabulated, or add information with "
                 "BoundedDensity(density, cdf=..., error=...) or BoundedDensity(density, lipschitz=...)"
             )
         return self.on_cells.certificate
 
     def worst(self, divergence: str | FDivergence) -> Risk:
-        """The exact worst case over every law that is even inside cells, members of the band or not."""
+        """The exact worst case over all distributions that are uniform inside cells, members of the band or not."""
         return self.on_cells.worst(divergence)
 
     def __repr__(self) -> str:
         low, high = self.edges[[0, -1]]
         on_cells = repr(self.on_cells)
         if not self.is_certified:
-            on_cells = on_cells.replace("no sampler below", "an estimate, not certified, of what no sampler is below:")
+            on_cells = on_cells.replace("no sampler below", "estimated lower bound (not certified)")
         return f"LineDesign(<{self.edges.size - 1} cells of {low:g} to {high:g}>, {on_cells})"
 
     certified = OldName("is_certified")
@@ -181,7 +171,7 @@ class LineDesign:
 def line_design(
     family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
 ) -> LineDesign:
-    """The design on the cells of a family on an interval, by what `designed` finds for laws on them."""
+    """The design on the cells of a family on an interval; `designed` makes the design for distributions on the cells."""
     edges = edges_of(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
@@ -197,9 +187,9 @@ def line_design(
 
 
 def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Floats], weights: Any) -> Design:
-    """The design with a bound that holds for every law within the enclosures, and its certificate."""
+    """The design with a bound that holds for every distribution within the enclosures, and its certificate."""
     examples, least, most = found.certificate.examples, *enclosed
-    if found.over == "worst":  # which is no less than any mean of the clients, so any choice of them gives a bound
+    if found.over == "worst":  # the worst case is at least any mean of the clients, so any subset gives a bound
         who = np.array([int(np.argmin(np.abs(laws - law).max(axis=1))) for law in examples.dense()])
     else:
         who = np.arange(len(laws)) if weights is None else np.flatnonzero(np.asarray(weights, dtype=np.float64) > 0.0)
@@ -215,12 +205,12 @@ def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Flo
 
 
 def own_cells(mu: Floats) -> Cells:
-    """The cells of a table with these masses as they are: halved only where one of them is heavier than 1/2."""
+    """The cells of a table with these masses, unchanged; halved only where one of them is heavier than 1/2."""
     return Cells(max(2, math.floor(1.0 / float(mu.max()))))
 
 
 def edges_of(family: ContinuousFamily, count: int) -> Floats:
-    """The edges of at least so many cells of about equal reference mass, which cover the family's interval."""
+    """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
     if family.dim != 1 or not np.isfinite(family.whole_box).all():
         raise DiscreetError(
             f"family = {family!r} is not on an interval; a design of a density is for one dimension and finite ends: "
@@ -238,7 +228,7 @@ def edges_of(family: ContinuousFamily, count: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CellLaws:
-    """Examples on cells (n, k), numbers between which the masses of each are, and which of them are estimates instead."""
+    """Examples on cells (n, k), bounds of their masses, and the numbers of the examples whose masses are estimates."""
 
     laws: Any
     enclosed: tuple[Floats, Floats] | None = None
@@ -246,7 +236,7 @@ class CellLaws:
 
 
 def cell_laws(clients: Any, edges: Floats) -> CellLaws:
-    """Clients as laws on the cells: an array of masses (n, k) as it is, a list one by one, each a density or its records."""
+    """Clients as distributions on the cells: an array of masses (n, k), or a list whose entries are densities or records."""
     if clients is None:
         raise DiscreetError(
             "clients is missing; give public examples: a list of densities or of arrays of points, or an array (n, cells) of masses"
@@ -267,7 +257,7 @@ def cell_laws(clients: Any, edges: Floats) -> CellLaws:
         for place, one in enumerate(clients)
     ]
     mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
-    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that what counts as none has next to none
+    laws = np.maximum(mass, _LEAST_OF_HIGH * high)  # so that masses that count as zero are nearly zero
     laws /= laws.sum(axis=1, keepdims=True)
     return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
 
@@ -290,7 +280,7 @@ def _of_points(points: Any, name: str, edges: Floats) -> IntervalMasses:
 
 
 def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
-    """Shares of the cells in what a density has on the interval: enclosed where it knows its distribution function, else estimated."""
+    """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
     if known is not None and known.enough:
@@ -309,28 +299,28 @@ def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
 LARGEST_DOMAIN = 2**24
 _KEEP = 0.01
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-9, 30.0
-LARGEST_SEEN = 8192  # outcomes that examples hold: the solver keeps a square matrix of them
+LARGEST_SEEN = 8192  # outcomes in the examples' supports: the solver keeps a square matrix of them
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
     """A designed sampler: `sampler` is Q* of `family` at `epsilon`.
 
-    Over the mean, `value` is the mean divergence over the examples, and no epsilon-LDP sampler that keeps `keep` has one below
-    `bound`. Over the worst, both speak of the largest divergence over the convex hull of the examples.
+    Over the mean, `value` is the mean divergence over the examples, and `bound` a lower bound for every epsilon-LDP sampler that keeps
+    `keep`. Over the worst, both are about the largest divergence over the convex hull of the examples.
 
     Attributes:
         family: the band whose optimal sampler it is.
         sampler: that sampler.
         epsilon: the budget of one release.
-        divergence: what was made small.
+        divergence: the divergence that was minimised.
         over: "mean" or "worst".
         keep: the share of the best worst case that was kept.
         examples: how many clients it was fitted on.
-        value: what they lose with it.
-        bound: what they lose at least with any sampler.
+        value: their divergence under the design.
+        bound: a lower bound on their divergence under any sampler.
         certificate: the proof of the bound.
-        smoothing: how the examples were smoothed; None where they count as they are.
+        smoothing: how the examples were smoothed; None if they were not.
     """
 
     family: Band
@@ -346,7 +336,7 @@ class Design:
     smoothing: Smoothing | None = None
 
     def worst(self, divergence: str | FDivergence) -> Risk:
-        """The exact worst case over every law there is, members of the band or not."""
+        """The exact worst case over all distributions, members of the band or not."""
         return self.sampler.risk(divergence)
 
     def __repr__(self) -> str:
@@ -405,46 +395,45 @@ def design(
     cells: int | None = None,
     progress: Progress | None = None,
 ) -> Design | LineDesign:
-    """The best of all epsilon-LDP samplers for the given clients, with a certificate.
+    """The best epsilon-LDP sampler for the given clients, with a certificate.
 
-    WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks
-    their guarantee.
+    WARNING: fit on public examples, or on clients whose own release this is. A design fitted on the clients that it then serves breaks their
+    guarantee.
 
     Args:
-        family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients.
-            A continuous family on an interval stands for its cells, and the design is a `DensityBand` around a designed reference.
+        family: the public outcomes, a `Simplex`; over="worst" also takes a `Band` of at most 12 outcomes, whose vertices are the clients. A
+            continuous family on an interval stands for its cells, and the design is a `DensityBand` around a designed reference.
         epsilon: the budget of one release.
-        clients: laws (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or laws, each row of which is divided by its sum. On an
-            interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the client's points.
-        weights: how much each example counts in the mean, (n,); equally by default.
+        clients: distributions (n, k), one a row; or a scipy.sparse matrix (n, k) of counts or probabilities, each row of which is divided by
+            its sum. On an interval also a list, each entry a density (a function, a scipy.stats distribution, ...) or an array of the
+            client's points.
+        weights: the weight of each example in the mean, (n,); equal by default.
         divergence: "kl", "tv", "hellinger", "chi2", any other name, or an `FDivergence`, with kinks or without.
-        keep: in [0, 1], the share of the best worst case over everybody that must remain: an outcome that a client is sure of is
-            released with at least `keep` times the chance that Q* of the simplex gives it, whoever the client is. 1 is Q* itself; 0.01 by
-            default. Below 2^-30 it counts as 2^-30, so that every outcome can be released.
-        over: "mean" for the smallest mean over the examples, "worst" for the smallest largest divergence over their convex hull, which is
-            the minimax where no formula is known, as a certified bracket. The latter keeps nothing for others.
-        smoothing: None for a design for the examples as they are, "auto" for one that cross-validation on the examples chooses. Few examples
-            leave rare clients out, and most so at an epsilon of 4 and more. "auto" makes about twenty designs. Its `value` and `bound` are
-            about the examples as they are, so they differ by what smoothing costs; `keep` is 0.001 by default then.
-        tolerance: how far apart value and bound may be, relative to the value (below 1e-10 they count as equal). A wider bracket raises an
-            error. By default it is returned with a `WideBracketWarning` where it is wider than 1e-4 of the value and 1e-7.
-        cells: how many cells an interval is cut into at least, of about equal mass under the family's reference; 128 by default.
-        progress: called with the share of the work that is done, from 0 to 1, as a design over the mean goes on.
+        keep: in [0, 1], the share of the best worst case over everybody that must remain. For every client, an outcome of probability 1 is
+            released with at least `keep` times the probability under Q* of the simplex. 1 is Q* itself; 0.01 by default. Below 2^-30 it
+            counts as 2^-30, so that every outcome can be released.
+        over: "mean" for the smallest mean over the examples; "worst" for the smallest largest divergence over their convex hull. The latter
+            is the minimax where no formula is known, as a certified bracket, and keeps nothing for other clients.
+        smoothing: None for a design for the examples themselves, "auto" for one that cross-validation on the examples chooses. Few examples
+            miss rare clients, which matters most at an epsilon of 4 and more. "auto" makes about twenty designs. Its `value` and `bound` are
+            about the examples themselves, so they differ by the cost of smoothing; `keep` is then 0.001 by default.
+        tolerance: the allowed distance of value and bound, relative to the value (below 1e-10 they count as equal). A wider bracket raises an
+            error. By default it is returned with a `WideBracketWarning` if it is wider than 1e-4 of the value and 1e-7.
+        cells: the least number of cells of an interval, of about equal mass under the family's reference; 128 by default.
+        progress: called with the share of the work that is done, from 0 to 1, during a design over the mean.
 
     Returns:
         A `Design`, on an interval a `LineDesign`: `.family`, `.sampler`, `.value`, `.bound`, `.worst(divergence)`. On an interval
-        `.certified` says whether the bound is proved; it is an estimate if an example is a bare function.
+            `.certified` says whether the bound is proved; it is an estimate if an example is a bare function.
 
     Raises:
-        DiscreetError: for examples that are no laws on the outcomes, arguments out of range, examples with more than 8,192 outcomes, or
-            a bracket wider than `tolerance`.
-        ImpossibleError: where f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler has an infinite mean.
+        DiscreetError: for examples that are not distributions on the outcomes, arguments out of range, examples with more than 8,192
+            outcomes, or a bracket wider than `tolerance`.
+        ImpossibleError: if f(0) is infinite and an example leaves an outcome out: every epsilon-LDP sampler then has an infinite mean.
     """
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     if isinstance(f, RenyiDivergence):
-        raise DiscreetError(
-            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
-        )
+        raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; use that one")
     if over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
     if smoothing not in (None, "auto"):
@@ -486,7 +475,7 @@ def design(
         return _worst_case_design(family, epsilon, clients, weights, f, keep, tolerance)
     usual = KEEP_SMOOTHED if smoothing else _KEEP
     kept = PROBABILITY.check(
-        "keep", usual if keep is None else keep, "it is the share of the best worst case that must remain"
+        "keep", usual if keep is None else keep, "give the share of the best worst case that must remain"
     )
     if isinstance(family, Band):
         raise DiscreetError(
@@ -512,7 +501,7 @@ def design(
 
 
 def _smooth_design(made: Design, examples: ExampleClients) -> Design:
-    """The sampler that the examples choose, with the bound of the design for the examples as they are."""
+    """The sampler that the examples choose, with the bound of the design for the examples themselves."""
     if math.isinf(made.divergence.at_zero):
         raise DiscreetError(
             f"smoothing = 'auto' counts point masses, for which {made.divergence.name} is infinite; use a divergence with finite f(0)"
@@ -568,26 +557,26 @@ def _worst_case_design(
 
 
 def _check_bracket(found: FloorBracket, f: FDivergence, tolerance: float | None) -> None:
-    """Refuse a bracket wider than the tolerance; without one, warn of a bracket that is wider than usual."""
+    """Reject a bracket wider than the tolerance; without a tolerance, warn of a bracket that is wider than usual."""
     sides = f"the {f.name} of the best sampler is at most {found.value:.8g} and at least {found.bound:.8g}"
     if tolerance is None:
         if not found.is_settled:
             warn_caller(f"the design's bracket is wide: {sides}; tolerance= makes that an error", WideBracketWarning)
     elif found.value - found.bound > max(tolerance * found.value, NEGLIGIBLE):
         raise DiscreetError(
-            f"the design's bracket is wider than tolerance = {tolerance:g} of its value: {sides}; leave tolerance out to get it as it is"
+            f"the design's bracket is wider than tolerance = {tolerance:g} of its value: {sides}; leave tolerance out to get it anyway"
         )
 
 
 def _solver_epsilon(epsilon: float) -> float:
-    """The budget that the solver works at: where floats can tell e^epsilon from 1, and 1 from e^-epsilon."""
+    """The budget that the solver works at: where floats distinguish e^epsilon from 1, and 1 from e^-epsilon."""
     return min(max(epsilon, _SMALLEST_EPSILON), _LARGEST_EPSILON)
 
 
 def _move_floor(found: FloorBracket, epsilon: float, value: Callable[[Floats, float], float]) -> FloorBracket:
-    """A floor for the budget it was worked out at, as the floor of the same band at a budget further out.
+    """A floor for the solver's budget, as the floor of the same band at the requested budget.
 
-    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest nothing but 0 is claimed.
+    A bound for a larger budget bounds all samplers of a smaller one; beyond the largest budget the bound is 0.
     """
     worked = _solver_epsilon(epsilon)
     total = float(found.floor.sum())

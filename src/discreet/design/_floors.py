@@ -1,73 +1,66 @@
-"""Example clients, the floors that samplers have, what a floor costs the clients, and a certificate that bounds every sampler from below.
+"""Example clients, the floors of samplers, the cost of a floor for the clients, and a certificate that bounds every sampler from below.
 
-The example clients a design is made for, by their non-zeros, so that work and memory grow with what clients hold.
+Example clients are stored by their non-zeros, so that work and memory grow with their supports. Outcomes outside all supports are
+exchangeable for every client, so the best floor (convex, hence symmetrised for free) has one value on all of them. They need no variables.
+Below, `outcome` numbers the K outcomes in some support; `seen` are their numbers in the domain.
 
-Outcomes that no example holds are exchangeable for every client, so the best floor (convex, hence symmetrised for free) is one
-number on all of them: they need no variables. Below, `outcome` numbers the K outcomes that some example holds, `seen` are their
-numbers in the domain.
+The theorems below make the best sampler for given clients a convex problem. Outcomes are finite, E = e^eps, |m| is the mass of a measure m,
+and F(P; m) = min D_f(P||q) over distributions q with m <= q <= E m.
 
-A sampler is a floor: the theorems that make the best sampler for given clients a convex problem, with their proofs.
+**T1 (one measure).** A sampler Q is eps-LDP exactly when m <= Q(.|P) <= E m for one measure m and all P. *Proof.* Take m(x) = inf_P Q(x|P):
+then Q(x|P) <= E Q(x|P') for all P' says Q(x|P) <= E m(x). Conversely two distributions between m and E m have ratios at most E.   QED
+Hence the least mean sum_j w_j D_f(P_j||Q(.|P_j)) over ALL eps-LDP samplers is min_m sum_j w_j F(P_j; m): Q(.|P_j) competes in the minimum F,
+and the minimisers of F form a sampler. F is convex in (P, m) jointly, because q f(p/q) is convex in (p, q) and m <= q <= E m, |q| = 1 is a
+convex set. So every local minimum is global. The minimiser is clip(P/r, m, E m) for every f at once [paper, Prop. C.8].
 
-Finite outcomes, E = e^eps, |m| for the mass of a measure m, and F(P; m) = min D_f(P||q) over laws q with m <= q <= E m.
+**A design is a family.** With b = |m|, mu = m/b and alpha = (1/b - 1)/(E - 1), the box of Q* for the band 0 <= dP/dmu <= 1/alpha has b =
+1/(alpha E + 1 - alpha). So `OptimalSampler` on that band is the sampler of the floor m. (1/E < b < 1 says 0 < alpha < 1.)
 
-**T1 (one measure).** A sampler Q is eps-LDP exactly when m <= Q(.|P) <= E m for one measure m and all P. *Proof.* Take m(x) = inf_P
-Q(x|P): then Q(x|P) <= E Q(x|P') for all P' says Q(x|P) <= E m(x). Conversely two laws between m and E m have ratios at most E.
-Hence the least mean sum_j w_j D_f(P_j||Q(.|P_j)) over ALL eps-LDP samplers is min_m sum_j w_j F(P_j; m): Q(.|P_j) competes in the
-minimum F, and the minimisers of F form a sampler. F is convex in (P, m) jointly, because q f(p/q) is convex in (p, q) and m <= q <=
-E m, |q| = 1 is a convex set; so every local minimum is global. The minimiser is clip(P/r, m, E m) for every f at once [paper, Prop.
-C.8].
+**T2 (everybody).** Let t(m) = min_x min(E m_x, 1 - |m| + m_x). The worst case of the floor m over all distributions is t f(1/t) + (1-t) f(0)
+for every f: KL -log t, TV 1 - t, squared Hellinger 2 - 2 sqrt t, chi-squared 1/t - 1. *Proof.* F is convex in P, so the worst client is a
+point mass, at x say. A distribution q between m and E m has D_f = q_x f(1/q_x) + (1 - q_x) f(0), which falls in q_x: its derivative at s =
+1/q_x is f(s) - s f'(s) - f(0), minus the excess of f(0) over the tangent at s. And q_x can be anything up to min(E m_x, 1 - |m| + m_x).   QED
+So "worst case at most that of t0" is the linear condition E m_x >= t0, |m| - m_x <= 1 - t0 for all x. Summed over x these give t0 <= t* =
+E/(E + k - 1), with equality only for m_x = 1/(E + k - 1). Q* of the simplex is the unique floor with the best worst case; a floor with a
+better mean has a larger worst case. `keep` = t0/t*.
 
-**A design is a family.** With b = |m|, mu = m/b and alpha = (1/b - 1)/(E - 1), b = 1/(alpha E + 1 - alpha) is the box that Q* of
-the band 0 <= dP/dmu <= 1/alpha has, so `OptimalSampler` on that band is the sampler of the floor m. (1/E < b < 1 says 0 < alpha <
-1.)
+**T3 (how spread are clients).** Take clients that are uniform on s of the k outcomes, and a uniform floor of mass b. A client's outcomes are
+released with total probability t = min(s E b/k, 1 - (k - s) b/k), and D_f = t f(1/t) + (1-t) f(0) falls in t. The first term rises with b and
+the second falls, so the best b is where they meet: b = k/(s E + k - s), the box of the band 0 <= dP/dmu <= k/s, and TV = (k - s)/(s E + k -
+s). s = 1 is Q* of the simplex. Husain's mollifier has b = e^(-eps/2), which is this b for s = k/(e^(eps/2) + 1). So it is exactly Q* of the
+band 0 <= dP/dmu <= e^(eps/2) + 1.
 
-**T2 (everybody).** Let t(m) = min_x min(E m_x, 1 - |m| + m_x). The worst case of the floor m over all laws is t f(1/t) + (1-t) f(0)
-for every f: KL -log t, TV 1 - t, squared Hellinger 2 - 2 sqrt t, chi-squared 1/t - 1. *Proof.* F is convex in P, so the worst law
-is a point mass, at x say. A law q between m and E m has D_f = q_x f(1/q_x) + (1 - q_x) f(0), which falls in q_x (its derivative
-f(s) - s f'(s) - f(0) at s = 1/q_x is minus what f(0) exceeds the tangent at s by), and q_x can be anything up to min(E m_x, 1 - |m|
-+ m_x). So "worst case at most that of t0" is the linear condition E m_x >= t0, |m| - m_x <= 1 - t0 for all x. Summed over x these
-give t0 <= t* = E/(E + k - 1), with equality only for m_x = 1/(E + k - 1): Q* of the simplex is the only floor with the best worst
-case, and whatever is better on average is worse there. `keep` = t0/t*.
+**T4 (no outcome is special).** If every permutation of the outcomes preserves the set of clients with their weights, the best m is uniform.
+*Proof.* The mean V has V(m o pi) = V(m); averaged over all pi, V(average) <= V(m) by convexity, and the average is uniform.   QED
+For the same reason outcomes outside all supports share one value of m.
 
-**T3 (how spread are clients).** For clients that are uniform on s of the k outcomes and a uniform floor of mass b, such a client's
-outcomes are released with the chance t = min(s E b/k, 1 - (k - s) b/k) in all, and D_f = t f(1/t) + (1-t) f(0) falls in t. The
-first term rises with b and the second falls, so the best b is where they meet: b = k/(s E + k - s), the box of the band 0 <= dP/dmu
-<= k/s, and TV = (k - s)/(s E + k - s). s = 1 is Q* of the simplex. Husain's mollifier has b = e^(-eps/2), which is this b for s =
-k/(e^(eps/2) + 1), so it is exactly Q* of the band 0 <= dP/dmu <= e^(eps/2) + 1.
+**The cost of a floor** is F(P; m) = D_f(P || clip(P/r, m, e^eps m)) for each client, computed from its support alone. The mass G(a) = sum_x
+clip(a p_x, m_x, E m_x) is non-decreasing and piecewise linear in a = 1/r. Newton's method on all clients at once finds the piece on which G =
+1, between the largest a known to be too small and the smallest known to be too large. If G stays below 1 for every a, the client's support is
+too small: it gets E m there, and the rest goes to other outcomes.
 
-**T4 (no outcome is special).** If permuting the outcomes leaves the set of clients with their weights as it is, the best m is
-uniform. *Proof.* The mean V has V(m o pi) = V(m); averaged over all pi, V(average) <= V(m) by convexity, and the average is
-uniform. For the same reason outcomes that no client holds share one value of m.
-
-How well a floor serves given clients: F(P; m) = D_f(P || clip(P/r, m, e^eps m)) for each, from the outcomes it holds alone.
-
-The mass G(a) = sum_x clip(a p_x, m_x, E m_x) is non-decreasing and piecewise linear in a = 1/r. Newton on all clients at once, kept
-inside the largest a known to be too small and the smallest known to be too large, finds the piece on which G = 1. Where G stays
-below 1 for every a the client sits on too small a set: it gets E m there, and what is left goes to the outcomes it does not hold.
-
-A lower bound on what any epsilon-LDP sampler can reach for given clients (T5), as a statement about the numbers it is made of.
-
-Give each client a number l_j, and each outcome that it holds a line below f: f(t) >= i_jx + s_jx t for all t >= 0; for an outcome
-that it does not hold q f(0/q) = q f(0), so i = f(0) and s is not needed. For every law q between m and E m, with E = e^eps,
+**T5 (certificate).** A lower bound for every epsilon-LDP sampler and given clients. Give each client a number l_j, and each outcome in its
+support a line below f: f(t) >= i_jx + s_jx t for all t >= 0. For an outcome outside the support q f(0/q) = q f(0), so i = f(0) and s is not
+needed. For every distribution q between m and E m,
 
     sum_x q_x f(p_jx/q_x) >= sum_x p_jx s_jx + q_x i_jx = sum_x p_jx s_jx - l_j + sum_x q_x (i_jx + l_j)        because |q| = 1
                           >= sum_x p_jx s_jx - l_j + sum_x m_x c_jx, c = i + l where that is positive, E (i + l) where it is negative.
 
-Averaged over the clients this is linear in m: no sampler whose floor is m does better than (constant) + sum_x C_x m_x. What remains
-is the least of a linear function over the floors allowed: m = y + v with v >= 0, y >= t0/E, |v| + (k-1) y <= 1 - t0 and 1/E <= |m|
-<= 1. The mass |v| sits where C is least, which leaves two unknowns, |v| and y, and a polygon whose corners are tried in rationals.
+Averaged over the clients this is linear in m: no sampler with floor m does better than (constant) + sum_x C_x m_x. It remains to minimise a
+linear function over the allowed floors: m = y + v with v >= 0, y >= t0/E, |v| + (k-1) y <= 1 - t0 and 1/E <= |m| <= 1. The mass |v| sits
+where C is least. That leaves two unknowns, |v| and y, and a polygon whose corners are tried in rationals.
 
-Where masses are known up to an enclosure a_jx <= p_jx <= b_jx only, the same lines bound every law within it: for any number c_j
+If masses are known only up to an enclosure a_jx <= p_jx <= b_jx, the same lines bound every distribution within it: for any number c_j
 
     sum_x p_jx s_jx = c_j + sum_x p_jx (s_jx - c_j) >= c_j + sum_x a_jx (s_jx - c_j)_+ - b_jx (c_j - s_jx)_+        because |p_j| = 1,
 
-and the best c_j is the slope at which a law that fills up its lowest slopes first runs out of mass. Outcomes that an example may hold,
-though with less than floats can tell, get the line through (0, f(0) - d) and (t, f(t)) for a tiny t, d = f(0) - f(t), which costs at most
-E d.
+and the best c_j is the slope at which a distribution that fills up its lowest slopes first runs out of mass. An outcome whose mass may be
+positive but below what floats resolve gets the line through (0, f(0) - d) and (t, f(t)) for a tiny t, d = f(0) - f(t), which costs at most E
+d.
 
-`lower_bound` computes it in floats and takes off what rounding can have added: a sum of N terms in any order is within (N - 1) u /
-(1 - (N - 1) u) of exact, relative to the sum of their sizes, u = 2^-53. `exact` computes the same in rationals, after checking in
-rationals that every line lies below f.
+`lower_bound` computes the bound in floats and subtracts the possible rounding: a sum of N terms in any order is within (N - 1) u / (1 - (N -
+1) u) of exact, relative to the sum of their sizes, u = 2^-53. `exact` computes it in rationals, after checking in rationals that every line
+lies below f.
 """
 
 import itertools
@@ -89,21 +82,19 @@ from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, as_floats, is_law, refuse_bad_entries, refuse_bad_law
 from discreet.projection import NEGLIGIBLE
 
-_INSIDE = 2.0**-40  # how far alpha stays from 0 and 1, where a box holds one law alone
+_INSIDE = 2.0**-40  # distance of alpha from 0 and 1, where a box contains only one distribution
 
 
 def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) -> Band:
     """The band whose Q* at epsilon is the sampler of the floor."""
-    alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(
-        epsilon
-    )  # where |m| is lost in 1, a number between 0 and 1 all the same
+    alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(epsilon)  # between 0 and 1 even where |m| rounds to 1
     alpha = min(max(alpha, _INSIDE), 1.0 - _INSIDE)
     return Band(floor, lower=0.0, upper=1.0 / alpha, domain=outcomes.domain, everybody=True)
 
 
 @dataclass(frozen=True)
 class AllowedFloors:
-    """The floors allowed on `size` outcomes at `epsilon` when `keep` of the best worst case must remain."""
+    """The allowed floors on `size` outcomes at `epsilon` if `keep` of the best worst case must remain."""
 
     size: int
     epsilon: float
@@ -111,11 +102,11 @@ class AllowedFloors:
 
     @property
     def growth(self) -> Fraction:
-        """At least e^eps."""
+        """A rational of at least e^eps."""
         return exp_upper(self.epsilon)
 
     def least(self, spread: Fraction, everywhere: Fraction) -> Fraction:
-        """At most the least of spread |v| + everywhere y over the floors allowed, by the corners of their polygon."""
+        """A lower bound on spread |v| + everywhere y over the allowed floors, by the corners of their polygon."""
         k, high, low = self.size, self.growth, exp_lower(self.epsilon)
         keep = Fraction(self.keep)
         most = 1 - keep * low / (low + k - 1)  # bounds are moved outwards by the width of the bracket of e^eps
@@ -142,7 +133,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ExampleClients:
-    """n laws on `size` outcomes with weights (n,) that sum to one: entries in the order of the clients, who begin at `starts`."""
+    """n distributions on `size` outcomes with weights (n,) that sum to one; client j's entries begin at `starts[j]`."""
 
     size: int
     starts: Integers
@@ -156,7 +147,7 @@ class ExampleClients:
 
     @cached_property
     def support_sizes(self) -> Integers:
-        """How many outcomes each client holds (n,)."""
+        """The size of each client's support (n,)."""
         return np.diff(np.append(self.starts, self.mass.size))
 
     @cached_property
@@ -166,7 +157,7 @@ class ExampleClients:
 
     @cached_property
     def partial(self) -> Floats:
-        """1 for clients that leave outcomes out, 0 for those that hold all of them."""
+        """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
     def by_client(self, values: Floats) -> Floats:
@@ -178,7 +169,7 @@ class ExampleClients:
         return np.asarray(np.bincount(self.outcome, weights=values, minlength=self.seen.size), dtype=np.float64)
 
     def rows(self, entries: int) -> list[slice]:
-        """Slices of clients with about so many entries each."""
+        """Slices of clients with about that many entries each."""
         cuts = np.searchsorted(self.starts, np.arange(entries, self.mass.size, entries))
         return [slice(a, b) for a, b in pairwise(np.unique([0, *cuts, len(self)]).tolist())]
 
@@ -188,14 +179,14 @@ class ExampleClients:
         return slice(int(self.starts[rows.start]), int(ends))
 
     def parts(self, entries: int = 1 << 17) -> "Iterator[ExampleClients]":
-        """The same clients, some at a time."""
+        """The same clients in parts."""
         for rows in self.rows(entries):
             held = self.entries(rows)
             starts = self.starts[rows] - held.start
             yield ExampleClients(self.size, starts, self.outcome[held], self.mass[held], self.weight[rows], self.seen)
 
     def dense(self) -> Floats:
-        """The laws (n, size)."""
+        """The distributions (n, size)."""
         laws = np.zeros((len(self), self.size))
         laws[self.client, self.seen[self.outcome]] = self.mass
         return laws
@@ -208,7 +199,7 @@ class ExampleClients:
 
 
 def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str = "clients") -> ExampleClients:
-    """Laws (n, size), or a scipy.sparse matrix whose rows are counts or laws, as `ExampleClients`; everything else is refused by name."""
+    """Distributions (n, size), or a scipy.sparse matrix of counts or probabilities, as `ExampleClients`; other input is an error."""
     starts, outcome, mass = (
         _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
     )
@@ -285,15 +276,15 @@ _ROUNDING = 1e-14
 
 
 def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: float) -> tuple[Floats, Floats]:
-    """q of every entry, and the mass that each client's law gives to outcomes it does not hold (n,), for a floor of the seen outcomes."""
+    """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
     rest = np.maximum(total - examples.by_client(low), 0.0) * examples.partial
     p, client = examples.mass, examples.client
     at_most = examples.by_client(high) + rest
     lifted = at_most <= 1.0
-    too_small = np.minimum.reduceat(low / p, examples.starts)  # there everything is at the floor, and |m| <= 1
-    too_large = np.maximum.reduceat(high / p, examples.starts)  # there everything that is held is at the ceiling
+    too_small = np.minimum.reduceat(low / p, examples.starts)  # all entries are at the floor, and |m| <= 1
+    too_large = np.maximum.reduceat(high / p, examples.starts)  # all entries are at the ceiling
     slope = np.clip(1.0, too_small, too_large)
     settled = lifted.copy()
     for _ in range(_STEPS):
@@ -329,14 +320,14 @@ def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, 
 
 
 _UNIT = 2.0**-53
-PART = 1 << 17  # entries that are looked at together
+PART = 1 << 17  # entries in one pass
 
 
 @dataclass(frozen=True, eq=False)
 class DesignCertificate:
     """Multipliers (n,) and lines (entries,) that bound the mean of every epsilon-LDP sampler from below.
 
-    `enclosure`: numbers (entries,) between which the masses of the examples are, and the c_j (n,); None where the masses are exact.
+    `enclosure`: bounds (entries,) of the examples' masses, and the c_j (n,); None if the masses are exact.
     """
 
     examples: ExampleClients
@@ -350,7 +341,7 @@ class DesignCertificate:
     enclosure: tuple[Floats, Floats, Floats] | None = None
 
     def within(self, least: Floats, most: Floats, lost: float) -> "DesignCertificate":
-        """The same for all examples whose masses (entries,) are between these, less what is lost on outcomes that they hardly hold."""
+        """The certificate for all examples with masses (entries,) between these bounds; `lost` pays for outcomes of nearly zero mass."""
         constant = math.nextafter(self.constant - lost, -math.inf) if lost else self.constant
         centre = _filled_slopes(self.examples, self.slope, least, most)
         return replace(self, constant=constant, enclosure=(least, most, centre))
@@ -392,7 +383,7 @@ class DesignCertificate:
         return 0.0 if self.enclosure is None else self.enclosure[2][rows]
 
     def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
-        """At most p (s - c) of each entry, rounding aside, for every p within its enclosure."""
+        """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
         if self.enclosure is None:
             return np.asarray(self.examples.mass[entries] * self.slope[entries])
         least, most, centre = self.enclosure
@@ -400,7 +391,7 @@ class DesignCertificate:
         return np.asarray(np.where(apart > 0.0, least[entries], most[entries]) * apart)
 
     def exact(self) -> Fraction:
-        """The bound in rationals. It looks at every entry in turn: for checking, not for large examples."""
+        """The bound in rationals. It visits every entry in turn: for checking, not for large examples."""
         examples, growth = self.examples, self.floors.growth
         least, most, centre = self.enclosure or (examples.mass, examples.mass, np.zeros(len(examples)))
         middle = [Fraction(float(c)) for c in centre]
@@ -427,7 +418,7 @@ class DesignCertificate:
 
 
 def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most: Floats) -> Floats:
-    """(n,) the slope at which each example runs out of mass that fills up its lowest slopes first, past the least of each entry."""
+    """(n,) the slope at which each example runs out of mass if it fills up its lowest slopes first, beyond the least of each entry."""
     order = np.lexsort((slope, examples.client))
     room = np.cumsum((most - least)[order])
     before = np.append(0.0, room)[examples.starts]
@@ -442,14 +433,14 @@ def _price(level: Fraction, growth: Fraction) -> Fraction:
 
 
 def _entry_prices(intercept: Floats, multiplier: Floats, growth: float) -> Floats:
-    """c of each entry, from below."""
+    """c of each entry, rounded down."""
     level = intercept + multiplier  # exact where it is 0
     level -= np.where(level == 0.0, 0.0, 4.0 * _UNIT * (np.abs(intercept) + np.abs(multiplier)))
     return np.where(level > 0.0, level, growth * level * (1.0 + 4.0 * _UNIT))
 
 
 def _sum_lower_bound(total: Floats | float, size: Floats | float, terms: int) -> Floats:
-    """At most a sum of so many terms that was computed as `total`, their sizes as `size`."""
+    """A lower bound of a sum of that many terms, computed as `total`, with sizes that sum to `size`."""
     return np.asarray(total - 2.0 * (terms + 8) * _UNIT * size)
 
 

@@ -1,24 +1,23 @@
-"""Judging kinds of clients by samples that no hypothesis was fitted to.
+"""Tests of kinds of clients on held-out samples.
 
 Every sample is held back with probability 1/2. The others are fitted as usual (`discreet.design._posterior`), and each kind of clients
-predicts the law of a held-out sample in every round. One more prediction needs no clients at all: the smoothed shares of the fitted
-samples, the plain family of all laws. A kind is rejected when some other prediction explains the held-out samples so much better that chance
-is no excuse.
+predicts the distribution of a held-out sample in every round. One more prediction needs no clients: the smoothed shares of the fitted
+samples. A kind is rejected if another prediction explains the held-out samples better than chance allows.
 
-**Test.** Let L(q) be the likelihood of the held-out samples under the law q, S the supremum of L over all laws that a kind can cause, and
-q_1, ..., q_m the predictions of the others. Reject the kind if max_j L(q_j) >= (m/alpha) S. If clients are of that kind, this
-happens with probability at most alpha, whatever the number of samples. *Proof.* Given the fitted samples, each q_j is a fixed law. So the
-expectation of L(q_j)/L(true law) is at most 1, and L(true law) <= S. Markov's inequality and a union bound over j end the proof (universal
-inference: Wasserman, Ramdas and Balakrishnan, PNAS 2020). Where likelihoods are tempered by a power below 1 (`RoundCounts.trusted`), Jensen's
-inequality keeps the expectation at most 1.   QED
+**Test.** Let L(q) be the likelihood of the held-out samples under the distribution q, S the supremum of L over all distributions that a kind
+can cause, and q_1, ..., q_m the predictions of the others. Reject the kind if max_j L(q_j) >= (m/alpha) S. If clients are of that kind, this
+happens with probability at most alpha, for every number of samples. *Proof.* Given the fitted samples, each q_j is fixed. So the expectation
+of L(q_j)/L(true distribution) is at most 1, and L(true distribution) <= S. Markov's inequality and a union bound over j complete the proof
+(universal inference: Wasserman, Ramdas and Balakrishnan, PNAS 2020). Where likelihoods are tempered by a power below 1
+(`RoundCounts.trusted_counts`), Jensen's inequality keeps the expectation at most 1.   QED
 
-S is a concave programme in the mean law; the value used is an upper bound from its gradient. It is that of the kind itself for rounds of
-the linear mechanism, and for clients of one value each under any mechanism. Elsewhere the response of the mechanism is regressed on model
-clients, so alpha holds as far as that regression does.
+S is a concave programme in the mean distribution; the value used is an upper bound from its gradient. It is that of the kind itself for
+rounds of the linear mechanism, and for clients of one value each under any mechanism. Elsewhere the response of the mechanism is regressed on
+model clients, and alpha holds as far as that regression does.
 
-**What it cannot tell.** A sample of the linear mechanism has a law that depends on the mean of the clients alone. Every kind has the same S
-then: no number of held-out samples rejects point masses and keeps clients that are spread out around the same mean, or the reverse. They can
-reject all kinds together, when the samples have shares that no clients cause.
+**Limit.** The distribution of a linear mechanism's sample depends only on the mean of the clients. Every kind then has the same S. No number
+of held-out samples can reject point masses and keep clients that are spread out around the same mean, or the reverse. They can reject all
+kinds together, if the samples have shares that no clients cause.
 """
 
 from collections.abc import Sequence
@@ -44,18 +43,18 @@ Floats = NDArray[np.float64]
 PLAIN = "any at all"
 LEVEL = 0.01  # the probability that a kind is rejected although clients are of that kind
 _HELD = 0.5  # of the samples, about
-_WIDE = 100.0  # of the logarithms of the mean law: a prior so wide that it has no say
+_WIDE = 100.0  # of the logarithms of the mean distribution: a prior too wide to matter
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What held-out samples say of each kind of clients.
+    """The result of the held-out samples for each kind of clients.
 
     Attributes:
         samples: how many samples were held back.
-        log_likelihood: of the held-out samples, as each kind predicts them after the other samples, and as the plain shares of these do
-            ("any at all").
-        rejected: the kinds that the held-out samples reject, each with a probability of error of at most one in a hundred.
+        log_likelihood: of the held-out samples, as each kind predicts them from the other samples, and as the plain shares of those do ("any
+            at all").
+        rejected: the rejected kinds, each with a probability of error of at most one in a hundred.
     """
 
     samples: int = 0
@@ -71,7 +70,7 @@ class HeldOut:
 def judge_kinds(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> HeldOut:
-    """Fit hypotheses to one part of all samples, and judge every kind of clients by the other part."""
+    """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
     told = [*rounds, *([] if spread is None else [spread])]
     parts = [_split(one, rng) for one in told]
     fitted, held = [one for one, _ in parts], [one for _, one in parts]
@@ -115,7 +114,7 @@ def _smooth_shares(fitted: RoundCounts) -> Floats:
 def _log_predictions(
     modes: Sequence[tuple[Mode, float]], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
 ) -> float:
-    """The log-likelihood of held-out samples under the average law of a kind's modes, which is made a law."""
+    """The log-likelihood of held-out samples under the normalised average distribution of a kind's modes."""
     total = 0.0
     for place, one in enumerate(held):
         laws = [
@@ -128,11 +127,11 @@ def _log_predictions(
 
 
 def _largest(modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]) -> float:
-    """An upper bound on the log-likelihood of held-out samples under any mean law, the largest over a kind's modes."""
+    """An upper bound on the log-likelihood of held-out samples under any mean distribution, the largest over a kind's modes."""
     if not held:
         return 0.0
     pairs = list(zip(modes, responses, strict=True))
-    if all(one.exact for one in held):  # the law depends on the mean alone
+    if all(one.exact for one in held):  # the distribution depends on the mean alone
         pairs = pairs[:1]
     bounds = []
     for mode, each in pairs:
@@ -147,7 +146,7 @@ def _bit_law(held: RoundCounts, agree: float) -> Floats:
 
 
 def _largest_of_bits(held: RoundCounts, shape: Shape) -> float:
-    """The largest log-likelihood of held-out bits about spread: point masses always agree with themselves, others as much as they like."""
+    """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
     low, high = sorted(_bit_law(held, agree)[1] for agree in (least, 1.0))

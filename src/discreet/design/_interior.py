@@ -1,26 +1,24 @@
-"""The interior point method that finds the best floor for example clients, with Newton steps in numpy (`_compiled` has them in numba).
+"""The interior point method that finds the best floor for example clients, with Newton steps in numpy.
 
-A Newton step of one block of clients in numpy: the entries are eliminated, which are on a diagonal, then the normalisation.
-
-The best floor for given clients, by a primal-dual interior point method over the mechanisms themselves.
-
-Every epsilon-LDP sampler lies between a measure m and e^eps m (`discreet.design._floors`, T1). With E = e^eps and q_j = m + d_j the
-law drawn from for client j, the best mean over the clients is the convex programme
+`discreet.design._compiled` has the same steps in numba. Every epsilon-LDP sampler lies between a measure m and e^eps m
+(`discreet.design._floors`, T1). With E = e^eps and q_j = m + d_j the output distribution of client j, the best mean over the clients is the
+convex programme
 
     min sum_j w_j sum_x q_jx f(p_jx/q_jx)    over m and d_j with    0 <= d_j <= (E - 1) m    and    |m| + |d_j| = 1 for each j.
 
-Outcomes that a client does not hold cost it f(0) times their mass, however it is divided: they are one more entry, with the floor
-m(not held). The promise to everybody enters through y = min m (T2): m = y + v with v >= 0, y >= t0/E and |v| + (k-1) y <= 1 - t0.
+Outcomes outside a client's support cost it f(0) times their mass, for every division of it. They are one more entry, whose floor is the mass
+of m outside the support. The guarantee for everybody enters through y = min m (T2): m = y + v with v >= 0, y >= t0/E and |v| + (k-1) y <= 1 -
+t0.
 
-A Newton step (predictor and corrector) eliminates each client's entries, which are on a diagonal, then its normalisation, which is
-one number, and leaves the system of `discreet.design._newton`. Nothing here is trusted: out come a floor and multipliers, from which
-`discreet.design._floors` computes a bound that holds however they were found.
+A Newton step (predictor and corrector) eliminates each client's entries, which are on a diagonal, then its normalisation, which is one
+number. The rest is the system of `discreet.design._newton`. The method need not be trusted: it returns a floor and multipliers, from which
+`discreet.design._floors` computes a bound that holds for any multipliers.
 
-**Steps apart.** Of many thousand entries some are always about to reach a bound, and a step that is as long for all as the shortest of
-them allows gets nowhere: at epsilon 8 most steps would be a fifth of what they are for nearly all. But clients know of each other
-through the floor alone. So where the common step is short the floor goes as far as its own bounds allow, each entry follows as far as its
-own do, and each client's law is normalised again by the room that its entries have left. That is no Newton step any more for the few
-entries that were cut, and nothing proves that it leads anywhere: `cautious` takes common steps alone, for whoever did not settle.
+**Steps apart.** Of many thousand entries some are always about to reach a bound. A common step, as short as the shortest of them allows,
+makes little progress: at epsilon 8 most steps would be a fifth of the length possible for nearly all entries. But clients interact through
+the floor alone. So where the common step is short, the floor moves as far as its own bounds allow and each entry as far as its own. Each
+client's distribution is then normalised by the room that its entries have left. For the few entries that were cut this is not a Newton step,
+and convergence is not proved. `cautious` takes only common steps, for problems that did not converge.
 """
 
 import math
@@ -154,7 +152,7 @@ class PlainSteps:
 
 
 def _slacks_moved_apart(low: SlackPair, high: SlackPair, primal: float, ceiling_step: Floats) -> tuple[Floats, Floats]:
-    """Both slacks after the floor has gone so far, each cut where little is left of it; their sum is what the floor says."""
+    """Both slacks after this step of the floor, each cut where little is left of it; the floor determines their sum."""
     shrunk = LEAST_LEFT * np.minimum(1.0, 1.0 + primal * ceiling_step / (low.s + high.s))
     below, above = low.s + primal * low.ds, high.s + primal * high.ds
     least, most = shrunk * low.s, shrunk * high.s
@@ -165,16 +163,16 @@ def _slacks_moved_apart(low: SlackPair, high: SlackPair, primal: float, ceiling_
     )
 
 
-_BLOCK = 1 << 16  # entries of clients that are looked at together: what stays in the cache
+_BLOCK = 1 << 16  # entries in one pass, which fit in the cache
 _COMPILED_BLOCK = 1 << 15  # the same for compiled code
-_ENTRY_SECONDS = 4e-6  # over all steps, for an entry, without a compiler
-_LIKE_CLIENTS = 0.9  # of the first floor, the rest is spread evenly
+_ENTRY_SECONDS = 4e-6  # for an entry over all steps, without numba
+_LIKE_CLIENTS = 0.9  # share of the first floor that follows the clients; the rest is uniform
 _FIRST_MU, _CAUTIOUS_MU = 10.0, 30.0  # times the average product of slack and gradient at the start
-_WORTH_SHARING = 4  # blocks, below which starting threads costs more than they save
+_WORTH_SHARING = 4  # fewer blocks do not repay starting threads
 _LONGEST = 0.999
 _SHORTEST = 0.9
-_LONG = 0.9  # a common step that is taken as it is
-_NEARLY = 1e-3  # a gap, relative to the value, from which on every step is a common one
+_LONG = 0.9  # a common step of this length is taken
+_NEARLY = 1e-3  # gap relative to the value below which every step is a common one
 
 One = TypeVar("One")
 Result = TypeVar("Result")
@@ -182,26 +180,26 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class FloorBounds:
-    """What the floor must keep: y >= least and |v| + (k - 1) y <= most."""
+    """The constraints on the floor: y >= least and |v| + (k - 1) y <= most."""
 
     least: float
     most: float
 
 
 class NewtonSteps(Protocol):
-    """A Newton step of one block of clients, in halves: its entries and normalisations are eliminated, then they follow the floor."""
+    """A Newton step of one block of clients, in halves: entries and normalisations are eliminated, then they follow the floor."""
 
     def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
-        """Add what is left of the clients to a share of the matrix."""
+        """Add the reduced system of the clients to a share of the matrix."""
 
     def predict(self) -> None:
         """Aim at products of zero."""
 
     def correct(self, mu: float, largest: float) -> None:
-        """Aim at mu, less what the prediction's second-order term adds."""
+        """Aim at mu, less the prediction's second-order term."""
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
-        """Minus the gradient left after elimination: of each outcome's floor, and of |m|."""
+        """Minus the gradient after elimination: of each outcome's floor, and of |m|."""
 
     def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         """The clients' steps for a step of the floor; how far primal and dual may go."""
@@ -217,14 +215,14 @@ class NewtonSteps(Protocol):
         """These products now."""
 
     def move(self, primal: float, dual: float) -> None:
-        """Take the step so far, and forget it."""
+        """Take this much of the step, and clear it."""
 
     def move_apart(self, primal: float, total: float) -> None:
-        """Each place by itself where the floor went so far and |m| is this, and each client's law normalised."""
+        """Move each place by itself, for this step of the floor and this |m|, and normalise each client's distribution."""
 
 
 class InteriorPoint:
-    """The state of the method: a floor m = y + v strictly inside what the promise allows, and its clients in blocks."""
+    """The state of the method: a floor m = y + v strictly inside the constraints, and its clients in blocks."""
 
     def __init__(
         self,
@@ -286,11 +284,11 @@ class InteriorPoint:
 
     @property
     def gap(self) -> float:
-        """The products of slacks and multipliers: how far from optimal, once the gradients have settled."""
+        """The products of slacks and multipliers: the distance from the optimum, once the gradients have settled."""
         return self._of_floor(lambda pair: pair.products()) + sum(self._each_step(lambda steps: steps.gap))
 
     def step(self, value: float) -> None:
-        """One predictor and corrector step from where the value is this."""
+        """One predictor and corrector step; `value` is the current value."""
         matrix, floor, total = NormalMatrix(self.size, self.seen, self._shares), self.floor, self.total
 
         def eliminate(number: int) -> None:
@@ -349,7 +347,7 @@ class InteriorPoint:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_mu(self, cost: CostOf) -> float:
-        """A start from which the first steps are long: the products that the clients' gradients would have, and those of the floor's."""
+        """A start from which the first steps are long: the average product of the clients' gradients and of the floor's."""
         products, entries, value = 0.0, 0.0, 0.0
         for block in self.blocks:
             q = self.floor[block.outcome] + block.low.s
@@ -369,7 +367,7 @@ class InteriorPoint:
         return self._each(work, self._all_steps)
 
     def _each(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
-        """The work on every block, in order; shared out among threads where there are several."""
+        """The work on every block, in order; with several threads where that is faster."""
         return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
 
 

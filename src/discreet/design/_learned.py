@@ -1,31 +1,31 @@
-"""`learn`: a design from private samples alone, or the word that they do not say enough for one.
+"""`learn`: a design from private samples alone, or a safe sampler where the samples are too few.
 
-**Privacy.** Let clients speak once each, client i by a sampler that is eps-LDP and was chosen from what others had released before. Then
-everything that is ever released, and every design computed from it, is eps-LDP for each client. *Proof.* Fix what all others release.
-What was released before i's turn does not depend on i, so i's sampler is fixed, and the probability of its sample changes by a factor
-of at most e^eps between two laws of i. All that follows (other samplers, designs, what is published) is a function of the samples, of
-constants, and of draws that do not depend on i: post-processing. Here the function is deterministic: model clients are drawn with a
-fixed seed. Nothing in this module sees a client.
+**Privacy.** Let each client speak once, client i by a sampler that is eps-LDP and was chosen from what others had released before. Then all
+releases, and every design computed from them, are eps-LDP for each client. *Proof.* Fix the releases of all others. Releases before i's turn
+do not depend on i, so i's sampler is fixed, and the probability of its sample changes by a factor of at most e^eps between two distributions
+of i. All that follows (other samplers, designs, publications) is a function of the samples, of constants, and of draws that do not depend on
+i: post-processing.   QED
+Here the function is deterministic: model clients are drawn with a fixed seed. No code in this module sees a client.
 
-**The rule.** Samples give a posterior over hypotheses: a mean law and a shape of the clients, who may be spread around it, in clusters
-or of one value each (`discreet.design._posterior`). The design is the best floor for model clients of all hypotheses together, each
-hypothesis weighted by one over what the better of Q* and the mollifier costs under it, so that relative costs are what is made small.
-Every kind of clients that is possible has a fifth of the hypotheses at least. One client in a hundred is allowed to be sure of a
-single outcome, whichever: at large epsilon what is left of the mean is made of such clients.
+**The rule.** Samples give a posterior over hypotheses: a mean distribution and a shape of the clients, who may be spread around it, in
+clusters or of one value each (`discreet.design._posterior`). The design is the best floor for model clients of all hypotheses together. Each
+hypothesis is weighted by one over the cost of the better of Q* and the mollifier under it, so that relative costs are minimised. Every
+possible kind of clients has at least a fifth of the hypotheses. One client in a hundred may be sure of any single outcome: at large epsilon
+such clients make up most of the mean cost.
 
-The design is published if it costs less (by a thousandth at least) than the better of the two under at least `confidence` of fresh
-hypotheses, and if the same holds under each kind of clients that it is judged by, at no larger cost on average. Judged by are the kinds
-that keep a probability of one in ten thousand, and those that held-out samples do not reject (`discreet.design._held_out`). A kind is
-left out only if posterior and held-out samples agree, so held-out samples add conditions and take none away. Where they reject every kind,
-nothing is published.
+The design is published if it costs less, by at least a thousandth, than the better of the two under at least `confidence` of fresh
+hypotheses. The same must hold under each kind of clients that is judged, at no larger cost on average. Judged are the kinds with a posterior
+probability of at least one in ten thousand, and those that held-out samples do not reject (`discreet.design._held_out`). A kind is left out
+only if posterior and held-out samples agree. So held-out samples can add conditions but remove none. If they reject every kind, no design is
+published.
 
-Samples of a sampler that is linear in P have a law that depends on the mean law alone. They cannot tell the kinds apart, and neither can
-those that are held out: with such samples a design has to be good for all kinds, until `spread` tells. Rounds are counts of outcomes,
-one sample of each client. Pairs of samples of one client would tell the kinds apart, but are not read here.
+The distribution of a linear mechanism's sample depends only on the mean of the clients. Such samples, fitted or held out, cannot distinguish
+the kinds. A design from them has to be good for all kinds, unless `spread` adds information. Rounds are counts of outcomes, one sample of
+each client. Pairs of samples of one client would distinguish the kinds, but are not supported.
 
-Else one of the two stays: the mollifier while the clients that it is best for hold more than one outcome, Q* beyond, unless the other
-costs less under at least `confidence` of the hypotheses. That is a statement within the model: clients need not be of these kinds, and
-no private sample could tell.
+Otherwise a safe sampler stays. It is the mollifier while the clients for which it is best have more than one outcome, and Q* beyond, unless
+the other costs less under at least `confidence` of the hypotheses. This holds within the model: clients may be of none of these kinds, and no
+private sample could tell.
 """
 
 import math
@@ -48,12 +48,12 @@ from discreet.privacy import check_epsilon
 
 Floats = NDArray[np.float64]
 
-ANYBODY = 0.01  # of the clients, who may be sure of one outcome
+ANYBODY = 0.01  # share of the clients that may be sure of one outcome
 LARGEST_LEARNED = 512  # outcomes: the posterior keeps a few square matrices of them
 _HYPOTHESES, _CLIENTS, _CHECKED = 100, 20, 60
 _KEEP = 0.01
-_WORTH = 1e-3  # a gain below it is none
-_HEARD = 0.2  # of the hypotheses that a design is made for, at least, for each kind of clients that is possible
+_WORTH = 1e-3  # smaller gains do not count
+_HEARD = 0.2  # least share of the design's hypotheses for each possible kind of clients
 _POSSIBLE = (
     1e-4  # the probability of a kind of clients, from which on a design may not harm them: evidence is approximate
 )
@@ -62,22 +62,22 @@ _SEED = 20241
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What private samples were enough for.
+    """The sampler that private samples support, and why.
 
     Attributes:
-        sampler: the one to agree on: the design's, or the safe one's.
+        sampler: the sampler to agree on: the design's, or the safe one.
         design: the design, published or not.
         published: whether the sampler is the design's.
-        better: under which share of the hypotheses the design costs less than the better of Q* and the mollifier.
-        gain: by which share, on average.
-        confidence: the share that was asked for.
+        better: the share of the hypotheses under which the design costs less than the better of Q* and the mollifier.
+        gain: the average relative gain.
+        confidence: the requested share of hypotheses.
         samples: how many samples it was learned from, those about spread included.
-        mean: the mean law at the likeliest hypotheses (k,).
-        concentration: how much clients are like the mean law.
-        kinds: how likely each kind of clients is after the samples: spread around a mean, in clusters, of one value each.
-        gain_by_kind: the average gain under each kind that the design is judged by: it is likely enough, or held-out samples leave it.
+        mean: the mean distribution at the likeliest hypotheses (k,).
+        concentration: how similar clients are to the mean distribution.
+        kinds: the posterior probability of each kind of clients: spread around a mean, in clusters, of one value each.
+        gain_by_kind: the average gain under each kind that is judged: likely enough, or not rejected by held-out samples.
         better_by_kind: the same for `better`.
-        held_out: what held-out samples say of each kind.
+        held_out: the result of the held-out samples for each kind.
     """
 
     sampler: Sampler[Any]
@@ -96,7 +96,7 @@ class Learned:
 
     @property
     def reason(self) -> str:
-        """Why this sampler, in a sentence."""
+        """The reason for the choice of this sampler, in a sentence."""
         told = f"under {self.better:.0%} of the hypotheses that {self.samples:,} samples leave"
         if self.published:
             return f"the design costs less than the better of the optimal sampler and the mollifier {told}"
@@ -132,14 +132,14 @@ def learn(
     keep: float = _KEEP,
     confidence: float = 0.8,
 ) -> Learned:
-    """The design for the clients behind private samples, or the safe sampler where the samples say too little.
+    """The design for the clients behind private samples, or the safe sampler if the samples are too few.
 
     Args:
         family: the public outcomes.
         epsilon: the budget of one release under the design.
-        rounds: pairs (sampler, counts): what released samples, and how often each outcome. Every client in one round at most.
-        spread: such a pair on two outcomes, of yet other clients, whose laws are `concentration_law` of their own.
-        divergence: what to make small on average.
+        rounds: pairs (sampler, counts): the sampler of a round, and how often it released each outcome. Each client is in at most one round.
+        spread: such a pair on two outcomes, of yet other clients, whose distributions are their own `concentration_law`.
+        divergence: the divergence whose mean is minimised.
         keep: the share of the best worst case that must remain.
         confidence: the share of hypotheses under which a design has to cost less than the better of the optimal sampler and the mollifier.
 
@@ -147,7 +147,7 @@ def learn(
         A `Learned`: `.sampler`, `.published`, `.reason`.
 
     Raises:
-        DiscreetError: for rounds on other outcomes, counts that are none, arguments out of range, or more than 512 outcomes.
+        DiscreetError: for rounds on other outcomes, invalid counts, arguments out of range, or more than 512 outcomes.
     """
     if not isinstance(family, Simplex):
         raise DiscreetError(f"family = {family!r} is not a Simplex; give the outcomes alone, as Simplex(outcomes)")
@@ -226,7 +226,7 @@ def _choose_sampler(
 
 
 def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floats, NDArray[np.int64]]:
-    """Hypotheses to design for: every kind of clients that is possible has a share of them, however small its probability."""
+    """Hypotheses for the design; every possible kind of clients has a share of them, even if its probability is small."""
     shares = {kind: max(likely, _HEARD) for kind, likely in found.kinds.items() if likely >= _POSSIBLE}
     numbers = {kind: max(1, round(_HYPOTHESES * share / sum(shares.values()))) for kind, share in shares.items()}
     largest = max(numbers, key=lambda kind: numbers[kind])
@@ -243,7 +243,7 @@ def _gains(
     rng: np.random.Generator,
     kind: str | None = None,
 ) -> Floats:
-    """The relative gain over the better of the safe samplers, under fresh hypotheses, of one kind of clients or of all."""
+    """The relative gain over the better of the safe samplers, under fresh hypotheses of one kind of clients or of all."""
     means, places = found.hypotheses(_HYPOTHESES, rng, kind)
     clients = found.clients(means, places, _CHECKED, rng)
     return np.asarray(1.0 - cost(sampler, clients) / np.min([cost(one, clients) for one in safe], axis=0))
@@ -256,10 +256,10 @@ def _standing_sampler(
     rng: np.random.Generator,
     confidence: float,
 ) -> Sampler[Any]:
-    """Which of the two stays: the one that stands before anybody has spoken, unless the other is better under enough hypotheses.
+    """The safe sampler: the default one, unless the other is better under enough hypotheses.
 
-    The mollifier is the best uniform floor for clients that hold s = k/(e^(eps/2) + 1) outcomes (T3): it stands while that is more than
-    one outcome, and Q* beyond.
+    The mollifier is the best uniform floor for clients with s = k/(e^(eps/2) + 1) outcomes (T3). It is the default while s is more than one,
+    and Q* beyond.
     """
     optimal, mollifier = safe
     start = int(optimal.family.size > math.exp(optimal.epsilon / 2.0) + 1.0)
@@ -272,7 +272,7 @@ def _standing_sampler(
 
 @dataclass(frozen=True)
 class _MeanCosts:
-    """The mean divergence of a sampler under each hypothesis, whose model clients come one after the other."""
+    """The mean divergence of a sampler under each hypothesis, whose model clients are consecutive rows."""
 
     f: FDivergence
     size: int
@@ -283,13 +283,13 @@ class _MeanCosts:
         return np.asarray((1.0 - ANYBODY) * self.of_model(sampler, clients) + ANYBODY * anybody)
 
     def of_model(self, sampler: Sampler[Any], clients: Floats) -> Floats:
-        """The same without clients who may be anybody."""
+        """The same without the clients that may be sure of any outcome."""
         each = np.asarray(self.f(clients, sampler.output(clients)), dtype=np.float64)
         return np.asarray(each.reshape(_HYPOTHESES, -1).mean(axis=1))
 
 
 def _costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
-    """Costs averaged over the hypotheses of the same shape, which differ by chance more than by their mean laws."""
+    """Costs averaged over the hypotheses of the same shape, which differ more by chance than by their means."""
     smooth = np.empty_like(costs)
     for one in np.unique(places):
         smooth[places == one] = costs[places == one].mean()
@@ -304,7 +304,7 @@ def _checked_round(name: str, size: int, sampler: Sampler[Any], counts: object) 
         raise DiscreetError(f"{name} is of {whom!r}, not on the {size} outcomes that are to be designed for")
     if isinstance(whom, Band) and not whom.everybody:
         raise DiscreetError(
-            f"{name} is of {whom!r}, which speaks of some clients only; learn from samplers that serve everybody"
+            f"{name} is of {whom!r}, which is for some clients only; learn from samplers that serve everybody"
         )
     found = np.asarray(counts)
     if found.shape != (size,) or found.dtype.kind not in "iu" or bool((found < 0).any()):

@@ -1,32 +1,28 @@
 """`minimax_risk`: the smallest worst case of any private sampler, for one sample or several of each client, exactly or as a bracket.
 
-The smallest worst case of J samples of each client under one budget, between a sampler that attains one side and a certified other.
+The papers' formula is exact where sets of mass alpha cover the space evenly and the family contains its whole band. Elsewhere the value is
+bracketed:
 
-From above: `JointSampler` around the envelope or the product, whichever has the smaller worst case. From below: a class is no easier than
-some of its members, so a design for the J-fold laws of a grid of clients, whose certificate bounds every epsilon-LDP mechanism on
-multisets (`discreet.design._convex_hulls`, T6). Nothing is lost by looking at multisets (`discreet.mechanisms._multisets`). One sample of
-the J is a function of all of them, so their smallest worst case is also at least that of one sample (data processing).
+**Bands around the uniform distribution.** All vertices of the band are one distribution P with its outcomes permuted, and the minimax value
+is min_b F(P; b mu), over one number. *Proof.* F is convex in P, so the worst member for any floor is a vertex. The maximum over vertices of
+F(.; m) is convex in m and invariant under permutations of m's outcomes. So the average of m over all permutations, which is uniform, is no
+worse, and serves all vertices alike.   QED
+The k cyclic shifts of P suffice as a proof. Their mean under any m is at least that under the average of m over shifts, which is uniform too.
+So their best mean *is* that value, and the certificate of `discreet.design._floors` for it bounds the band from below.
 
-`minimax_risk`: the smallest worst case of any private sampler, by the papers' formula, or as a certified bracket where that is a bound.
-
-The formula is exact where sets of mass alpha cover the space evenly and the family holds its whole band. Elsewhere:
-
-**Bands around the uniform law.** All vertices of the band are one law P with its outcomes in another order, and the minimax value
-is min_b F(P; b mu), a floor of one number. *Proof.* F is convex in P, so the worst member for any floor is a vertex; max over
-vertices of F(.; m) is convex in m and does not change when m's outcomes are permuted, so the average of m over all permutations, which
-is uniform, is no worse, and serves all vertices alike. The k cyclic shifts of P are enough to prove it: their mean under any m is at
-least that under the average of m over shifts, which is uniform too, so their best mean *is* that value, and the certificate of
-`discreet.design._floors` for it bounds the band from below.
-
-**Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._convex_hulls`), and the two sides agree to
-  1e-4.
+**Other bands.** With at most 12 outcomes the clients are all vertices (T6, `discreet.design._convex_hulls`), and the two sides agree to 1e-4.
 With more, a class is no easier than some of its members: a number of vertices bound it from below, Q* of the band from above.
 
-**Other notions than pure epsilon** are linear programmes over all pairs of vertices (`discreet.design._convex_hulls`).
+**Notions other than pure epsilon** are linear programmes over all pairs of vertices (`discreet.design._convex_hulls`).
 
-**Mixtures on a line.** Both sides are those of `discreet.design.mixtures` (T7). For divergences other than total variation some kernels
-  on
-cells bound the class from below (data processing holds for every f), and the sampler that serves those best, on finer cells, from above.
+**Mixtures on a line.** Both sides are those of `discreet.design.mixtures` (T7). For divergences other than total variation some kernels on
+cells bound the class from below (data processing holds for every f). The sampler that serves those best, on finer cells, bounds it from
+above.
+
+**J samples of each client under one budget.** From above: `JointSampler` around the envelope or the product, the better of the two. From
+below: a class is no easier than some of its members. So a design for the J-fold distributions of a grid of clients has a certificate that
+bounds every epsilon-LDP mechanism on multisets (T6). Multisets lose nothing (`discreet.mechanisms._multisets`). One sample of the J is a
+function of all of them, so their smallest worst case is also at least that of one sample (data processing).
 """
 
 from __future__ import annotations
@@ -66,23 +62,23 @@ from discreet.privacy.tradeoff import (
 )
 
 LARGEST_JOINT = 256  # multisets up to which the programme is solved
-_CLIENTS = (100, 256)  # most of a grid's; of two grids either may have the sharper certificate
+_CLIENTS = (100, 256)  # most clients of a grid; either of two grids may have the sharper certificate
 _ENTRIES = 50_000  # of the clients' laws on multisets
 _FINEST = 32  # parts that each outcome's share is a multiple of
-_LARGEST_EPSILON = 12.0  # past which what is left to bracket is less than 1e-4
-_JOINT_LOST = 1e-9  # what the rounding of the clients' laws can have added
+_LARGEST_EPSILON = 12.0  # beyond it the bracket is narrower than 1e-4
+_JOINT_LOST = 1e-9  # bound on the rounding of the clients' distributions
 
 
 def joint_risk(family: Family, notion: Privacy, f: FDivergence, samples: int, one: Risk, *, bracket: bool) -> Risk:
-    """The smallest worst case that is known for so many samples of each client; `one`: that of one sample.
+    """The smallest known worst case for that many samples of each client; `one`: that of one sample.
 
     Args:
-        family: who the clients may be, not a band that serves everybody.
+        family: the family of client distributions, not a band that serves everybody.
         notion: the budget of all samples together.
         f: the divergence.
         samples: how many samples of each client, at least 2.
         one: `minimax_risk` of one sample.
-        bracket: whether to look for a lower bound by a programme as well.
+        bracket: whether to find a lower bound by a programme as well.
 
     Returns:
         A `Risk` that is tight only where raw draws are private; its bracket starts at least at the smallest worst case of one sample.
@@ -126,7 +122,7 @@ def _lower_side(family: FiniteFamily, epsilon: float, f: FDivergence, samples: i
 
 
 def _finest_parts(size: int, most: int) -> int:
-    """Into how many parts shares can be divided so that there are at most so many clients."""
+    """The finest division of shares into parts that gives at most that many clients."""
     return max(n for n in range(1, _FINEST + 1) if n == 1 or Multisets.count(size, n) <= most)
 
 
@@ -138,19 +134,19 @@ def _grid_of_clients(family: FiniteFamily, parts: int) -> Floats:
     return laws if isinstance(family, Simplex) else nearest_member(family, laws)
 
 
-LARGEST_UNIFORM = 512  # outcomes, each of which is the place of one shift
+LARGEST_UNIFORM = 512  # outcomes; there is one cyclic shift for each
 LARGEST_BRACKETED = 1024
 _VERTICES = 1 << 18  # entries of the vertices that stand for a band with too many of them
-_FEW = 48  # outcomes up to which the worst of those is sought; past that their mean, which takes less and is less by little
+_FEW = 48  # outcomes up to which their worst case is found; beyond, their mean, which is faster and little smaller
 _FEW_KERNELS, _KERNELS, _COARSE = 9, 17, 100  # on cells, for divergences other than total variation
-_NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
-_MODERATE = 4.0  # epsilon, past which the programme does not tell many of them apart
+_NARROW = 1.5  # radius in scales up to which few kernels represent all
+_MODERATE = 4.0  # epsilon beyond which the programme cannot distinguish many kernels
 _LARGEST_EXPONENT = 700.0
 _SMALLEST_ON_LINE, _LARGEST_ON_LINE = (
     1e-6,
     30.0,
-)  # budgets that the line's programmes are worked out at; a larger one's bound holds for smaller
-_LOST = 1e-9  # what the rounding of the kernels' masses on cells can have added
+)  # budgets at which the line's programmes are solved; the bound of a larger one holds for smaller ones
+_LOST = 1e-9  # bound on the rounding of the kernels' masses on cells
 
 
 def minimax_risk(
@@ -162,34 +158,33 @@ def minimax_risk(
     samples: int = 1,
     bracket: bool = False,
 ) -> Risk:
-    """The smallest worst-case divergence that any private sampler can have on the family.
+    """The smallest worst-case divergence of any private sampler on the family.
 
-    By the papers' formula, which is exact where `.tight`: always on the simplex and for a `DensityBand`, and for a `Band` whose
-    reference is alpha-decomposable (for other notions than pure epsilon: by groups of equal mass). Elsewhere no formula is known, its value
-    is an upper bound that no sampler here need attain: that of the band which encloses the family. With `bracket=True` the true value is
-    bracketed there, certified from both sides: `.bracket` is (lower, upper), and `.value` is the upper one. A band that serves
-    everybody claims nothing about clients: the value is that of the simplex, and on a continuous space the largest there is.
+    The papers' formula is exact where `.tight`: on the simplex, for a `DensityBand`, and for a `Band` whose reference is alpha-decomposable
+    (for notions other than pure epsilon: by groups of equal mass). Elsewhere no formula is known, and the value is an upper bound: that of
+    the band which encloses the family. With `bracket=True` the true value is bracketed there, certified from both sides: `.bracket` is
+    (lower, upper), and `.value` is the upper one. A band that serves everybody makes no claim about clients: the value is that of the
+    simplex, and on a continuous space the largest possible.
 
     Args:
-        family: who the clients may be.
+        family: the family of client distributions.
         epsilon: the privacy budget, in (0, inf); short for `privacy=Pure(epsilon)`.
         privacy: a notion of privacy, in place of epsilon.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
-        samples: how many samples of each client keep the promise together. The divergence is then that from so many independent draws; from
-            two on the value is that of the better `JointSampler`, and a bracket is for at most 256 multisets of outcomes (else its lower side
-            is that of one sample).
-        bracket: look for both sides where the formula is not exact: for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
-            law up to 512; wider past that), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (about 1e-3 apart at a radius of
-            one scale and an epsilon around 1, far apart where the value is next to nothing; design.md has the table). Under other notions
-            than pure epsilon for a `Band` of at most 12 outcomes; with more than some thirty vertices from below alone, beside the band's
-            own sampler. Takes up to seconds, under other notions up to a minute.
+        samples: how many samples of each client share the budget. The divergence is then that from as many independent draws. From two on the
+            value is that of the better `JointSampler`, and a bracket is for at most 256 multisets of outcomes (else its lower side is that of
+            one sample).
+        bracket: find both sides where the formula is not exact. It works for a `Band` (1e-4 apart up to 12 outcomes, and around the uniform
+            distribution up to 512; wider above), and for `GaussianMixtures` and `LaplaceMixtures` with dim=1 (about 1e-3 apart at a radius of
+            one scale and an epsilon around 1, far apart where the value is tiny; design.md has the table). Under notions other than pure
+            epsilon it is for a `Band` of at most 12 outcomes; with more than some thirty vertices only the lower side is found, beside the
+            band's own sampler. It takes up to seconds, under other notions up to a minute.
 
     Returns:
         A `Risk`.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, an unknown divergence, or a bracket that is asked for where
-            none is known.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, an unknown divergence, or a bracket where none is known.
     """
     check_family(family)
     notion = chosen_privacy(epsilon, privacy)
@@ -269,7 +264,7 @@ def _of_some_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
 
 
 def _random_vertices(band: Band, number: int) -> Floats:
-    """So many vertices: the upper bound on outcomes in some order while there is mass, the lower one on the others."""
+    """That many random vertices: the upper bound on outcomes in some order while mass is left, the lower bound on the others."""
     mu, bounds = np.broadcast_to(band.reference, band.size), band.bounds
     rng = np.random.default_rng(0)  # any orders give a bound; these are the same each time
     laws = np.empty((number, band.size))

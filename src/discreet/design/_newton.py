@@ -1,18 +1,14 @@
 """The parts of a Newton step of the interior point method: slacks with multipliers, costs of entries, blocks of clients, the normal matrix.
 
-The cost of a client's entries in the interior point method: q f(p/q), smooth, or (p - gamma q)_+, which has an edge.
+**Costs.** An entry costs q f(p/q), which is smooth, or (p - gamma q)_+, which has an edge. The edge is taken apart: (p - gamma q)_+ = min g
+with g >= 0 and g >= p - gamma q. Both constraints get slacks and multipliers of their own, and g is eliminated, so that either cost gives the
+solver a gradient and a curvature for each entry.
 
-The edge is taken apart: (p - gamma q)_+ = min g with g >= 0 and g >= p - gamma q. Both constraints get slacks and multipliers of their
-own, and g is eliminated, so that either cost gives the solver a gradient and a bend for each entry.
-
-Some of the clients in the interior point method: what they hold, their slacks and multipliers, and what is left of a Newton step.
-
-The linear system of a Newton step: one unknown for each outcome that somebody holds, and y.
-
-A client adds rank_j (alpha_j m(not held) + sum_e pull_e m_e)^2 + rest_j m(not held)^2 and a diagonal, with m(not held) = o - 1_j, o = |m|
-and 1_j = m(held by j). Where clients hold few outcomes the squares of 1_j and of b_j = sum_e (alpha_j - pull_e) m_e are summed entry by
-entry, so that the work is the sum of squared numbers of held outcomes. Where they hold many, o - 1_j may be next to nothing, which a
-difference would lose: then the functionals are written out, which dense products make as fast.
+**The normal matrix** has one unknown for each outcome in some client's support, and y. A client adds rank_j (alpha_j m(outside) + sum_e
+pull_e m_e)^2 + rest_j m(outside)^2 and a diagonal, with m(outside) = o - 1_j, o = |m| and 1_j the mass of m on the support of j. For small
+supports the squares of 1_j and of b_j = sum_e (alpha_j - pull_e) m_e are summed entry by entry, so that the work is the sum of squared
+support sizes. For large supports o - 1_j may be nearly zero, which a difference would lose. Then the functionals are written out, which dense
+products make as fast.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,19 +24,19 @@ from discreet.design._floors import ExampleClients, Floats, Integers
 
 Booleans = NDArray[np.bool_]
 
-OWN_SHARE = 3.0  # of its own product that a pair may aim at, besides the common target
-LEAST_LEFT = 0.3  # of a slack or a multiplier, after a step by itself
-LEAST_FORESEEN = 0.1  # the same where a step is only foreseen
-MOST_RENORMALISED = 0.5  # of the room to its nearer bound, that a law's normalisation may take of an entry
+OWN_SHARE = 3.0  # multiple of its own product that a pair may aim at, besides the common target
+LEAST_LEFT = 0.3  # share of a slack or a multiplier that a step by itself leaves
+LEAST_FORESEEN = 0.1  # the same for a predicted step
+MOST_RENORMALISED = 0.5  # share of an entry's room to its nearer bound that normalisation may use
 
 
 @dataclass(eq=False)
 class SlackPair:
     """A slack s > 0 and its multiplier z > 0, whose product is led to a target, and the Newton step ds of the slack.
 
-    The multiplier's step follows from the slack's and is not kept: examples may be many. `part` is what a pair's target is of the
-    common one: a client that counts little has large targets, so that w s z falls alike for everybody. Were its products as small as
-    the others' from the start, the floor would run into its bounds without having seen them.
+    The multiplier's step follows from the slack's and is not stored, since examples may be many. `part` is the pair's target relative to the
+    common one. A client of small weight has large targets, so that w s z falls alike for all clients. If its products were as small as the
+    others' from the start, the floor would run into its bounds early.
     """
 
     s: Floats
@@ -58,10 +54,10 @@ class SlackPair:
         self.aim = 0.0
 
     def correct(self, mu: float, largest: float) -> None:
-        """Aim at mu, less what the prediction's second-order term adds; kept within bounds. mu and `largest` are common targets.
+        """Aim at mu, less the prediction's second-order term, within bounds. mu and `largest` are common targets.
 
-        Where a slack is about to vanish while its multiplier grows, that term is many times their product: a bound that is a multiple of
-        the product lets such pairs go their way along the hyperbola, and they no longer hold up everybody's step.
+        If a slack is about to vanish while its multiplier grows, that term is many times their product. A bound that is a multiple of the
+        product lets such pairs move along the hyperbola, so that they do not shorten the common step.
         """
         most = (mu + largest) * self.part + OWN_SHARE * self.s * self.z
         self.aim = np.clip(mu * self.part - self.ds * self.dz, 0.01 * mu * self.part, most) / self.s
@@ -76,7 +72,7 @@ class SlackPair:
         return self.aim - self.z - self.stiffness * self.ds
 
     def follow(self, ds: Floats) -> tuple[float, float]:
-        """Take the slack's step; return how far slack and multiplier may go before they vanish."""
+        """Take the slack's step; return how far slack and multiplier may move before they vanish."""
         self.ds = ds
         return self.room
 
@@ -93,17 +89,17 @@ class SlackPair:
 
     @property
     def room(self) -> tuple[float, float]:
-        """How far slack and multiplier may go along the step before they vanish."""
+        """How far slack and multiplier may move along the step before they vanish."""
         return _limit(self.s, self.ds), _limit(self.z, self.dz)
 
     def move(self, primal: float, dual: float) -> None:
-        """Go so far, and forget the step."""
+        """Take this much of the step, and clear it."""
         self.z += dual * self.dz
         self.s += primal * self.ds
         self.ds, self.aim = np.zeros(0), 0.0
 
     def move_apart(self, s: Floats) -> None:
-        """Take a slack that was found otherwise, and of the multiplier's step as much as leaves something of each."""
+        """Take a slack that was found otherwise, and as much of the multiplier's step as leaves a share of it."""
         self.z = np.maximum(self.z + self.dz, LEAST_LEFT * self.z)
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
 
@@ -115,7 +111,7 @@ def _limit(value: Floats, step: Floats) -> float:
 
 
 class EntryCost(Protocol):
-    """The cost of entries with masses p at q, as the solver sees it."""
+    """The cost of entries with masses p at q, in the solver's form."""
 
     @property
     def at_zero(self) -> float: ...
@@ -123,15 +119,15 @@ class EntryCost(Protocol):
     def pairs(self) -> tuple[SlackPair, ...]: ...
     def value(self, q: Floats) -> Floats: ...
     def look(self, q: Floats) -> Floats:
-        """The bend at q; `gradient` is about the same q from then on."""
+        """The curvature at q; `gradient` is then taken at the same q."""
 
     def gradient(self) -> Floats: ...
     def multiplier(self) -> Floats:
-        """The derivative of the cost as the multipliers have it now."""
+        """The derivative of the cost according to the current multipliers."""
 
     def follow(self, dq: Floats) -> tuple[float, float]: ...
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        """(slope, intercept) of a line below f for each entry, whose intercept is `level` wherever a law between the bounds allows it."""
+        """(slope, intercept) of a line below f for each entry, with intercept `level` where a distribution between the bounds allows it."""
 
 
 @dataclass(eq=False)
@@ -144,7 +140,7 @@ class SmoothCost:
 
     @property
     def at_zero(self) -> float:
-        """f(0); where that is infinite every client holds every outcome, and nothing is ever multiplied by it."""
+        """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
         return self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
 
     def value(self, q: Floats) -> Floats:
@@ -204,19 +200,20 @@ class HingeCost:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        # at an optimum many laws sit on an edge, where the slope is any number between two: the multipliers know which
+        # at an optimum many outputs sit on an edge, where the slope is any number between two; the multipliers tell which
         slope = np.clip(self.pairs[1].z, 0.0, 1.0)
         return slope, -self.gamma * slope if self.gamma == 1.0 else np.nextafter(-self.gamma * slope, -np.inf)
 
 
 _LARGEST_PART = 1e6
 
-CostOf = Callable[[Floats, Floats, float, Floats | float], EntryCost]  # of masses, laws, a common target and its parts
+CostOf = Callable[[Floats, Floats, float, Floats | float], EntryCost]  # of masses, outputs, a target and its parts
 
 
 class ClientBlock:
-    """Clients `rows`. An entry is an outcome that a client holds; `open` are the clients that leave outcomes out, for which the
-    `rest` pairs stand.
+    """A block of clients, `rows`.
+
+    An entry is an outcome in a client's support. `open` are the clients that leave outcomes out; the `rest` pairs stand for those outcomes.
     """
 
     cost: EntryCost
@@ -248,7 +245,7 @@ class ClientBlock:
             pair.start(mu)
 
     def _for_entries(self, values: Floats) -> Floats | float:
-        """A client's number for each of its entries; one number where clients count alike."""
+        """A client's number for each of its entries; one number if all clients have equal weight."""
         return float(values[0]) if self._alike else values[self.client]
 
     def _for_rests(self, values: Floats) -> Floats | float:
@@ -291,13 +288,13 @@ class ClientBlock:
         return float(np.sum(self.weight * (costs + self.cost.at_zero * rest)))
 
 
-_DENSE = 0.2  # of entries held, from which rows are written out
+_DENSE = 0.2  # density of supports from which rows are written out
 _REGULAR = 1e-14
-_PAIR_SECONDS = 4e-7  # over all steps, for a pair of outcomes of one client, without a compiler
+_PAIR_SECONDS = 4e-7  # for a pair of outcomes of one client over all steps, without numba
 
 
 class MatrixShare:
-    """What some of the clients add to the matrix. One thread fills it, in order, so that the sum is the same every time."""
+    """The part of the matrix that some of the clients add. One thread fills it, in order, so that the sum is reproducible."""
 
     def __init__(self, size: int, seen: int) -> None:
         self._hidden = size - seen
@@ -352,7 +349,7 @@ class NormalMatrix:
         self.shares = [MatrixShare(size, seen) for _ in range(shares)]
 
     def factor(self, stiffness: Floats, cap: Floats, cap_stiffness: float) -> "FactoredMatrix":
-        """With the stiffness of the bounds of (v, y), and of the bound on the functional `cap`."""
+        """Factor the matrix, with the stiffness of the bounds of (v, y) and of the bound on the functional `cap`."""
         seen = self._total.size - 1
         summed = np.zeros((seen, seen))
         for share in self.shares:
@@ -386,7 +383,7 @@ class FactoredMatrix:
     """A positive definite matrix, scaled to ones on its diagonal."""
 
     def __init__(self, scaled: Floats, scale: Floats) -> None:
-        from scipy import linalg  # here, because importing it costs more than most commands do
+        from scipy import linalg  # imported here because it is slow
 
         self._scale = scale
         regular = _REGULAR

@@ -1,31 +1,26 @@
-"""What private samples tell about the clients: model clients of several shapes, and a posterior over mean distribution and shape.
+"""Inference from private samples: model clients of several shapes, and a posterior over their mean distribution and shape.
 
-Model clients around a mean law mu, of several shapes, whose average is mu whatever the shape is.
+**Model clients** vary around a mean distribution mu; their average is mu for every shape. *Dirichlet*: P ~ Dirichlet(s mu). The concentration
+s says how similar a client is to the mean, and E sum_x P_x^2 = (1 + s sum_x mu_x^2)/(1 + s). Real clients differ in how spread out they are,
+so each draws its own concentration, s times a factor around 1. *Clusters*: the outcomes fall into groups at random. A client belongs to a
+group with the probability that mu gives it, and has the distribution mu inside that group. With as many groups as outcomes, clients are point
+masses.
 
-**Dirichlet.** P ~ Dirichlet(s mu); the concentration s says how much a client is like the mean, and E sum_x P_x^2 =
-(1 + s sum_x mu_x^2)/(1 + s). Real clients differ among themselves in how spread out they are, so each draws its own concentration, s
-times a factor around 1.
+Samples of a sampler that is linear in P have a distribution that depends on mu alone, and cannot distinguish the shapes. Samples of a
+projection can, a little; private bits about the clients' own spread (`concentration_law`) do so well.
 
-**Clusters.** The outcomes fall into groups at random. A client belongs to a group with the probability that mu gives it, and holds mu
-inside that group. With as many groups as outcomes, clients are point masses.
-
-A sampler that is linear in P releases samples whose law depends on mu alone: such samples cannot tell the shapes apart. Samples of a
-projection can, a little, and private bits about the clients' own spread (`concentration_law`) can well.
-
-What private samples say about the clients' mean law and shape: a posterior over hypotheses, from every round there is.
-
-A round is a sampler and how often it released each outcome, for clients who spoke in no other. The average law that a round's samples are
-drawn from is E Q(.|P) over the clients. For the linear mechanism that is affine in the mean law mu; for a projection it is replaced by
-its regression on P over model clients (`discreet.design._posterior`), affine in mu too:
+**The posterior.** A round is a sampler and how often it released each outcome, for clients who spoke in no other round. A round's samples
+have on average the distribution E Q(.|P) over the clients. For the linear mechanism that is affine in mu. For a projection it is replaced by
+its regression on P over model clients, which is affine in mu too:
 
     E Q(.|P) ~ c + A mu,        A = Cov(Q, P) Cov(P, P)^-1,        c = E Q - A E P.
 
-So all rounds have one likelihood, sum over rounds and outcomes of counts times log(c + A mu). mu = softmax(theta) with theta ~ N(0,
-tau^2) around the uniform law; tau has the largest evidence among a few. The shape of the clients (a concentration from a grid, clusters,
-or point masses) keeps a posterior, and theta is normal around its mode (Laplace's approximation). Few samples leave theta as wide as it
-was: that is the shrinkage, and no number has to be chosen for it.
+So all rounds have one likelihood, sum over rounds and outcomes of counts times log(c + A mu). mu = softmax(theta) with theta ~ N(0, tau^2)
+around the uniform distribution; tau has the largest evidence among a few. The shape of the clients (a concentration from a grid, clusters, or
+point masses) has a posterior, and theta is normal around its mode (Laplace's approximation). With few samples theta stays as wide as its
+prior: this is the shrinkage, and it needs no tuning.
 
-Everything here is computed from released samples and constants alone, so it costs no privacy (`discreet.design._learned`).
+All computations use released samples and constants only, so they cost no privacy (`discreet.design._learned`).
 """
 
 import math
@@ -42,12 +37,12 @@ Floats = NDArray[np.float64]
 
 DIFFERENCES = 0.5  # standard deviation of the logarithm of a client's own factor
 _LEAST = 1e-3  # parameters of a Dirichlet law below it are drawn as if they were this
-_DUST = 1e-6  # a share of a client below it is none
+_DUST = 1e-6  # smaller shares of a client count as zero
 _AVERAGED = 400  # model clients whose agreement stands for that of clusters
 
 
 def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Generator) -> Floats:
-    """One law for each row of means (n, k) with the concentrations (n,)."""
+    """One distribution for each row of means (n, k) with the concentrations (n,)."""
     own = concentration * np.exp(DIFFERENCES * rng.standard_normal(len(mean)))
     shape = np.maximum(own[:, None] * mean, _LEAST)
     # Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms so that small parameters do not underflow
@@ -58,22 +53,22 @@ def draw_model_clients(mean: Floats, concentration: Floats, rng: np.random.Gener
 
 
 class Shape(Protocol):
-    """How model clients differ from their mean law."""
+    """How model clients differ from their mean."""
 
     @property
     def kind(self) -> str:
-        """What clients are like, in a word or two."""
+        """The kind of clients, in a word or two."""
 
     def draw(self, mean: Floats, rng: np.random.Generator) -> Floats:
         """One client for each row of means (n, k)."""
 
     def agreement(self, mean: Floats) -> float:
-        """The second probability of `concentration_law`, of the average client around a mean law (k,)."""
+        """The second probability of `concentration_law` for the average client around a mean distribution (k,)."""
 
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """Clients around the mean law, with a concentration."""
+    """Clients around the mean distribution, with a concentration."""
 
     concentration: float
     kind: str = "spread around a mean"
@@ -87,7 +82,7 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clients that hold the mean law inside one of so many groups of outcomes; point masses where every outcome is a group."""
+    """Clients with the mean distribution inside one of that many groups of outcomes; point masses if every outcome is a group."""
 
     groups: int
     size: int
@@ -108,10 +103,10 @@ class Clusters:
 
 
 def concentration_law(laws: Floats) -> Floats:
-    """What a client says of its own spread, as laws (n, 2) on (spread out, of one kind).
+    """A client's own spread, as distributions (n, 2) on (spread out, of one kind).
 
-    The second probability is (sum_x p_x^2 - 1/k)/(1 - 1/k): that two of its draws agree, between 0 for the uniform law and 1 for a point
-    mass. A sample of it, by any sampler on two outcomes, is one private bit.
+    The second probability is (sum_x p_x^2 - 1/k)/(1 - 1/k), a scaled probability that two of its draws agree: 0 for the uniform distribution,
+    1 for a point mass. A sample of it, by any sampler on two outcomes, is one private bit.
     """
     k = laws.shape[-1]
     agree = (np.square(laws).sum(axis=-1) - 1.0 / k) / (1.0 - 1.0 / k)
@@ -126,49 +121,47 @@ def expected_agreement(mean: Floats, concentration: float) -> float:
     return min(max((agree - 1.0 / k) / (1.0 - 1.0 / k), 0.0), 1.0)
 
 
-Response = tuple[Floats, Floats]  # (A, c): the law of a sample is about A mu + c
+Response = tuple[Floats, Floats]  # (A, c): the distribution of a sample is about A mu + c
 
 CONCENTRATIONS = tuple(0.5 * 2.0**step for step in range(8))
-WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean law
+WIDTHS = (0.25, 0.5, 1.0, 1.5)  # of the logarithms of the mean distribution
 _POINTS, _CLUSTERS = 0.2, 0.1  # the probability of point masses and of clusters, before any sample
-_IN_CLUSTER = 4  # outcomes of a cluster, about
+_IN_CLUSTER = 4  # about so many outcomes in a cluster
 _USUAL, _SPREAD = math.log(5.0), 1.5  # of the logarithm of the concentration, before any sample
-_MODEL, _FOR_EACH = 400, 8  # model clients in a regression: at least so many, and so many for each outcome
-_TRUSTED = 50_000.0  # samples past which it is the regression that errs, not chance
+_MODEL, _FOR_EACH = 400, 8  # model clients in a regression: at least, and for each outcome
+_TRUSTED = 50_000.0  # number of samples beyond which the regression's error exceeds chance
 _STEPS = 40
 _FIRST_REACH, _REACH = (
     (1.5, 0.7),
     (0.7, 0.3),
-)  # how far theta may go, in any outcome, before the regression is made anew
+)  # how far theta may move, in any outcome, before a new regression
 _FAR_REACH = (4.0, 2.0, 1.0, 0.5)  # the same for clusters, from the mode of other shapes
 LEAST_SHARE = 1e-12
-_LEAST_CONCENTRATION = 0.01  # that of point masses, in averages of logarithms
+_LEAST_CONCENTRATION = 0.01  # stands for point masses in averages of logarithms
 
 
 @dataclass(frozen=True, eq=False)
 class RoundCounts:
-    """Samples of clients who spoke under one agreement and no other: the sampler, and how often it released each outcome."""
+    """Samples of clients who took part in one agreement and no other: the sampler, and how often it released each outcome."""
 
     sampler: Sampler[Any]
     counts: Floats
 
     @property
     def exact(self) -> bool:
-        """Whether its samples' law is affine in the mean law, whoever the clients are."""
+        """Whether its samples' distribution is affine in the mean distribution, for all clients."""
         return isinstance(self.sampler, LinearSampler)
 
     @property
     def trusted_counts(self) -> Floats:
-        """The counts; where a regression stands between them and the clients, no more than it is worth."""
+        """The counts, scaled down where the error of a regression would exceed that of chance."""
         number = float(self.counts.sum())
         return self.counts if self.exact else self.counts / (1.0 + number / _TRUSTED)
 
     def response(self, model: Floats) -> Response:
         """(A, c), regressed on model clients (n, k)."""
         k = model.shape[1]
-        if self.exact or bool(
-            (model.max(axis=1) == 1.0).all()
-        ):  # point masses: what a sampler does to them is linear in their mean
+        if self.exact or bool((model.max(axis=1) == 1.0).all()):  # for point masses the output is linear in the mean
             return np.asarray(self.sampler.output(np.eye(k))).T, np.zeros(k)
         released = np.asarray(self.sampler.output(model))
         p, q = model.mean(axis=0), released.mean(axis=0)
@@ -195,19 +188,19 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Modes of each shape, and how likely each is."""
+    """The modes of each shape, and their probabilities."""
 
     modes: tuple[Mode, ...]
     logarithms: Floats  # of the probabilities, up to a constant
 
     @property
     def weights(self) -> Floats:
-        """How likely each mode is."""
+        """The probability of each mode."""
         return softmax(self.logarithms)
 
     @property
     def weights_in_kind(self) -> Floats:
-        """How likely each mode is if clients are of its kind."""
+        """The probability of each mode given its kind of clients."""
         kinds = np.array([mode.shape.kind for mode in self.modes])
         found = np.empty(len(kinds))
         for kind in np.unique(kinds):
@@ -216,17 +209,17 @@ class Posterior:
 
     @property
     def mean(self) -> Floats:
-        """The mean law at the modes, averaged."""
+        """The mean distribution, averaged over the modes."""
         return np.asarray(self.weights @ np.stack([softmax(mode.theta) for mode in self.modes]))
 
     @property
     def concentration(self) -> float:
-        """The concentration of Dirichlet clients that are as spread out as those of the modes, averaged in logarithms."""
+        """The concentration of Dirichlet clients as spread out as those of the modes, averaged in logarithms."""
         return float(np.exp(self.weights @ np.log([_as_concentration(mode) for mode in self.modes])))
 
     @property
     def kinds(self) -> dict[str, float]:
-        """How likely each kind of clients is."""
+        """The probability of each kind of clients."""
         found: dict[str, float] = {}
         for mode, weight in zip(self.modes, self.weights.tolist(), strict=True):
             found[mode.shape.kind] = found.get(mode.shape.kind, 0.0) + weight
@@ -235,7 +228,7 @@ class Posterior:
     def hypotheses(
         self, number: int, rng: np.random.Generator, kind: str | None = None
     ) -> tuple[Floats, NDArray[np.int64]]:
-        """So many mean laws (number, k) and the places of their modes (number,), of one kind of clients or of all."""
+        """That many mean distributions (number, k) and the numbers of their modes (number,), of one kind of clients or of all."""
         weights = self.weights
         if kind is not None:
             weights = self.weights_in_kind * [mode.shape.kind == kind for mode in self.modes]
@@ -249,7 +242,7 @@ class Posterior:
         return means, picked
 
     def clients(self, means: Floats, places: NDArray[np.int64], each: int, rng: np.random.Generator) -> Floats:
-        """So many model clients of each hypothesis, one hypothesis after the other."""
+        """That many model clients of each hypothesis, one hypothesis after the other."""
         laws = np.empty((len(means), each, means.shape[1]))
         for place in np.unique(places):
             rows = np.flatnonzero(places == place)
@@ -259,7 +252,7 @@ class Posterior:
 
 
 def softmax(theta: Floats) -> Floats:
-    """The law with these logarithms, up to a constant."""
+    """The distribution with these logarithms, up to a constant."""
     law = np.exp(theta - theta.max())
     return np.asarray(law / law.sum())
 
@@ -267,7 +260,7 @@ def softmax(theta: Floats) -> Floats:
 def posterior(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> Posterior:
-    """What rounds say, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
+    """The posterior given the rounds, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
     tried = [(_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
@@ -286,13 +279,13 @@ def posterior(
 def _best_mode(
     rounds: Sequence[RoundCounts], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
-    """The mode of a shape that is far from the others: its mean law may be another one, and as wide as suits it."""
+    """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
     tried = [_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
     return max(tried, key=lambda one: one.evidence)
 
 
 def _shapes(size: int) -> dict[Shape, float]:
-    """The shapes that clients on so many outcomes may have, with their probabilities before any sample."""
+    """The possible shapes of clients on that many outcomes, with their prior probabilities."""
     likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
     others: dict[Shape, float] = {Clusters(size, size): _POINTS}
     if size >= 2 * _IN_CLUSTER:
@@ -330,7 +323,7 @@ def _mode(
     reach: Sequence[float],
     rng: np.random.Generator,
 ) -> Mode:
-    """The mode by a few regressions, each trusted so far only: where an outcome is at its ceiling for everybody its slope is none."""
+    """The mode by a few regressions, each used within its reach: if an outcome is at its ceiling for all clients, its slope is zero."""
     theta, k = start, len(start)
     counts = [one.trusted_counts for one in rounds]
     for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
@@ -349,7 +342,7 @@ def _responses(rounds: Sequence[RoundCounts], shape: Shape, theta: Floats, rng: 
 
 @dataclass(frozen=True, eq=False)
 class ResponseFit:
-    """The posterior density of theta where every round's shares are affine in the mean law."""
+    """The posterior density of theta if every round's shares are affine in the mean distribution."""
 
     responses: Sequence[Response]
     counts: Sequence[Floats]
@@ -375,7 +368,7 @@ class ResponseFit:
         return gradient, curvature
 
     def supremum(self, theta: Floats) -> float:
-        """An upper bound on the log-likelihood under every mean law: it is concave, so it stays below its tangent at theta."""
+        """An upper bound on the log-likelihood under every mean distribution: it is concave, so it stays below its tangent at theta."""
         law = softmax(theta)
         shares = self.shares(law)
         value = sum(float(c @ np.log(y)) for c, y in zip(self.counts, shares, strict=True))
@@ -383,7 +376,7 @@ class ResponseFit:
         return value + float(np.max(slope - slope @ law))
 
     def climb(self, theta: Floats) -> Floats:
-        """Where scoring steps from theta end."""
+        """The end of scoring steps from theta."""
         value = self.density(theta)
         for _ in range(_STEPS):
             gradient, curvature = self.slopes(theta)

@@ -1,21 +1,23 @@
-"""`design(smoothing="auto")`: what a design is made for when the examples are few, by rules that see the examples alone.
+"""`design(smoothing="auto")`: designs from few examples, by rules that use the examples alone.
 
-Examples leave things out. So a part of the weight goes to **redrawn** examples: each keeps how its mass is divided, and gives the
-shares to outcomes drawn anew, as popular as they are among the examples; and a part to the k point masses. How large these parts are is
-decided by cross-validation on the examples alone; and where those that were held back do not say, by more than one standard error, that
-the design serves them better than the better of Q* and the best uniform floor, that one stays.
+Few examples miss rare clients. So a part of the weight goes to **redrawn** examples, and a part to the k point masses. A redrawn example
+keeps the shares of an example, and gives them to outcomes drawn anew by their popularity among the examples. Cross-validation on the examples
+chooses the size of these parts. The better of Q* and the best uniform floor stays unless the design serves the held-out examples better by
+more than one standard error.
 
-**Fewer examples than e^eps** cannot judge each other. An outcome deserves the largest floor there is, e^-eps, as soon as one client in
-e^eps / P(a client does not hold it) is sure of it, and what one client in e^eps does is not seen among fewer. (A client who is sure of x
-pays -log(e^eps m_x); a smaller m_x saves those who do not hold x as much as it is smaller, so the best e^eps m_x is the least of 1 and
-e^eps P(sure of x)/P(x is not held).) There a model speaks instead of the examples: nearly all of the weight goes to redrawn ones,
-of whom those that are sure of one outcome are not drawn but counted, each outcome by its popularity, a twelfth of which is spread
-evenly; every point mass weighs a sixteenth of what would give its outcome the largest floor. And since no example could tell
-whether the model is right, an outcome's floor is halfway between the model's and four times what the largest share seen would need, up
-to the largest there is, where that is more: the mean is convex in the floor, so half the way has at least half of the gain, or at most
-half of the loss. A design by parts takes its place where examples that were held back say so after all: by two standard errors of
-mean KL, TV and squared Hellinger alike, ten of them or more paying 0.1 in KL for it, since a mean to which nobody rare has contributed
-has too small a standard error.
+**Fewer examples than e^eps** cannot judge each other. An outcome deserves the largest possible floor, e^-eps, as soon as one client in e^eps
+/ P(x is outside a client's support) is sure of it, and fewer examples do not show clients that rare. (A client who is sure of x pays
+-log(e^eps m_x). A smaller m_x saves the clients without x as much as it is smaller, so the best e^eps m_x is the least of 1 and e^eps P(sure
+of x)/P(x is not in the support).)
+
+A model then replaces the examples. Nearly all of the weight goes to redrawn examples. Those that are sure of one outcome are counted instead
+of drawn, each outcome by its popularity, a twelfth of which is spread evenly. Every point mass weighs a sixteenth of the weight that would
+give its outcome the largest floor. No example can tell whether the model is right. So where four times the floor that the largest share seen
+would need, up to the largest possible, exceeds the model's floor, the outcome's floor is halfway between the two. The mean is convex in the
+floor, so half the way has at least half of the gain, or at most half of the loss.
+
+A design by parts replaces the model's if held-out examples favour it by two standard errors of mean KL, TV and squared Hellinger alike, and
+ten of them or more pay 0.1 in KL for it. The last condition is needed because a mean without rare clients has too small a standard error.
 """
 
 import math
@@ -48,33 +50,33 @@ PARTS = (
     (0.3, 0.0),
     (0.1, 0.001),
     (0.1, 0.003),
-)  # of the weight: redrawn examples, point masses
+)  # shares of the weight: redrawn examples, point masses
 FOLDS = 3
 ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25
 KEEP_SMOOTHED = 0.001
-MODEL = 0.95  # of the weight: redrawn examples, where examples are too few to judge
-STRAY = 0.08  # of their popularity is spread evenly
+MODEL = 0.95  # share of the weight: redrawn examples, if there are too few examples to judge
+STRAY = 0.08  # share of their popularity that is spread evenly
 ANYBODY = 1.0 / 16.0  # a point mass's weight, as a share of the largest weight that matters
 MARGIN = 4.0  # times the largest share of an outcome that an example has
 HALF = 0.5
 SURELY = 2.0  # standard errors
 SURE = 1.0 - 1e-9
-SEEN, PAYING = 10, 0.1  # examples that pay so much more, past which a standard error is to be believed
+SEEN, PAYING = 10, 0.1  # this many examples that pay this much more make a standard error credible
 LARGEST_SMOOTHED = 1 << 22  # examples times outcomes
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """What examples chose of themselves: how a design was smoothed, and how it did on examples that were held back.
+    """How a design was smoothed, and its result on held-out examples.
 
     Attributes:
-        rule: "parts": redrawn examples and point masses count beside the examples. "model": a model speaks for too few examples. "uniform"
-            and "optimal": no design did better on the examples held back than the best uniform reference, or than Q*.
+        rule: "parts": redrawn examples and point masses count beside the examples. "model": a model replaces too few examples. "uniform" and
+            "optimal": no design did better on held-out examples than the best uniform reference, or than Q*.
         redrawn: the share of the weight that redrawn examples have.
         points: the share of the weight that the k point masses have.
-        held_out: the mean divergence of examples that were held back, each under what the other folds make; None for a single example.
-        unsmoothed: the same of designs for the other folds alone; None for a single example.
+        held_out: the mean divergence of held-out examples, each under the sampler from the other folds; None for a single example.
+        unsmoothed: the same for designs from the other folds without smoothing; None for a single example.
     """
 
     rule: str
@@ -85,11 +87,11 @@ class Smoothing:
 
     @property
     def description(self) -> str:
-        """In words, for people."""
+        """A description in words."""
         beside = f"redrawn examples have {self.redrawn:.3g} of the weight, point masses {self.points:.3g}"
         what = {
             "parts": beside,
-            "model": f"the examples are few, so a model speaks for them ({beside}, halfway to a safe floor)",
+            "model": f"the examples are few, so a model replaces them ({beside}, halfway to a safe floor)",
             "uniform": "the examples do not speak for a design, so the best uniform reference stays",
             "optimal": "the examples do not speak for a design, so the optimal sampler stays",
         }[self.rule]
@@ -102,14 +104,14 @@ class Smoothing:
 
 @dataclass(frozen=True, eq=False)
 class SmoothingChoice:
-    """The sampler that examples speak for, and how it was smoothed."""
+    """The chosen sampler, and how it was smoothed."""
 
     sampler: BandSampler
     smoothing: Smoothing
 
 
 def redraw_examples(examples: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
-    """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (and half a client more)."""
+    """Clients with the masses of the examples, on outcomes drawn without replacement by their popularity (plus half a client)."""
     popularity = examples.sum(axis=0) if weights is None else len(examples) * (weights @ examples)
     return _move_masses(examples, popularity + 0.5, rng)
 
@@ -133,7 +135,7 @@ class Smoother:
     f: FDivergence = divergences.kl
 
     def choose(self, examples: Floats, weights: Floats | None = None) -> SmoothingChoice:
-        """What the examples speak for."""
+        """Choose a sampler and its smoothing from the examples."""
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
             return SmoothingChoice(
@@ -148,7 +150,7 @@ class Smoother:
     def design_with_parts(
         self, examples: Floats, parts: tuple[float, float], weights: Floats | None = None
     ) -> "Design":
-        """The design for examples among which redrawn ones and the k point masses have those parts of the weight."""
+        """The design for examples with these parts of the weight on redrawn examples and on the k point masses."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
         again = redraw_examples(examples, np.random.default_rng(0), weights)
         copies = len(again) // len(examples)
@@ -160,7 +162,7 @@ class Smoother:
         )
 
     def model_design(self, examples: Floats, weights: Floats | None = None) -> "Design":
-        """The design for the model that speaks instead of examples which are too few."""
+        """The design for the model that replaces examples if there are too few."""
         k, weights = examples.shape[1], _equal_weights(examples) if weights is None else weights
         popularity = (1.0 - STRAY) * (weights @ examples) + STRAY / k
         sure = examples.max(axis=1) >= SURE
@@ -183,7 +185,7 @@ class Smoother:
         return min(samplers, key=lambda one: float(weights @ sampler_costs(examples, one, (self.f,))[self.f.name]))
 
     def halfway(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
-        """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where that is more."""
+        """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where the latter is larger."""
         outcomes, model = Simplex(examples.shape[1]), self._floor(self.model_design(examples, weights).sampler)
         seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor(
             OptimalSampler(outcomes, epsilon=self.epsilon)
@@ -191,7 +193,7 @@ class Smoother:
         return self._keeping((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
     def _design(self, clients: Floats, weights: Floats) -> "Design":
-        from discreet.design._designs import design  # which smooths by these rules
+        from discreet.design._designs import design  # a circular import
 
         return design(
             Simplex(clients.shape[1]),
@@ -240,7 +242,7 @@ class Smoother:
         return self._keeping(self._floor(self.best_uniform(examples, weights)))
 
     def _held_back(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
-        """What every example would have cost under the sampler that the other folds make."""
+        """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
         found = {f.name: np.zeros(len(examples)) for f in judges}
         for held in _folds(len(examples)):
@@ -257,7 +259,7 @@ class Smoother:
         return np.asarray(total * np.broadcast_to(family.reference, family.size))
 
     def _keeping(self, floor: Floats) -> BandSampler:
-        """The sampler of a floor, moved towards that of Q* as far as `keep` asks for (T2: what it keeps is concave in the floor)."""
+        """The sampler of a floor, moved towards that of Q* as far as `keep` requires (T2: what it keeps is concave in the floor)."""
         ratio, k = math.exp(self.epsilon), len(floor)
         best, needed = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)
         kept = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
@@ -279,12 +281,12 @@ def _equal_weights(examples: Floats) -> Floats:
 
 
 def _effective_number(weights: Floats) -> float:
-    """How many examples of equal weight these are worth."""
+    """The effective number of examples of equal weight."""
     return float(1.0 / np.square(weights).sum())
 
 
 def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
-    """Whether the mean gain is more than so many standard errors."""
+    """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
     return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
 

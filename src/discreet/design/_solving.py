@@ -1,17 +1,14 @@
-"""The best floor with its certificate: interior point steps first, linear programmes by cutting planes where these do not settle.
+"""The best floor with its certificate: interior point steps first, then linear programmes if value and bound still differ.
 
-The best floor by linear programmes, for what the interior point method does not settle: f with kinks, and values near rounding.
-
-A convex f is the largest of the lines below it. With finitely many lines for each entry, the least mean or the least largest cost over
-all epsilon-LDP samplers is a linear programme in the floor m, the output distributions q_j and their costs g:
+Linear programmes handle f with kinks and values near rounding. A convex f is the largest of the lines below it. With finitely many lines for
+each entry, the least mean or the least largest cost over all epsilon-LDP samplers is a linear programme in the floor m, the output
+distributions q_j and their costs g:
 
     g_jx >= i q_jx + s p_jx for each line (s, i),    m <= q_j <= E m,    |q_j| = 1,    E = e^eps.
 
 Each round adds the lines that touch f at the last solution and near it. The programme's own multipliers make a certificate
-(`discreet.design._floors`): that of |q_j| = 1 is l_j, those of an entry's lines mix them into one line, and over the worst
-case those of the clients are their weights. As with the interior point method, the certificate is computed from them independently.
-
-The best floor and its certificate: interior point steps until the two agree, and linear programmes where they do not.
+(`discreet.design._floors`): that of |q_j| = 1 is l_j, those of an entry's lines mix them into one line, and over the worst case those of the
+clients are their weights. As with the interior point method, the certificate is computed from them independently.
 """
 
 import math
@@ -37,7 +34,7 @@ _REACH, _NEARER, _NEAREST = 0.1, 0.4, 1e-8  # of log t: the first distance of ne
 _AT_ONE = 1e-6  # on both sides of t = 1, where most kinks are
 _SLACK = 1e-3  # of an entry's cost, past which a line is dropped
 _INSIDE = 2.0**-34  # the share of Q*'s floor in the one returned, so that the programme's tolerance breaks no bound
-_FINEST = 1e-10  # what a row may be missed by
+_FINEST = 1e-10  # tolerance of a row
 _EXTREME = 1e290
 
 
@@ -64,7 +61,7 @@ class CutSolution:
 
 @dataclass(frozen=True)
 class CutProblem:
-    """What the programmes are about: clients, f as `curve`, and which floors are allowed. `worst`: the largest cost, not the mean."""
+    """The problem of the programmes: clients, f as `curve`, and the allowed floors. `worst`: minimise the largest cost, not the mean."""
 
     examples: ExampleClients
     curve: ConvexCurve
@@ -74,7 +71,7 @@ class CutProblem:
     worst: bool
 
     def solutions(self, q: Floats) -> Iterator[CutSolution]:
-        """Solutions of finer and finer programmes, the first with lines around 1 and around the masses q of the entries."""
+        """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
         rows = _CutProgramme(self)
         p = self.examples.mass
         lines = self._tangents(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
@@ -134,10 +131,10 @@ class _EntryLines:
 
 
 class _CutProgramme:
-    """The rows that do not change: columns are the ceiling E m (K), that of every other outcome, E |m|, q, the rests, g and T."""
+    """The constant rows. Columns: the ceiling E m (K), that of every other outcome, E |m|, q, the rests, g and T."""
 
     def __init__(self, problem: CutProblem) -> None:
-        from scipy import sparse  # here, because importing it costs more than most commands do
+        from scipy import sparse  # imported here because it is slow
 
         self.problem, self._sparse = problem, sparse
         examples, ratio = problem.examples, math.exp(problem.epsilon)
@@ -205,7 +202,7 @@ class _CutProgramme:
         ])  # fmt: skip
 
     def solve(self, lines: _EntryLines) -> tuple[CutSolution, NDArray[np.bool_]] | None:
-        """The solution with these lines, and which of them matter; None where the programme finds none."""
+        """The solution with these lines, and which of them matter; None if the solver finds none."""
         from scipy.optimize import linprog
 
         examples, sparse = self.problem.examples, self._sparse
@@ -258,24 +255,24 @@ class _CutProgramme:
         return solution, (mixing > 0.0) | (excess <= _SLACK * (np.abs(cost) + float(found.fun)))
 
 
-Progress = Callable[[float], None]  # is told the share of the work that is done
+Progress = Callable[[float], None]  # called with the share of the work that is done
 
 TOLERANCE = 3e-5  # relative, between value and bound
 ALLOWED = 1e-4
-NEGLIGIBLE = 1e-10  # a gap of this size is none, however small the value
-UNRESOLVED = 1e-7  # what e^eps times the rounding of floats may leave of a gap (epsilon past 12)
+NEGLIGIBLE = 1e-10  # a gap of this size counts as zero for every value
+UNRESOLVED = 1e-7  # gap that e^eps times the rounding of floats may leave (epsilon above 12)
 STEPS = 150
-_STEPS_APART, _MOST_APART = 40, 1 << 17  # steps, after which a cautious way is the shorter one; entries of all clients
-_SPENT = 1e-14  # products so small that further steps are noise
-_LEAST_KEEP = 2.0**-30  # so that every outcome keeps a positive probability, at a cost that no table shows
-_MOST_KEEP = 1.0 - 2.0**-24  # past it only the floor of Q* is left
+_STEPS_APART, _MOST_APART = 40, 1 << 17  # steps after which cautious steps are faster; entries of all clients
+_SPENT = 1e-14  # products so small that further steps are rounding
+_LEAST_KEEP = 2.0**-30  # so that every outcome keeps a positive probability, at negligible cost
+_MOST_KEEP = 1.0 - 2.0**-24  # above it only the floor of Q* remains
 _PATIENCE = 5  # programmes in a row that narrow a bracket by less than a tenth
 _COUNTED = 1e-7  # a client's weight, against the largest, below which it is left out of a certificate
 
 
 @dataclass(frozen=True, eq=False)
 class FloorBracket:
-    """A floor on the domain, what it costs the clients, and a lower bound on what any sampler costs them."""
+    """A floor on the domain, its cost for the clients, and a lower bound on the cost of any sampler."""
 
     floor: Floats
     value: float
@@ -284,7 +281,7 @@ class FloorBracket:
 
     @property
     def is_settled(self) -> bool:
-        """Whether value and bound agree as closely as a design promises."""
+        """Whether value and bound agree within a design's tolerance."""
         return self.value - self.bound <= max(ALLOWED * self.value, UNRESOLVED)
 
     def best_of_both(self, other: "FloorBracket") -> "FloorBracket":
@@ -295,7 +292,7 @@ class FloorBracket:
 
 @dataclass(frozen=True)
 class Objective:
-    """f as the solvers take it: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
+    """f in the solvers' form: a curve, its edge at gamma if it has one, and `constant`, which was left out of every client's cost."""
 
     f: FDivergence
     curve: ConvexCurve
@@ -311,12 +308,12 @@ class Objective:
 
     @property
     def slope_at_one(self) -> float:
-        """Where the multipliers of the interior point method start."""
+        """The start of the multipliers of the interior point method."""
         return self.curve.slope_at_one if self.gamma is None else self.gamma / 2.0
 
     @property
     def at_zero(self) -> float:
-        """f(0); where that is infinite every client holds every outcome, and nothing is ever multiplied by it."""
+        """f(0), or 0 if it is infinite: then every client has full support, and the value is not used."""
         return self.curve.at_zero if math.isfinite(self.curve.at_zero) else 0.0
 
     def cost(self, p: Floats, q: Floats, mu: float, part: Floats | float) -> EntryCost:
@@ -326,9 +323,9 @@ class Objective:
 def best_floor(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None = None
 ) -> FloorBracket:
-    """The floor with the least mean divergence over the examples, among those that keep so much of the best worst case.
+    """The floor with the least mean divergence over the examples, among those that keep that share of the best worst case.
 
-    Where neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
+    If neither the interior point method nor linear programmes make value and bound agree, the narrowest bracket is returned.
     """
     found = interior_floor(examples, f, epsilon, keep, progress)
     return found if found.is_settled else cut_floor(found, examples, f, epsilon, keep)
@@ -339,10 +336,10 @@ def interior_floor(
 ) -> FloorBracket:
     """The narrowest bracket of the mean that the interior point method finds."""
     found: FloorBracket | None = None
-    # an edge knows one way of going, and among very many clients a few are left behind by steps apart, whom common ones must wait for
+    # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
     only_cautious = hinge(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
-        with np.errstate(all="ignore"):  # steps past what floats hold end the way
+        with np.errstate(all="ignore"):  # overflow ends the iteration
             led = _solve_interior(examples, f, epsilon, keep, progress, cautious=cautious)
         if led is not None:
             found = led if found is None else found.best_of_both(led)
@@ -355,7 +352,7 @@ def interior_floor(
 def cut_floor(
     found: FloorBracket, examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, *, worst: bool = False
 ) -> FloorBracket:
-    """The bracket narrowed by linear programmes, until it is as narrow as a design promises or no longer gets narrower."""
+    """The bracket narrowed by linear programmes, until it is within a design's tolerance or stops getting narrower."""
     if examples.mass.size > LARGEST_CUT or keep > _MOST_KEEP:
         return found
     objective, ratio, size = Objective.of(f), math.exp(epsilon), examples.size
@@ -379,7 +376,7 @@ def cut_floor(
 def _cut_certificates(
     solution: CutSolution, examples: ExampleClients, objective: Objective, floors: AllowedFloors
 ) -> list[DesignCertificate]:
-    """Those whose lines are the programme's, and those whose lines suit its multipliers and floor."""
+    """Certificates with the programme's own lines, and with lines that fit its multipliers and floor."""
     counted = solution.weights > _COUNTED * solution.weights.max()
     clients = _some_clients(examples, counted, solution.weights)
     entries = counted[examples.client]
@@ -392,7 +389,7 @@ def _cut_certificates(
     proofs = []
     for asked, slope, intercept in found:
         if np.isfinite(slope).all() and np.isfinite(intercept).all():
-            # what an intercept is too low by counts e^eps times; in the multiplier it counts once
+            # an intercept that is too low counts e^eps times; the same amount in the multiplier counts once
             missed = np.maximum.reduceat(np.maximum(asked - intercept, 0.0), clients.starts)
             for shift in (0.0, missed):
                 terms = (multiplier + shift, slope, intercept, objective.at_zero, objective.f.name, objective.constant)
@@ -401,7 +398,7 @@ def _cut_certificates(
 
 
 def _some_clients(examples: ExampleClients, counted: NDArray[np.bool_], weights: Floats) -> ExampleClients:
-    """Those clients alone, with these of the weights (n,)."""
+    """These clients alone, with their weights from (n,)."""
     if counted.all():
         return replace(examples, weight=weights / weights.sum())
     entries = counted[examples.client]
@@ -414,7 +411,7 @@ def _some_clients(examples: ExampleClients, counted: NDArray[np.bool_], weights:
 
 
 def tangent_floor(examples: ExampleClients, f: FDivergence, epsilon: float, keep: float) -> FloorBracket:
-    """The floor of Q*, and the bound by the tangents of f at 1: what there is where everything else fails."""
+    """The floor of Q*, and the bound by the tangents of f at 1, as the last resort."""
     objective, ratio = Objective.of(f), math.exp(epsilon)
     floor = np.full(examples.size, 1.0 / (ratio + examples.size - 1))
     at_one = np.full(examples.mass.size, -objective.curve.slope_at_one)
@@ -434,7 +431,7 @@ def _floor_bounds(size: int, ratio: float, keep: float) -> tuple[float, float]:
 def _solve_interior(
     examples: ExampleClients, f: FDivergence, epsilon: float, keep: float, progress: Progress | None, *, cautious: bool
 ) -> FloorBracket | None:
-    """A floor and the best of its certificates, once the two agree or no step is left; None where steps led past what floats can hold."""
+    """A floor and the best of its certificates, once the two agree or no step is left; None on overflow."""
     size, ratio, objective = examples.size, math.exp(epsilon), Objective.of(f)
     promise = FloorBounds(*_floor_bounds(size, ratio, keep))
     point = InteriorPoint(examples, epsilon, promise, objective.slope_at_one, objective.cost, cautious=cautious)
@@ -455,35 +452,35 @@ def _solve_interior(
                 break
         try:
             point.step(value)
-        except np.linalg.LinAlgError:  # nothing is left to gain that floats can tell
+        except np.linalg.LinAlgError:  # further progress is below rounding
             spent = True
     if not proofs:
         found = interior_certificate(point, objective, floors)
         proofs = [(found.lower_bound(), found)]
     bound, certificate = max(proofs[0][0], 0.0), proofs[0][1]  # no divergence is negative
     floor = np.full(size, 1.0 / (ratio + size - 1)) if keep > _MOST_KEEP else examples.spread_out(point.floor, point.y)
-    del point  # what it holds is many times the examples
+    del point  # it takes many times the memory of the examples
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
 def _share_done(first: float, gap: float, last: float) -> float:
-    """How far the gap has come from the first to the last one, on a logarithmic scale, on which steps are about equally long."""
+    """The progress of the gap from the first to the last, on a logarithmic scale, on which steps are about equally long."""
     return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 
 
 def mean_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
-    """The mean over the examples of what a floor gives them."""
+    """The mean divergence over the examples under a floor."""
     found = fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
     return max(0.0, float(np.sum(examples.weight * found)))
 
 
 def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
-    """The largest of what a floor gives the examples."""
+    """The largest divergence over the examples under a floor."""
     return max(0.0, float(fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
 
 
 def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:
-    """The lines that touch f where the floor and the multipliers serve the clients, and those multipliers."""
+    """The multipliers, and the lines that touch f at the outputs of floor and multipliers."""
     examples = point.examples
     slope, intercept = np.empty(examples.mass.size), np.empty(examples.mass.size)
     ratio = math.exp(floors.epsilon)

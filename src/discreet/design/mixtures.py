@@ -1,25 +1,25 @@
 """The minimax risk of Gaussian and Laplace mixtures with bounded centres on a line, as a certified bracket (T7).
 
-**T7 (mixtures are not their band).** The extreme members of the class are its single kernels, so by T6 (`discreet.design._convex_hulls`)
-its minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound
-of it. No closed form is known in general.
+**T7 (mixtures are not their band).** The extreme members of the class are its single kernels. So by T6 (`discreet.design._convex_hulls`) its
+minimax value is min_m sup_c F(P_c; m) over centres |c| <= radius, and the formula for the enclosing band is only an upper bound. No closed
+form is known in general.
 
-*From below.* A sampler on the line is one on the cells of a partition, where total variation can only be smaller (data processing),
-and a class is no easier than some of its members. So the certified minimax over a few kernels on cells is a lower bound. For two
-kernels at -radius and radius it is explicit: E_e^eps(Q||Q') = 0 for the outputs, and the hockey-stick divergence obeys E_E(P||P')
-<= TV(P, Q) + E TV(P', Q'), so some client has at least E_E(P||P')/(1 + E); the floor (P + P')/(1 + E) attains it for these two.
+*From below.* A sampler on the line is one on the cells of a partition, where total variation can only be smaller (data processing), and a
+class is no easier than some of its members. So the certified minimax over a few kernels on cells is a lower bound. For two kernels at -radius
+and radius it is explicit. E_e^eps(Q||Q') = 0 for the outputs, and the hockey-stick divergence obeys E_E(P||P') <= TV(P, Q) + E TV(P', Q'). So
+some client has at least E_E(P||P')/(1 + E); the floor (P + P')/(1 + E) attains it for these two.
 
-*From above, total variation.* Any measure m on the line with 1/E <= |m| <= 1 is the floor of a sampler, and F(P; m) = max(|(P - E m)_+|,
-|(m - P)_+|). Here m is a mixture of kernels, by a linear programme, with log m made linear between many nodes, so that log p_c - log m is
-concave on each piece: the kernel exceeds m on one interval of it, with ends in closed form, and the integrals are differences of its
-distribution function and of exponentials. F changes by at most TV(P_c, P_c') <= (largest density) |c - c'| between centres, which
-bounds it over all of them by branch and bound. Sums of this many terms are within 1e-9 of exact, which is added.
+*From above, total variation.* Any measure m on the line with 1/E <= |m| <= 1 is the floor of a sampler, and F(P; m) = max(|(P - E m)_+|, |(m
+- P)_+|). Here m is a mixture of kernels, by a linear programme, with log m made linear between many nodes. So log p_c - log m is concave on
+each piece: the kernel exceeds m on one interval of it, with ends in closed form. The integrals are differences of the kernel's distribution
+function and of exponentials. F changes by at most TV(P_c, P_c') <= (largest density) |c - c'| between centres, which bounds it over all
+centres by branch and bound. Sums of this many terms are within 1e-9 of exact, which is added.
 
 *From above, smooth f.* A floor on cells i, with a public density g_i inside each, is a sampler on the line: draw a cell from the projection Q
-of the client's masses P_i, then a point from g_i. Shift f so that f'(1) = 0, and let lo_i <= p_c/(Q_i g_i) <= hi_i on the cell. The part of
-D_f that a cell has is then at most Q_i times the chord of f between lo_i and hi_i, at P_i/Q_i, because f is convex. With bounds that hold for
-all centres of a short interval this bounds D_f for all of them, and branch and bound does the rest. Here log g_i is linear on each cell and
-log p_c concave, so that both bounds follow from the ends of the cell.
+of the client's masses P_i, then a point from g_i. Shift f so that f'(1) = 0, and let lo_i <= p_c/(Q_i g_i) <= hi_i on the cell. The cell's
+part of D_f is then at most Q_i times the chord of f between lo_i and hi_i, at P_i/Q_i, because f is convex. With bounds that hold for all
+centres of a short interval this bounds D_f for all of them, and branch and bound completes the argument. Here log g_i is linear on each cell
+and log p_c concave, so that both bounds follow from the ends of the cell.
 """
 
 import math
@@ -46,9 +46,9 @@ Floats = NDArray[np.float64]
 BRACKET_CELLS = 360
 WIDTH = 1e-3  # relative
 _ROUNDING = 1e-9
-_NOTHING = 1e-6  # a width that is none, however small the value
+_NOTHING = 1e-6  # a width of this size counts as zero for every value
 _STEEPEST = 1.0 - 2.0**-20  # log m changes less than the logarithm of a Laplace kernel
-_NARROW = 1.5  # radius in scales, up to which few kernels tell all of them
+_NARROW = 1.5  # radius in scales up to which few kernels represent all
 _FEW, _MANY = (9, 13), (17, 33)  # kernels that are served, and that a floor is mixed from
 _NODES_IN_A_CELL = 4
 _TINY = 1e-290
@@ -75,7 +75,7 @@ class Bracket:
 def minimax_bracket(
     family: GaussianMixtures | LaplaceMixtures, *, epsilon: float, cells: int = BRACKET_CELLS
 ) -> Bracket:
-    """The minimax total variation of mixtures on a line, from both sides, at most 1e-3 apart relatively or refused.
+    """The minimax total variation of mixtures on a line, from both sides, at most 1e-3 apart relative to the value.
 
     Args:
         family: `GaussianMixtures` or `LaplaceMixtures` of one dimension, on all of R or on an interval.
@@ -83,7 +83,7 @@ def minimax_bracket(
         cells: how many cells the line is cut into.
 
     Raises:
-        DiscreetError: for another family, or where more cells are needed.
+        DiscreetError: for another family, or if more cells are needed.
     """
     epsilon = check_epsilon(epsilon)
     cells = check_count("cells", cells, least=20, most=4096)
@@ -100,7 +100,7 @@ def minimax_bracket(
 def bracket_sides(
     family: GaussianMixtures | LaplaceMixtures, epsilon: float, cells: int
 ) -> tuple[float, float, "LogLinear"]:
-    """Certified numbers below and above the minimax total variation, however far apart, and the floor that attains the upper one."""
+    """Certified lower and upper bounds of the minimax total variation, at any distance, and the floor that attains the upper one."""
     line, ratio = KernelsOnCells(family, cells), math.exp(epsilon)
     served, mixed = _FEW if family.radius <= _NARROW * family.scale else _MANY
     clients = line.cell_laws(np.linspace(-family.radius, family.radius, served))
@@ -118,9 +118,9 @@ def bracket_sides(
 def worst_kernel_divergence(
     line: "KernelsOnCells", floor: Floats, epsilon: float, f: FDivergence, *, known: float = math.inf
 ) -> float:
-    """At least the largest D_f over all kernels of a sampler whose floor has these masses on the cells of the line.
+    """An upper bound on D_f over all kernels, of a sampler whose floor has these masses on the cells of the line.
 
-    `known`: what another sampler has; infinity is returned as soon as this one is seen to be no better.
+    `known`: the bound of another sampler; the result is inf as soon as this sampler is seen to be no better.
     """
     if not math.isfinite(f.at_zero) or hinge(f) is not None:
         return math.inf
@@ -148,7 +148,7 @@ def worst_kernel_divergence(
 
 @dataclass(frozen=True)
 class ShiftedDivergence:
-    """f(t) - f'(1) (t - 1): the same divergence between laws, and 0 with its slope at 1."""
+    """f(t) - f'(1) (t - 1): the same divergence between distributions, with value and slope 0 at 1."""
 
     f: FDivergence
     slope: float
@@ -161,7 +161,7 @@ class ShiftedDivergence:
 
 @dataclass(frozen=True, eq=False)
 class FineCells:
-    """Cells of the whole line, or of the interval: the masses of a floor, and its logarithmic density inside each, at both ends."""
+    """Cells of the whole line, or of the interval: the masses of a floor, and its log density inside each, at both ends."""
 
     line: "KernelsOnCells"
     edges: Floats  # the outermost may be infinite
@@ -171,7 +171,7 @@ class FineCells:
 
     @classmethod
     def of(cls, line: "KernelsOnCells", floor: Floats) -> "FineCells":
-        """Masses on the cells of a line spread over finer ones, along a density whose logarithm is linear between the middles."""
+        """Masses on the cells of a line, spread over finer cells along a density whose logarithm is linear between the middles."""
         coarse, widths = line.edges, np.diff(line.edges)
         inner = np.concatenate([np.linspace(a, b, _PARTS, endpoint=False) for a, b in pairwise(coarse)])
         edges = np.append(inner, coarse[-1])
@@ -205,7 +205,7 @@ class FineCells:
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     def costs(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
-        """(n,) at least D_f of every kernel whose centre is within `half` of these, for samplers with masses q (n, cells)."""
+        """(n,) upper bounds on D_f over all kernels with a centre within `half` of these, for samplers with masses q (n, cells)."""
         line, scale = self.line, self.line.scale
         ends = self.edges.copy()
         ends[0], ends[-1] = (
@@ -232,7 +232,7 @@ class FineCells:
         tails = np.isinf(self.edges[:-1]) | np.isinf(self.edges[1:])
         low[:, tails] = 0.0
         laws = self.laws(centres)
-        if tails.any():  # there p_c/g falls outwards, whichever c
+        if tails.any():  # there p_c/g falls outwards for every c
             reach[:, tails] = math.inf
         most = np.clip(laws * np.exp(np.minimum(reach, 700.0)), low, high)
         least = np.clip(laws * np.exp(-reach), low, high)
@@ -267,7 +267,7 @@ class KernelsOnCells:
         return np.where(t < 0.0, 0.5 * np.exp(np.minimum(t, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(t, 0.0)))
 
     def mass(self, centres: Floats, scale: float | None = None) -> Floats:
-        """What each kernel leaves inside the interval."""
+        """The mass of each kernel inside the interval."""
         return self.below(np.array(self.high), centres, scale) - self.below(np.array(self.low), centres, scale)
 
     def log_density(self, x: Floats, centres: Floats) -> Floats:
@@ -278,7 +278,7 @@ class KernelsOnCells:
 
     @property
     def steepness(self) -> float:
-        """At least how fast the logarithm of the mass inside the interval changes with the centre."""
+        """A bound on how fast the logarithm of the mass inside the interval changes with the centre."""
         if self.family.box is None:
             return 0.0
         radius = self.family.radius
@@ -290,7 +290,7 @@ class KernelsOnCells:
         return 1.0 / (self.scale * (math.sqrt(2.0 * math.pi) if self.name == "gaussian" else 2.0))
 
     def cell_laws(self, centres: Floats, scale: float | None = None) -> Floats:
-        """The kernels on the cells (n, cells), with what lies beyond the outermost edges in the outermost cells."""
+        """The kernels on the cells (n, cells); mass beyond the outermost edges is in the outermost cells."""
         edges = self.edges.copy()
         edges[0], edges[-1] = self.low, self.high
         laws = np.diff(self.below(edges, centres[:, None], scale), axis=1)
@@ -302,7 +302,7 @@ class KernelsOnCells:
         return (self.scale, 0.6 * self.scale) if self.name == "gaussian" else (self.scale,)
 
     def mixture(self, shares: Floats, grid: Floats) -> "LogLinear":
-        """A mixture of kernels, first all of one scale, then of the next, with a logarithm made linear between many nodes."""
+        """A mixture of kernels, first all of one scale, then of the next, with its logarithm made linear between many nodes."""
         fine = np.concatenate([np.linspace(a, b, _NODES_IN_A_CELL, endpoint=False) for a, b in pairwise(self.edges)])
         nodes = np.unique(
             np.concatenate([fine, self.edges[-1:], grid[(grid > self.edges[0]) & (grid < self.edges[-1])]])
@@ -329,7 +329,7 @@ class KernelsOnCells:
         return np.maximum(over, under)
 
     def _excess(self, floor: "LogLinear", times: float, centres: Floats, mass: Floats) -> Floats:
-        """The integral of (p_c - times m)_+ over the pieces (n,): on each, the interval on which the difference is positive."""
+        """The integral of (p_c - times m)_+ over the pieces (n,): on each, over the interval where the difference is positive."""
         centre, tilt = centres[:, None], floor.slope * self.scale
         height = np.log(self.height / mass)[:, None] - math.log(times) - floor.at(centre)
         if self.name == "gaussian":
@@ -344,7 +344,7 @@ class KernelsOnCells:
         return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
     def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:
-        """At least the largest F(P_c; m) over all centres, and at most that times 1 + tolerance, unless too many centres are alike."""
+        """An upper bound on F(P_c; m) over all centres, at most 1 + tolerance times too large, unless too many centres are alike."""
         radius = self.family.radius
         steep = self.height * (
             1.0 if self.family.box is None else 2.0 / float(self.mass(np.array([radius, -radius])).min())
@@ -375,7 +375,7 @@ class LogLinear:
     slope: Floats
 
     def at(self, x: Floats) -> Floats:
-        """The logarithm that each piece would have at x (..., 1): (..., k)."""
+        """The logarithm of each piece's formula at x (..., 1): (..., k)."""
         return self.value + self.slope * (x - self.nodes[:-1])
 
     def masses_between(self, low: Floats, high: Floats) -> Floats:

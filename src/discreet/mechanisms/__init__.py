@@ -1,4 +1,4 @@
-"""Private samplers: law in, law out; and the exact release of one sample."""
+"""Private samplers: from a client's distribution to its output distribution, and the exact release of one sample."""
 
 from typing import TYPE_CHECKING
 

@@ -1,22 +1,17 @@
-"""The discretisations of a continuous family: `Cells`, `Points` and `Density` (which only describes), their atoms, and the default choice.
+"""Discretisations of a continuous family: `Cells`, `Points` and `Density`, their atoms, and the default choice.
 
-The atoms are the cells of a public partition, of reference mass mu_i, with p_i = P(cell_i); a sample is a point of the cell drawn.
+`Cells`. The atoms are the cells of a public partition, of reference mass mu_i, with p_i = P(cell_i). The finite mechanism draws a cell; a
+point of the cell is then drawn from h, independently of the client. Estimates from samples are estimates of the p_i that were used. On a line
+p_i therefore comes from the client's distribution function if it has one.
 
-The finite mechanism draws a cell, then a point is drawn from h inside it, which does not depend on the client any more. What is estimated
-from samples is what P(cell_i) was taken to be, so on a line it comes from a distribution function wherever a client has one.
+`Points`. The atoms are points X_1, ..., X_N drawn from h independently of the client, of reference mass 1/N, with p_i proportional to
+p(X_i)/h(X_i). Points work in any dimension and need no normalisation. With fresh points for every release, the distribution of the released
+point is within O(1/N) of Q*. With a public seed all clients share the points, so their error does not average out: shares of regions depart
+from those of Q* by O(1/sqrt N).
 
-The atoms are points X_1, ..., X_N drawn from h independently of the client, of reference mass 1/N, with p_i proportional to
-p(X_i)/h(X_i).
-
-Any dimension, no normalisation. With fresh points for every release the law of the released point is within O(1/N) of Q*. With a public
-seed all clients share the same points, whose luck does not average out: shares of regions then depart from those of Q* by O(1/sqrt N).
-
-The paper's own way, without atoms [paper, Section 4.1]: it describes a law and releases nothing.
-
-Drawing from a density by rejection is epsilon-LDP only if the density has the mass it is said to have, and no finite number of looks at
-a client's function can vouch for its integral: a spike between the nodes is missed by all of them.
-
-Which carrier a family's clients are put on: outcomes where there are finitely many, else cells or points.
+`Density`. The paper's own calibration, without atoms [paper, Section 4.1]. It describes the output distribution and releases nothing. A draw
+from a density by rejection is epsilon-LDP only if the density has the stated mass. No finite number of evaluations can certify the integral
+of a client's function: a spike between the nodes is missed.
 """
 
 from __future__ import annotations
@@ -60,13 +55,13 @@ _MUCH = 4.0  # by which p/h changes inside a cell before more nodes are needed t
 
 @dataclass(frozen=True)
 class Cells:
-    """Release by cells, in up to three dimensions. `count`: at least so many cells of about equal reference mass.
+    """Release by cells of about equal reference mass, in up to three dimensions.
 
     Args:
-        count: how many cells at least.
+        count: how many cells at least; 1,024, 8,192 or 16,384 by default in one, two or three dimensions.
 
     Raises:
-        DiscreetError: for a number that is not at least 2.
+        DiscreetError: for a count below 2.
     """
 
     count: int | None = None
@@ -107,7 +102,7 @@ class CellAtoms(DensityAtoms):
 
     @cached_property
     def digest(self) -> str:
-        """Of the cells' edges in the family's coordinates."""
+        """The digest of the cells' edges in the family's coordinates."""
         panels = self.partition.panels
         return digest(np.stack([panels.lower, panels.upper]).astype("<f4").tobytes())
 
@@ -130,10 +125,10 @@ class CellAtoms(DensityAtoms):
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
     def put(self, clients: Densities) -> tuple[LawsOnCells, Outsiders | None]:
-        """P(cell_i) of every client, as right as it can be had.
+        """P(cell_i) of every client, as accurately as it can be found.
 
-        On a line by its distribution function, or by an integral over each cell that is resolved as far as its values show. In more
-        dimensions by nodes, with more of them for a client that says they missed it or changes much inside cells.
+        On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
+        more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
         rows, seen = self._on_line(clients) if self.family.dim == 1 else self._at_nodes(clients)
         held = LawsOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
@@ -141,7 +136,7 @@ class CellAtoms(DensityAtoms):
 
     @cached_property
     def _ends(self) -> tuple[Floats, Integers]:
-        """The ends of the cells of a line, going up, and which of the intervals between them each cell is."""
+        """The increasing ends of the cells on a line, and for each cell the number of its interval between them."""
         panels = self.partition.panels
         with np.errstate(divide="ignore"):  # an end at infinity
             ends = self.family.chart.points(np.stack([panels.lower, panels.upper]))[..., 0]
@@ -149,7 +144,7 @@ class CellAtoms(DensityAtoms):
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
     def _on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
-        """Masses on the cells of a line up to a factor, and what was seen of p/h."""
+        """Masses on the cells of a line up to a factor, and a summary of p/h."""
         edges, cells = self._ends
         rows = np.empty((len(clients), self.size))
         log_mass, smallest, largest = np.zeros((3, len(clients)))
@@ -173,7 +168,7 @@ class CellAtoms(DensityAtoms):
         return rows, seen
 
     def _at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
-        """mu_i times the average of p/h over the nodes of the cell; `resolve`: whether masses matter, not the extreme p/h alone."""
+        """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
         log_ratio = log_ratios(clients, self._nodes)
         largest = log_ratio.max(axis=(1, 2))
         shift = np.where(np.isneginf(largest), 0.0, largest)
@@ -197,25 +192,25 @@ class CellAtoms(DensityAtoms):
     def _masses_by_fine_nodes(
         self, p: LogDensity, who: str, *, needed: bool = True
     ) -> tuple[Floats | float, float, float, float]:
-        """p on the cells, with nodes where it is narrow or not resolved: its row, log of its mass and of its extreme p/h."""
+        """p on the cells, with extra nodes where it is narrow or unresolved: row, log mass, extreme log p/h."""
         found = panel_masses(p, self.partition.panels, self.family.chart, self.family.log_reference)
         if found is None:
             if needed:
                 raise unseen_error(who)
-            return math.nan, 0.0, 0.0, math.inf  # all of it is where no node is: larger than any bound there
+            return math.nan, 0.0, 0.0, math.inf  # all its mass lies between the nodes, so p/h exceeds any bound there
         if needed and self.family.dim == 1:
             warn_of_coarse_masses(who, found.error)
         return found.masses, found.log_mass, found.log_smallest, found.log_largest
 
 
 def _unresolved_clients(ratio: Floats, rows: Floats) -> list[int]:
-    """The clients that have more than a little of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
+    """The clients with more than a small share of their mass in cells inside which p/h (clients, cells, nodes) changes much."""
     changes = ratio.max(axis=2) > _MUCH * ratio.min(axis=2)
     return [int(i) for i in np.flatnonzero((rows * changes).sum(axis=1) > _CELL_SLACK * rows.sum(axis=1))]
 
 
 def client_name(i: int, clients: Densities) -> str:
-    """What a client is called in messages."""
+    """The name of a client in messages."""
     return "p" if len(clients) == 1 else f"p[{i}]"
 
 
@@ -225,15 +220,15 @@ _POINTS_IN_A_BLOCK = 4096
 
 @dataclass(frozen=True)
 class Points:
-    """Release by points, in any dimension. `count`: how many. `seed`: a public seed that everybody shares.
+    """Release by points drawn from the reference, in any dimension.
 
-    Without a seed every release draws fresh points. With one, client and curator know the same points (on the same numpy version) and the
-    client needs to send only a number. The law of a sample then departs from Q* by O(1/sqrt(count)), without a seed by O(1/count). A seed
-    must be chosen before the data are looked at, and is no secret.
+    Without a seed every release draws fresh points. With a seed, client and curator know the same points (on the same numpy version), and the
+    client needs to send only a number. The output distribution departs from Q* by O(1/sqrt(count)) with a seed, by O(1/count) without. Choose
+    a seed before you look at the data; it need not be secret.
 
     Args:
         count: how many points.
-        seed: a public seed, at least 0.
+        seed: a public seed that all clients share, at least 0.
 
     Raises:
         DiscreetError: for numbers out of range.
@@ -250,7 +245,7 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class LawsOnPoints:
-    """Clients on points that can be drawn again from their seed."""
+    """Clients on points that their seed reproduces."""
 
     rows: Floats
     carrier: PointAtoms
@@ -263,7 +258,7 @@ class LawsOnPoints:
 @final
 @dataclass(frozen=True, eq=False)
 class PointAtoms(DensityAtoms):
-    """Points drawn from the reference of one family, in blocks that can be drawn again."""
+    """Points drawn from the reference of one family, in reproducible blocks."""
 
     how: Points
 
@@ -279,7 +274,7 @@ class PointAtoms(DensityAtoms):
 
     @cached_property
     def digest(self) -> str:
-        """Of the points of the public seed."""
+        """The digest of the points of the public seed."""
         assert self.how.seed is not None
         blocks = (self.block(number, self.how.seed) for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK)))
         return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
@@ -303,7 +298,7 @@ class PointAtoms(DensityAtoms):
         return out
 
     def put(self, clients: Densities) -> tuple[LawsOnPoints, Outsiders | None]:
-        """p_i proportional to p(X_i)/h(X_i); uniform for a client that none of the points can see."""
+        """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
             if self.how.seed is None
@@ -320,7 +315,7 @@ class PointAtoms(DensityAtoms):
         seen = np.isfinite(shift)
         if not seen.all():
             warn_caller(
-                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.how.count} points: what is released for "
+                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.how.count} points: the sample released for "
                 "them is a draw of the reference; take more points, a family nearer to the clients, or (where a density underflows) "
                 "family.law(log_density=...)",
                 OutsideFamilyWarning,
@@ -343,7 +338,9 @@ class PointAtoms(DensityAtoms):
 
     def check_shared(self, method: str) -> None:
         if self.how.seed is None:
-            raise DiscreetError("fresh points are known to the client alone; give everybody Points(seed=...)")
+            raise DiscreetError(
+                "without a seed only the client knows its points; use Points(seed=...) with one public seed for all clients"
+            )
 
 
 _FRACTION = Range(0.0, 1.0, high_open=True)
@@ -351,10 +348,10 @@ _FRACTION = Range(0.0, 1.0, high_open=True)
 
 @dataclass(frozen=True)
 class Density:
-    """The paper's calibration for a density whose mass is trusted to lie in [1 - delta1, 1 + delta2]: to describe, not to release.
+    """The paper's calibration for densities of trusted mass in [1 - delta1, 1 + delta2]; it describes outputs and releases nothing.
 
-    The box is that of epsilon' = epsilon - log((1 + delta2)/(1 - delta1)) [paper, Section 4.1], for `output` and `risk`. Nothing is
-    released this way: the guarantee would rest on an integral of whatever function a client passes.
+    The box is that of epsilon' = epsilon - log((1 + delta2)/(1 - delta1)) [paper, Section 4.1], for `output` and `risk`. There is no release,
+    because its guarantee would rest on the integral of a client's function.
 
     Args:
         delta1: how far below 1 the mass may be, in [0, 1).
@@ -372,7 +369,7 @@ class Density:
         NON_NEGATIVE.check("delta2", self.delta2)
 
     def calibrated_epsilon(self, epsilon: float) -> float:
-        """epsilon', what is left of epsilon for the box."""
+        """epsilon', the part of epsilon that is left for the box."""
         left = epsilon - math.log1p(self.delta2) + math.log1p(-self.delta1)
         if not left > 0.0:
             raise DiscreetError(
@@ -386,7 +383,7 @@ class Density:
 @final
 @dataclass(frozen=True, eq=False)
 class NoAtoms(DensityAtoms):
-    """No atoms at all: laws are described, and nothing is released."""
+    """No atoms: outputs are described, and nothing is released."""
 
     how: Density
 
@@ -416,8 +413,8 @@ class NoAtoms(DensityAtoms):
 
     def _refuse(self) -> NoReturn:
         raise DiscreetError(
-            f"how = {self.how!r} describes the paper's law and releases nothing: a sample drawn from the density itself would be as "
-            "private as a numerical integral of the client's function is right; release with how=Cells(...) or "
+            f"how = {self.how!r} only describes the output and releases nothing: privacy of a draw from the density itself would "
+            "depend on the numerical integral of the client's function; release with how=Cells(...) or "
             "how=Points(...), which are private for every function"
         )
 
@@ -426,14 +423,14 @@ Discretisation = Cells | Points | Density
 
 
 def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretisation | None:
-    """Cells while there are few dimensions, points above; nothing to choose on finitely many outcomes."""
+    """Cells up to three dimensions, points above; None on finitely many outcomes."""
     if not isinstance(family, ContinuousFamily):
         return None
     return Cells(DEFAULT_CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
 
 
 def chosen_discretisation(family: FiniteFamily | ContinuousFamily, how: Discretisation | None) -> Discretisation | None:
-    """How clients are released, in numbers: the default where nothing is said, or nothing of how many cells."""
+    """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
     unsaid = isinstance(how, Cells) and how == Cells()
     if how is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
         return default_discretisation(family)
@@ -443,7 +440,7 @@ def chosen_discretisation(family: FiniteFamily | ContinuousFamily, how: Discreti
 def atoms_of(
     family: FiniteFamily | ContinuousFamily, how: Discretisation | None, members: ContinuousFamily | None = None
 ) -> Atoms[Any]:
-    """The atoms that a way of releasing uses. `members`: the family that clients are of, where the reference is that of another."""
+    """The atoms of a discretisation. `members`: the clients' family, if the reference is that of another family."""
     if not isinstance(family, ContinuousFamily):
         if how is not None:
             raise DiscreetError(f"how = {how!r} is for continuous families; {family!r} is released outcome by outcome")

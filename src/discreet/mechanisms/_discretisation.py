@@ -1,17 +1,16 @@
-"""Atoms: how clients are put on finitely many atoms and how a drawn atom becomes a sample. Base classes, and the outcomes of finite
-families.
+"""Atoms: how clients are put on finitely many atoms, and how a drawn atom becomes a sample.
 
-A carrier puts clients on finitely many atoms with public reference masses, and says what a drawn atom stands for.
+This module holds the base classes and the atoms of finite families. A carrier puts clients on finitely many atoms with public reference
+masses, and turns a drawn atom into a sample:
 
-    p --read--> clients --held--> laws on the atoms (n, size) --integers--> numbers --samples, spelled--> what is released
+    p --read--> clients --put--> laws on the atoms (n, size) --integers--> numbers --samples, as_released--> release
 
-The middle is the same for everything that is released, and is all that privacy rests on: the atoms are fixed before a client is looked
-at, and the weights are integers within one box, so a release is epsilon-LDP whatever the errors in the laws on the atoms. What differs
-between an outcome, a cell and a point are the two ends, and they are here.
+The middle step is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the weights are
+integers within one box. A release is therefore epsilon-LDP even if the laws on the atoms are inaccurate. Outcomes, cells and points differ in
+the two ends only.
 
-What carriers of densities share: a client is a density or a list of them, `output` is a law on the whole space, a sample is a point.
-
-The atoms of a finite family are its outcomes: a client is a row of probabilities, a sample an outcome or its label.
+On a finite family the atoms are the outcomes, a client is a row of probabilities, and a sample is an outcome or its label. On a continuous
+family a client is a density or a list of them, `output` is a distribution on the whole space, and a sample is a point.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Clients = TypeVar("Clients", bound=Sized)
 
 
 class BoxMechanism(Protocol):
-    """What a carrier has to know of a sampler: which box, and whether it projects or mixes."""
+    """The facts about a sampler that a carrier needs: its box, and whether it projects or mixes."""
 
     @property
     def constants(self) -> Constants: ...
@@ -70,28 +69,28 @@ class ClientBatch(Generic[Clients]):
 
 
 class LawsOnAtoms(Protocol):
-    """Some clients on atoms: their laws there, and what the atoms are."""
+    """The distributions of some clients on atoms."""
 
     @property
     def rows(self) -> Floats:
         """(n, size), each summing to one."""
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> NDArray[Any]:
-        """What each atom drawn (n,) stands for, (n, ...)."""
+        """The sample of each drawn atom: (n,) to (n, ...)."""
 
 
 class Outputs(Protocol[Clients]):
-    """The output laws of one mechanism, for looking at."""
+    """The output distributions of one mechanism, for inspection."""
 
     def law(self, given: ClientBatch[Clients]) -> Floats | OutputLaw:
-        """The law Q(.|P) of each client."""
+        """The output distribution Q(.|P) of each client."""
 
     def scale(self, given: ClientBatch[Clients]) -> float | Floats:
         """The paper's r_P of each client."""
 
 
 class Atoms(abc.ABC, Generic[Clients]):
-    """Finitely many atoms, on which the clients of a family are put. Final classes say what an atom is."""
+    """Finitely many atoms, on which the clients of a family are put. Subclasses define the atoms."""
 
     @property
     @abc.abstractmethod
@@ -105,30 +104,30 @@ class Atoms(abc.ABC, Generic[Clients]):
 
     @abc.abstractmethod
     def read(self, p: Any) -> ClientBatch[Clients]:
-        """One client or many as they come, checked."""
+        """One client or many, checked."""
 
     @abc.abstractmethod
     def blocks(self, clients: Clients) -> Iterator[Clients]:
-        """The clients, as many at a time as are put on the atoms at once."""
+        """The clients in blocks that fit in memory on the atoms."""
 
     @property
     @abc.abstractmethod
     def members(self) -> FiniteFamily | ContinuousFamily:
-        """The family that clients are of."""
+        """The family of client distributions."""
 
     @abc.abstractmethod
     def put(self, clients: Clients) -> tuple[LawsOnAtoms, Outsiders | None]:
-        """The clients on the atoms, and which of them are seen to be outside the family."""
+        """The clients on the atoms, and those that are seen to be outside the family."""
 
     def laws_on_atoms(self, clients: Clients, *, refuse: bool) -> LawsOnAtoms:
-        """The clients on the atoms. `refuse`: raise for one that is seen to be outside the family instead of warning."""
+        """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
         found, outsiders = self.put(clients)
         if outsiders is not None:
             report_outsiders(self.members, self.members.bounds, outsiders, refuse=refuse)
         return found
 
     def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
-        """The same, some at a time; outsiders of all blocks are warned about once, in the end."""
+        """The same in blocks; one warning at the end covers the outsiders of all blocks."""
         seen: Outsiders | None = None
         first = 0
         for block in self.blocks(clients):
@@ -145,34 +144,34 @@ class Atoms(abc.ABC, Generic[Clients]):
 
     @abc.abstractmethod
     def rows(self, laws: Any) -> Floats:
-        """Laws (..., size) given on the atoms themselves."""
+        """Check distributions (..., size) given on the atoms themselves."""
 
     @abc.abstractmethod
     def outputs(self, mechanism: BoxMechanism) -> Outputs[Clients]:
-        """The output laws of a mechanism on this carrier."""
+        """The output distributions of a mechanism on these atoms."""
 
     @abc.abstractmethod
     def samples(self, numbers: Integers, rng: np.random.Generator) -> NDArray[Any]:
-        """What atoms (n,) stand for, (n, ...), for anybody who knows them."""
+        """The samples (n, ...) of atoms (n,), for anybody who knows the atoms."""
 
     @abc.abstractmethod
     def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
-        """Samples as a user meets them, for clients of this shape."""
+        """Samples in the form users get, for clients of this shape."""
 
     @abc.abstractmethod
     def single_law(self, p: Any) -> Floats:
-        """One client on the atoms by the same instructions whatever it holds; refused where there is no such way."""
+        """One client on the atoms, by the same instructions for every client; an error where that is impossible."""
 
     @abc.abstractmethod
     def bins(self, p: Any) -> int:
-        """On how many atoms p is an empirical law."""
+        """The number of bins of the empirical distribution p."""
 
     def calibrated_epsilon(self, epsilon: float) -> float:
-        """What is left of epsilon for the box."""
+        """The part of epsilon that is left for the box."""
         return epsilon
 
     def check_shared(self, method: str) -> None:
-        """Refuse what only makes sense where client and curator know the same atoms."""
+        """Reject a method that needs atoms known to both client and curator."""
 
 
 Densities = tuple[LogDensity, ...]
@@ -195,9 +194,9 @@ class OutputDensities:
 
 @dataclass(frozen=True, eq=False)
 class DensityAtoms(Atoms[Densities]):
-    """Atoms of the reference of one family. Final classes say which.
+    """Atoms of the reference of one family.
 
-    `whose` is the family that clients are of, where the reference is another one's.
+    `whose` is the clients' family, if the reference is that of another family.
     """
 
     family: ContinuousFamily
@@ -210,7 +209,7 @@ class DensityAtoms(Atoms[Densities]):
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """The digest of the atoms, in single precision: what a number means, whatever the last bits are."""
+        """The digest of the atoms in single precision, so that it does not depend on the last bits."""
 
     def read(self, p: Any) -> ClientBatch[Densities]:
         clients = as_clients(p, self.family)
@@ -236,7 +235,7 @@ class DensityAtoms(Atoms[Densities]):
 
     def single_law(self, p: Any) -> Floats:
         raise DiscreetError(
-            f"constant_time is for finite families: what a density costs to evaluate depends on the client; {self.family!r} is "
+            f"constant_time is for finite families: the time to evaluate a density depends on the client; {self.family!r} is "
             "continuous: bin its clients, and release on a Simplex"
         )
 
@@ -294,7 +293,7 @@ class OutcomeAtoms(Atoms[Floats]):
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
     def blocks(self, clients: Floats) -> Iterator[Floats]:
-        yield clients  # which the draw itself takes in blocks
+        yield clients  # the draw works in blocks itself
 
     @property
     def members(self) -> FiniteFamily:

@@ -1,11 +1,9 @@
 """Quadrature nodes that end where the output density has a kink.
 
-Nodes that end where the clip does: panels crossed by a kink are cut into lines, and every line at its roots.
-
-q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h passes a level. Along one axis of a panel those
-places are roots of a polynomial through values already known; between them Gauss-Legendre nodes converge as fast as p and h
-allow. What is integrated over the other axes is then smooth but for the ends of the kink, and its own Legendre coefficients
-say how well it is resolved. The roots need not be exact: a cut that misses a kink by d costs O(d^2).
+q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h passes a level. Panels that a kink crosses are cut into lines,
+and every line is cut at its roots. Along one axis of a panel the roots are those of a polynomial through known values; between them
+Gauss-Legendre nodes converge as fast as p and h allow. The integrand over the other axes is then smooth except at the ends of the kink, and
+its own Legendre coefficients show how well it is resolved. The roots need not be exact: a cut that misses a kink by d costs O(d^2).
 """
 
 from collections.abc import Callable

@@ -1,9 +1,8 @@
 """`LineCells`: the cells of a continuous family on a line, as a domain for columns of numbers.
 
-The cells of a continuous family on a line as a domain: values are the numbers of their cells, and numbers points of them.
-
-So a client that is a list of values is its empirical law on the cells, and is released as any finite one is, with the integers of the
-family's own sampler. The point of a cell is uniform in the family's coordinate, and depends on the cell alone.
+A value is read as the number of its cell, and a released number is a point of its cell. A client that is a list of values is its empirical
+distribution on the cells. It is released like a client of a finite family, with the integers of the family's own sampler. The point of a cell
+is uniform in the family's coordinate, and depends on the cell alone.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinit
 
 
 class LineCells(Domain[float]):
-    """The cells of a partition of a line. Numbers are those of the cells, which need not go up along the line.
+    """The cells of a partition of a line, by number. The numbers need not increase along the line.
 
     Args:
         partition: that of a continuous family in one dimension.
@@ -41,11 +40,11 @@ class LineCells(Domain[float]):
 
     @classmethod
     def of(cls, sampler: Sampler[AnyFamily]) -> LineCells:
-        """The cells by which a sampler releases on a line, which a column of numbers is read as; any other sampler is refused."""
+        """The cells by which a sampler releases on a line; any other sampler is an error."""
         carrier = sampler.carrier
         if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
             raise DiscreetError(
-                f"{sampler!r} does not release by the cells of a line, which is what a column of numbers is read as; release its clients "
+                f"{sampler!r} does not release by the cells of a line, as a column of numbers needs; release its clients "
                 "one by one, sampler.release(family.law(records=...))"
             )
         return cls(carrier.partition)
@@ -68,7 +67,7 @@ class LineCells(Domain[float]):
 
     @property
     def labels(self) -> None:
-        """None: cells are known by the values in them."""
+        """None: cells have no labels."""
         return
 
     @cached_property
@@ -77,7 +76,7 @@ class LineCells(Domain[float]):
         return np.asarray(self._partition.masses[self.order])
 
     def share_below(self, places: Integers, values: Floats) -> Floats:
-        """Of the reference in each of these cells along the line, how much lies below a value: 0 and 1 past its ends."""
+        """The share of the reference in each of these cells along the line that lies below a value: 0 and 1 past its ends."""
         family, cells = self._partition.family, self._partition.panels[self.order[places]]
         inside = np.clip(values, self.edges[places], self.edges[places + 1])[:, None]
         t = np.clip(family.chart.coordinates(inside), cells.lower, cells.upper)
@@ -107,24 +106,24 @@ class LineCells(Domain[float]):
         return cell_middles(self.edges)[np.argsort(self.order)]
 
     def cells_of(self, values: Floats) -> Integers:
-        """The cell of each value, which lies between the ends."""
+        """The cell of each value; values lie between the ends."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")  # NaN: past them all
         return np.asarray(self.order[place])
 
     @cached_property
     def _stops(self) -> Floats:
-        """Where each of the cells along the line ends: the next one begins later where the reference has nothing in between."""
+        """The upper end of each cell along the line; the next cell begins later where the reference has no mass in between."""
         with np.errstate(divide="ignore"):
             return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
 
     def between_cells(self, values: Floats) -> NDArray[np.bool_]:
-        """Whether each value, which lies between the ends, is in no cell: where the reference has nothing."""
+        """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")
         apart = self.edges[1:] > self._stops
         return np.asarray(apart[place] & (values > self._stops[place]) & (values <= self.edges[-1]))
 
     def numbers(self, records: Iterable[Any]) -> Integers:
-        """The cell of every value; one in no cell is an error."""
+        """The cell of every value; a value in no cell is an error."""
         found = flat_points(records)
         inside = (found >= self.edges[0]) & (found <= self.edges[-1]) & ~self.between_cells(found)
         if not inside.all():
@@ -134,7 +133,7 @@ class LineCells(Domain[float]):
         return self.cells_of(found)
 
     def find_numbers(self, records: Iterable[Any]) -> Integers:
-        """The cell of every number, -1 for what lies in no cell or is no number."""
+        """The cell of every value; -1 if it is in no cell or not a number."""
         values = numbers_or_nan(records)
         inside = (values >= self.edges[0]) & (values <= self.edges[-1]) & ~self.between_cells(values)
         return np.where(inside, self.cells_of(values), -1)
@@ -145,17 +144,17 @@ class LineCells(Domain[float]):
         return found if found.ndim else float(found)
 
     def within(self, numbers: Integers, place: Floats) -> Floats:
-        """Points of the cells: `place` in [0, 1) says where in each, in the family's coordinate."""
+        """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
         panels = self._partition.panels
         low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
         t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
         return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
 
     def places(self, labels: Iterable[Any]) -> Integers:
-        """The numbers of cells: a dict calls a cell by its number."""
+        """The numbers of cells; a dict uses them as keys."""
         return Numbers(self.size).numbers(labels)
 
     @property
     def terms(self) -> NoReturn:
-        """An error: an agreement states the family and its atoms."""
-        raise DiscreetError("cells of a family stand in no agreement by themselves; agree on the family")
+        """Raises an error: an agreement states the family and its atoms instead."""
+        raise DiscreetError("cells of a family cannot stand in an agreement; agree on the family")

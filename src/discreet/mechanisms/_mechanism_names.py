@@ -1,10 +1,8 @@
 """The mechanisms by name, and the mechanism for each goal (population or clients), for agreements, tables and commands.
 
-The mechanisms by their own names, and by whom samples are to serve: the one table of them, for agreements, tables and commands.
-
-To estimate the population take linear: its samples give every share back without bias. To have each sample look like its own client
-take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
-(`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
+To estimate the population, use linear: its samples give unbiased estimates of every share. For samples that resemble their own client, use
+optimal, which is at least as close to every client. Its samples determine a share of the population only up to a range
+(`discreet.estimation._inversion`). Most tables are sampled to estimate the population, so that is the default.
 """
 
 from typing import Any, TypeVar
@@ -27,7 +25,7 @@ SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
 
 
 def mechanism_for(serve: str | None, mechanism: str | None) -> str:
-    """The mechanism for the population or for each client, or the one named; the population's where neither is said.
+    """The mechanism for a goal, or the one named; that for the population if neither is given.
 
     Args:
         serve: "population", "clients" or None.
@@ -55,7 +53,7 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
-    """The name of a mechanism; anything else is refused, with the names there are."""
+    """Check the name of a mechanism; the error lists the valid names."""
     if not isinstance(name, str) or name not in MECHANISMS:
         raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISMS)}")
     return name
@@ -70,7 +68,7 @@ def sampler_named(
     privacy: Privacy | None = None,
     reference: Any = None,
 ) -> Sampler[F]:
-    """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
+    """The sampler of that name; `reference`: that of a mollifier, if it is not the family's own."""
     kind = MECHANISMS[check_mechanism(name)]
     if reference is None:
         return kind(family, epsilon=epsilon, how=how, privacy=privacy)

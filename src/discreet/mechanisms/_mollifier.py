@@ -1,12 +1,12 @@
-"""Husain et al.'s relative mollifier: the projection onto the ball e^(-eps/2) Q0 <= Q <= e^(eps/2) Q0 around a chosen law Q0.
+"""`MollifierSampler`: Husain et al.'s relative mollifier, which projects onto a ball around a chosen distribution Q0.
 
-The published closed form clip(P/r, ...) has no solution when P sits on too small a set [paper, Section 2.3]; the
-projection exists all the same (`discreet.projection._box`) and is what this sampler draws from. Its worst case on the
-simplex is attained by a point mass at the outcome that Q0 likes least [paper, App. F.1]:
+The ball is e^(-eps/2) Q0 <= Q <= e^(eps/2) Q0. The published closed form clip(P/r, ...) has no solution if P sits on too small a set [paper,
+Section 2.3]. The projection still exists (`discreet.projection._box`), and this sampler draws from it. Its worst case on the simplex is
+attained by a point mass at the outcome of least probability under Q0 [paper, App. F.1]:
 
     risk with r1 = 0, 1/r2 = min(e^(eps/2) m, 1 - (1 - m) e^(-eps/2)),   m = min Q0
 
-which is the chord formula of `discreet.privacy.tradeoff` for the band 0 <= dP/dQ0 <= 1/m that every law obeys.
+which is the chord formula of `discreet.privacy.tradeoff` for the band 0 <= dP/dQ0 <= 1/m, which contains every distribution.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ _SMALLEST = 1e-300
 
 @final
 class MollifierSampler(ProjectingSampler[F]):
-    """The baseline: the best law within a factor e^(eps/2) of `reference` (by default the family's own mu).
+    """The baseline: the closest distribution within a factor e^(eps/2) of `reference` (by default the family's own mu).
 
-    On a continuous family Q0 may be any public density on its space, chosen without a look at the data. Atoms are then cells with Q0's
-    masses m_i, or points drawn from Q0, fixed before a client is. All integer weights lie between e^(-eps/2) m_i and e^(eps/2) m_i, so
-    those of any two clients on one atom differ by a factor of at most e^eps, and where in its cell a point lies depends on Q0 alone: the
-    release is epsilon-LDP whatever Q0 is, and whether or not its masses are right. What a sample costs its client does depend on it: a
-    density alone says nothing of how large p/Q0 may be, and `risk` is then the largest there is; a `DensityBand` does say it.
+    On a continuous family Q0 may be any public density on its space, chosen before you look at the data. Atoms are then cells with Q0's
+    masses m_i, or points drawn from Q0. All integer weights lie between e^(-eps/2) m_i and e^(eps/2) m_i, so those of any two clients on one
+    atom differ by a factor of at most e^eps. The place of a point in its cell depends on Q0 alone. So the release is epsilon-LDP for every
+    Q0, even if its masses are inaccurate. Utility does depend on Q0. A density alone does not bound p/Q0, and `risk` is then the largest
+    possible; a `DensityBand` bounds it.
 
     Args:
-        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        family: the family of client distributions: `Simplex(...)`, `Band(...)` or a continuous family.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
-        reference: the public law Q0 around which the ball is. On a finite family one positive probability for each outcome. On a
-            continuous one a density, or a `DensityBand` on the same space, whose bounds say what p/Q0 may be.
-        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
-            finite family.
+        reference: the public distribution Q0, the centre of the ball. On a finite family one positive probability for each outcome. On a
+            continuous one a density, or a `DensityBand` on the same space, whose bounds are those of p/Q0.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a finite
+            family.
         privacy: `Pure(epsilon)`, in place of epsilon; no other notion.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, a `how` that does not fit the family, or a reference
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a `how` that does not fit the family, or a reference
             with an outcome that could never be released.
 
     Example:
@@ -103,7 +103,7 @@ class MollifierSampler(ProjectingSampler[F]):
 
     @property
     def given_reference(self) -> Any:
-        """Q0 as it was given, on a finite family in the order of the outcomes; None where it is the family's own."""
+        """Q0 as given, on a finite family in the order of the outcomes; None for the family's own reference."""
         return self._given_reference
 
     @property
@@ -126,8 +126,9 @@ class MollifierSampler(ProjectingSampler[F]):
         return mollifier_constants(self.bounds, self.calibrated_epsilon)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The worst case of this sampler over the family; exact where `.tight`, else an upper bound. (Not the smallest there
-        is: that is the optimal sampler's.)
+        """The worst case of this sampler over the family; exact where `.tight`, else an upper bound.
+
+        The smallest worst case is the optimal sampler's.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
@@ -160,23 +161,23 @@ def _positive_law(reference: Any, family: FiniteFamily) -> NDArray[np.float64]:
         refuse_bad_law(law[None, :], 0, "reference")
     if not (law > _SMALLEST).all():
         raise DiscreetError(
-            f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released, and the worst case "
-            "would be the largest there is; give every outcome a positive probability"
+            f"reference[{int(np.argmin(law))}] = {law.min():g}: that outcome could never be released; the worst case "
+            "would be the largest possible; give every outcome a positive probability"
         )
-    return law.copy()  # what the caller does to its array is no concern of ours
+    return law.copy()  # so that later changes to the caller's array have no effect
 
 
 def normalised_law(law: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities that sum to one as nearly as floats do: what the box is made of."""
+    """Probabilities that sum to one up to rounding, from which the box is made."""
     found: NDArray[np.float64] = law / law.sum()
     found.setflags(write=False)
     return found
 
 
 def _band_around(reference: Any, family: ContinuousFamily) -> DensityBand:
-    """Q0 as a band on the family's space, whose bounds say what p/Q0 may be; a density alone says nothing of that."""
+    """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
-        as_density(reference, family.dim, "reference")  # names what is no density
+        as_density(reference, family.dim, "reference")  # its error message names the argument
         return DensityBand(reference, family.whole_box, lower=0.0, upper=ANY)
     if reference.box != family.whole_box:
         raise DiscreetError(

@@ -1,25 +1,21 @@
 """`Multisets` of samples, and the envelope: the largest probability that any client of a family gives to each multiset.
 
-J draws of one client in any order: multisets of J out of k outcomes, of which there are C(k + J - 1, J) and not k^J.
-
-A sequence of J independent draws has the same probability in every order, under a client's law as under a reference. So dP^J/dmu^J is
-constant on the sequences of one multiset: a clip of it between constants is a clip on multisets, with
+**Multisets.** There are C(k + J - 1, J) multisets of J out of k outcomes, fewer than the k^J sequences. A sequence of J independent draws has
+the same probability in every order, under a client's distribution as under a reference. So dP^J/dmu^J is constant on the sequences of one
+multiset, and a clip of it between constants is a clip on multisets, with
 
     P(multiset)  =  J!/(c_1! ... c_k!)  p_1^c_1 ... p_k^c_k,        c_x = how often x is in it,
 
-and likewise for mu, after which an order is chosen at random, without a look at the client. Nothing is lost on the way: averaging any
-mechanism on sequences over their orders keeps its privacy, and serves a client whose draws have no order at least as well (D_f is
-convex).
+and likewise for mu. An order is then chosen at random, independently of the client. This loses nothing. Averaging a mechanism on sequences
+over all orders keeps its privacy, and serves a client whose draws have no order at least as well (D_f is convex).
 
-The envelope of J independent draws: for every multiset, the largest probability that a client of the family can give it.
+**The envelope** of a multiset is the largest probability that a client of the family gives it. The client whose distribution is nearest to
+the frequencies c/J attains it. *Proof.* log P^J(multiset) is sum_x c_x log p_x plus a constant, so its maximum over the family minimises
+KL(c/J || P). The projection of c/J onto a band is clip(c/(J r), lower mu, upper mu) for every divergence at once [paper, Prop. C.8].   QED
+On the simplex the maximiser is c/J itself: the envelope is J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k. Its total C, the Shtarkov sum, is
+rational and computed as a rational number, so every machine gets the same floats.
 
-The largest is that of the client whose own law is nearest to the multiset's frequencies c/J. *Proof.* log P^J(multiset) is
-sum_x c_x log p_x plus a constant, so its maximum over the family minimises KL(c/J || P), and the projection of c/J onto a band is
-clip(c/(J r), lower mu, upper mu) for every divergence at once [paper, Prop. C.8].   QED
-On the simplex that is c/J itself: the envelope is J!/(c_1! ... c_k!) (c_1/J)^c_1 ... (c_k/J)^c_k. Its total C, the Shtarkov sum, is a
-rational number, which is computed as one: the same floats come out on every machine.
-
-Let mu be the envelope divided by its total C. Every client then has P^J <= C mu, so J draws of clients of the family are single draws of
+Let mu be the envelope divided by its total C. Every client then has P^J <= C mu. So J draws of clients of the family are single draws of
 clients of the band 0 <= dP/dmu <= C on multisets, and Q* of that band serves all of them [paper, Thm 3.3].
 """
 
@@ -45,12 +41,12 @@ MOST_TOGETHER = 64  # draws of one multiset
 _RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
 
 
-SAMPLES_ARE = "it is how many samples of each client are released together"
+SAMPLES_ARE = "give the number of samples released together for each client"
 
 
 @dataclass(frozen=True)
 class Multisets:
-    """All multisets of so many outcomes, in lexicographic order of their sorted members.
+    """All multisets of the given number of outcomes, in lexicographic order of their sorted members.
 
     Args:
         size: how many outcomes there are.
@@ -70,7 +66,7 @@ class Multisets:
                 f"{self.count(self.size, self.samples):,}" if self.size < 10**6 and self.samples < 100 else "too many"
             )
             raise DiscreetError(
-                f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw takes at most "
+                f"samples = {self.samples} of {self.size:,} outcomes are {many} multisets; a joint draw allows at most "
                 f"{MOST_MULTISETS:,} of at most {MOST_TOGETHER} members: take fewer samples, or draw them one by one with a share of the "
                 "budget each, as release(p, size=...) does then"
             )
@@ -101,7 +97,7 @@ class Multisets:
 
     @cached_property
     def orders(self) -> Floats:
-        """J!/(c_1! ... c_k!): how many sequences each multiset stands for."""
+        """J!/(c_1! ... c_k!): the number of sequences of each multiset."""
         found, run = np.ones(len(self)), np.ones(len(self))
         for place in range(1, self.samples):
             run = np.where(self.members[:, place] == self.members[:, place - 1], run + 1.0, 1.0)
@@ -109,7 +105,7 @@ class Multisets:
         return found
 
     def laws(self, rows: Floats) -> Floats:
-        """The laws (n, multisets) of independent draws, as many as a multiset has members, from laws (n, size)."""
+        """The distributions (n, multisets) of J independent draws from distributions (n, size)."""
         found = np.repeat(self.orders[None, :], len(rows), axis=0)
         for place in range(self.samples):
             found *= rows[:, self.members[:, place]]
@@ -117,7 +113,7 @@ class Multisets:
         return np.asarray(np.divide(found, total, out=found, where=total > 0.0))
 
     def runs(self) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Some rows at a time: which multisets, their distinct members (n, samples) and how often each comes, 0 in places that are left."""
+        """Blocks of rows: the multisets, their distinct members (n, samples), and how often each comes; 0 in unused places."""
         rows = max(1, _RUN_ENTRIES // self.samples**2)
         for start in range(0, len(self), rows):
             members = self.members[start : start + rows]
@@ -131,7 +127,7 @@ class Multisets:
             yield slice(start, start + len(members)), distinct, often
 
     def each(self, laws: Floats) -> Floats:
-        """The laws (n, size) of one draw alone, from laws (n, multisets)."""
+        """The marginal distributions (n, size) of one draw, from distributions (n, multisets)."""
         found = np.zeros((len(laws), self.size))
         for row, law in enumerate(laws):
             weights = np.broadcast_to(law[:, None] / self.samples, self.members.shape)
@@ -139,7 +135,7 @@ class Multisets:
         return found
 
     def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
-        """The members of multisets (n,) in a random order, (n, samples): what does not depend on a client."""
+        """The members of multisets (n,) in a random order, (n, samples), independent of the client."""
         order = np.argsort(rng.random((len(numbers), self.samples)), axis=1, kind="stable")
         return np.take_along_axis(self.members[numbers], order, axis=1)
 
@@ -153,7 +149,7 @@ class Envelope:
 
     Attributes:
         reference: mu of every multiset, (multisets,).
-        bounds: the least and the most dP^J/dmu; the most is the envelope's total C.
+        bounds: the smallest and the largest dP^J/dmu; the largest is the envelope's total C.
     """
 
     reference: Floats
@@ -164,7 +160,7 @@ def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
     """The envelope of all clients of a family, for multisets of at least two members.
 
     Args:
-        family: who the clients may be: a `Simplex`, or a `Band` that makes a claim about clients.
+        family: the family of client distributions: a `Simplex`, or a `Band` that makes a claim about clients.
         multisets: all multisets of the family's outcomes.
 
     Returns:
@@ -174,7 +170,7 @@ def envelope_of(family: FiniteFamily, multisets: Multisets) -> Envelope:
 
 
 def _simplex_envelope(multisets: Multisets) -> Envelope:
-    """In whole numbers: a multiset's value depends on how often its members come, not on which they are."""
+    """Computed in whole numbers; the value depends on the multiplicities alone."""
     values = np.empty(len(multisets))
     total, known = Fraction(0), dict[tuple[int, ...], Fraction]()
     for rows, _, often in multisets.runs():
@@ -233,7 +229,7 @@ def _most_likely(often: Integers, floor: Floats, ceiling: Floats, mass: Floats) 
 
 
 def _power_product(base: Floats, often: Integers) -> Floats:
-    """The product of base^often along each row, by multiplications alone, which are the same on every machine."""
+    """The product of base^often along each row, by multiplications alone, so every machine gets the same result."""
     found = np.ones(len(base))
     for place in range(base.shape[1]):
         for times in range(int(often[:, place].max(initial=0))):

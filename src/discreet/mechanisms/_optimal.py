@@ -1,15 +1,12 @@
-"""The optimal sampler, what all projecting samplers share (scale, sensitivity), and the member of a family nearest to a distribution.
+"""`OptimalSampler`, the base class `ProjectingSampler`, and `nearest_member`, the member of a family nearest to a distribution.
 
-What samplers share that project onto their box: the scale r_P, and how far their output moves when the client does [paper, Prop. 4.1].
+Q* is minimax-optimal for every f-divergence at once [paper, Thms 3.1, 3.3 and C.4]: no epsilon-LDP sampler has a smaller worst case over the
+family. This holds on the simplex, for a `DensityBand`, and for a `Band` whose reference is alpha-decomposable. On other families (other
+bands, mixtures) Q* is the sampler of the same formula. It is equally private, but other samplers can do better: on `Band([1]*5, lower=.5,
+upper=2)` at epsilon 0.5 its worst TV is 0.1933, the mollifier's 0.1864, and 0.1764 is possible. `risk(...).tight` tells which case holds.
 
-Q*: the minimax-optimal sampler, for every f-divergence at once [paper, Thms 3.1, 3.3 and C.4].
-
-Optimal means: no epsilon-LDP sampler has a smaller worst case over the family. That is a theorem on the simplex, for a
-`DensityBand`, and for a `Band` whose reference is alpha-decomposable. Elsewhere (other bands, mixtures) Q* is the sampler of the
-same formula, private as ever, but others can do better: on `Band([1]*5, lower=.5, upper=2)` at epsilon 0.5 its worst TV is
-0.1933, the mollifier's 0.1864, and 0.1764 is possible. `risk(...).tight` says which case it is.
-
-The member of a family closest to a law, for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
+Projecting samplers share the scale r_P, and a bound on how far their output moves with the client's distribution [paper, Prop. 4.1]. The
+nearest member is clip(p/r, c1 mu, c2 mu), for every f-divergence at once [paper, Prop. C.8].
 """
 
 from __future__ import annotations
@@ -42,35 +39,37 @@ class ProjectingSampler(Sampler[F]):
     """A sampler that projects onto its box: it has a scale r_P, and is continuous in P."""
 
     def scale(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
-        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu). Where several serve (they give the same law) it is one
-        of them; 0 where P sits on so small a set that none does, which never happens to a member of an optimal sampler's family.
+        """The paper's r_P, exactly: Q = clip(P/r_P, b mu, B mu).
+
+        Where several scales give the same output, it is one of them. It is 0 where P sits on so small a set that no scale exists; this never
+        happens to a member of an optimal sampler's family.
 
         Args:
-            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
-                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+                Continuous: a density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
 
         Returns:
             One number, or one for each client.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         return self._outputs.scale(self.carrier.read(p))
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | NDArray[np.float64]:
-        """How far the output can move when P does: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
+        """How far the output can move with P: TV(Q(P), Q(P')) <= sensitivity(P) TV(P, P') [paper, Prop. 4.1].
 
-        It is 2/r_P, so it can be computed from the estimate a client has instead of the truth.
+        It is 2/r_P, so a client can compute it from its estimate of P.
 
         Args:
-            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
-                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+                Continuous: a density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
 
         Returns:
             One number, or one for each client.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         with np.errstate(divide="ignore"):
             found = 2.0 / np.asarray(self.scale(p))
@@ -79,25 +78,25 @@ class ProjectingSampler(Sampler[F]):
     def estimation_cost(
         self, p: LawLike | Client, *, records: int, confidence: float = 0.95
     ) -> float | NDArray[np.float64]:
-        """A bound on TV(Q(P), Q(P_hat)) when p is the empirical law of that many independent records of P.
+        """A bound on TV(Q(P), Q(P_hat)) if p is the empirical distribution P_hat of that many independent records of P.
 
-        E TV(P, P_hat) <= sqrt((k - 1)/n)/2 (Cauchy-Schwarz), and one record moves it by at most 1/n (McDiarmid), so with the
-        given confidence TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)); times `sensitivity(p)`, and
-        never more than min(1 - b, B - 1), the diameter of the box. It is a loss of utility: privacy has no part in it.
+        E TV(P, P_hat) <= sqrt((k - 1)/n)/2 (Cauchy-Schwarz), and one record moves it by at most 1/n (McDiarmid). So with the given confidence
+        TV(P, P_hat) <= sqrt((k - 1)/n)/2 + sqrt(log(1/(1 - confidence))/(2 n)). The bound is this times `sensitivity(p)`, and at most min(1 -
+        b, B - 1), the diameter of the box. It concerns utility; privacy does not depend on it.
 
-        On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell: what binning
-        itself costs depends on how much p/h varies inside a cell, and is not in the bound.
+        On a continuous family p is a histogram fit, k its cells, and P stands for P averaged over each cell. The cost of binning itself
+        depends on how much p/h varies inside a cell, and is not in the bound.
 
         Args:
-            p: the empirical law, or on a continuous family a histogram fit.
+            p: the empirical distribution, or on a continuous family a histogram fit.
             records: how many records it comes from.
-            confidence: how sure the bound is, in (0, 1).
+            confidence: the probability with which the bound holds, in (0, 1).
 
         Returns:
             The bound, for one client or for each.
 
         Raises:
-            DiscreetError: for counts or a confidence out of range, or a continuous client that is no histogram.
+            DiscreetError: for counts or a confidence out of range, or a continuous client that is not a histogram.
         """
         n = min(check_count("records", records), 10**300)  # what a float can hold
         OPEN_UNIT.check("confidence", confidence)
@@ -109,24 +108,24 @@ class ProjectingSampler(Sampler[F]):
 
 @final
 class OptimalSampler(ProjectingSampler[F]):
-    """The private sampler that serves its worst client best: each sample is drawn from the closest law to what the client holds.
+    """The private sampler with the smallest worst case: each sample is drawn from the distribution in the box closest to the client's.
 
-    Q*(P) = clip(P/r_P, b mu, b e^eps mu) is the projection of P onto the optimal box. On `Simplex(k)` that is
-    max(P(x)/r_P, 1/(e^eps + k - 1)). A client outside the family keeps its privacy (the box does not care); only the bound on its
-    utility is lost. Where the identity is already private, the box holds the whole family.
+    Q*(P) = clip(P/r_P, b mu, b e^eps mu) is the projection of P onto the optimal box. On `Simplex(k)` it is max(P(x)/r_P, 1/(e^eps + k - 1)).
+    A client outside the family keeps its privacy, because the box holds for all clients; only the bound on its utility is lost. If the family
+    is so narrow that a raw draw is private, the box contains the whole family.
 
-    On a continuous family the same with densities: q = clip(p/r_P, b h, b e^eps h), and `how` says how a point is released.
+    On a continuous family densities replace probabilities: q = clip(p/r_P, b h, b e^eps h), and `how` chooses how a point is released.
 
     Args:
-        family: who the clients may be: `Simplex(...)`, `Band(...)` or a continuous family.
+        family: the family of client distributions: `Simplex(...)`, `Band(...)` or a continuous family.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
-        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a
-            finite family.
+        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a finite
+            family.
         privacy: a notion of privacy in place of epsilon: `Approximate(1.0, delta=1e-6)`, `Gaussian(1.0)`, `Functional(f)`.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing,
-            or a `how` that does not fit the family.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a `how`
+            that does not fit the family.
 
     Example:
         >>> sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -145,16 +144,18 @@ class OptimalSampler(ProjectingSampler[F]):
         return self.constants.above == 0.0
 
     def several(self, samples: int) -> ComposedSampler | JointSampler:
-        """As for every sampler; drawn jointly where that is known to be better, pure epsilon on finitely many outcomes, and possible.
+        """A sampler for several samples of each client under this sampler's budget.
+
+        Samples are drawn jointly if privacy is pure epsilon and the multisets of outcomes can be listed, and one by one otherwise.
 
         Args:
             samples: how many samples of each client.
 
         Returns:
-            A `JointSampler`, or where the multisets are too many or the notion is another a `ComposedSampler`.
+            A `JointSampler`, or a `ComposedSampler` for too many multisets or another notion of privacy.
 
         Raises:
-            DiscreetError: for a number that is none, or more than a budget can be split into.
+            DiscreetError: for a number out of range, or a budget that cannot be split so often.
         """
         size = check_count("samples", samples, fix=SAMPLES_ARE)
         family: AnyFamily = self.family
@@ -165,9 +166,11 @@ class OptimalSampler(ProjectingSampler[F]):
         return JointSampler(family, samples=size, privacy=self.privacy)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The worst case of this sampler over the family. Where `.tight`, no epsilon-LDP sampler has a smaller one; where not
-        `.attained`, it is an upper bound (the paper's formula for the band that encloses the family). On a continuous family it is that of
-        the law that `output` describes, which cells and points come close to for densities that hardly change inside a cell.
+        """The worst case of this sampler over the family.
+
+        Where `.tight`, no epsilon-LDP sampler has a smaller one. Where not `.attained`, it is an upper bound: the paper's formula for the
+        band that encloses the family. On a continuous family it is that of `output`. Releases by cells and points come close to it for
+        densities that hardly change inside a cell.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
@@ -191,20 +194,20 @@ def nearest_member(family: ContinuousFamily, p: Any) -> OutputLaw: ...
 @overload
 def nearest_member(family: FiniteFamily, p: LawLike) -> Floats: ...
 def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw | Floats:
-    """The law of the family closest to p for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
+    """The distribution of the family closest to p for every f-divergence at once: clip(p/r, c1 mu, c2 mu) [paper, Prop. C.8].
 
-    On a finite family laws (..., k) go to laws (..., k). On a continuous one it is an `OutputLaw`, between the bounds at every
-    point, whose mass is one as far as its `mass_error` knows.
+    On a finite family it maps (..., k) to (..., k). On a continuous family it is an `OutputLaw`, between the bounds at every point;
+    `mass_error` estimates the error of its mass.
 
     Args:
         family: a finite or a continuous family.
-        p: one law or many, as samplers take them.
+        p: one distribution or many, as for samplers.
 
     Returns:
-        Laws of the shape of p, or an `OutputLaw`.
+        Distributions of the shape of p, or an `OutputLaw`.
 
     Raises:
-        DiscreetError: for something that is no family or no law.
+        DiscreetError: for an argument that is not a family or not a distribution.
     """
     check_family(family)
     if isinstance(family, ContinuousFamily):
@@ -213,7 +216,7 @@ def nearest_member(family: ContinuousFamily | FiniteFamily, p: Any) -> OutputLaw
 
 
 def _nearest_law(family: FiniteFamily, p: LawLike) -> Floats:
-    """The projection onto the band as a box. With c1 = 0 a floor that no float notices stands in for 0, and is taken off again."""
+    """The projection onto the band as a box. For c1 = 0 a floor below rounding replaces 0, and is subtracted again."""
     reference = np.broadcast_to(family.reference, family.size)
     lower = max(family.bounds.lower, _NO_FLOOR) * reference
     box = Box(family.size, lower, np.minimum(np.maximum(family.bounds.upper * reference, lower), 1.0))

@@ -1,18 +1,11 @@
-"""`OutputLaw`, the output distribution on a continuous space, and `OutputProblem`, the finite problem on nodes from which it is solved.
+"""`OutputLaw`, the output distribution on a continuous space, and `OutputProblem`, the finite problem that determines it.
 
-Q(.|P) on a continuous space: q = clip(slope p + lift b h, b h, B h), known everywhere once slope and lift are.
+The output density is q = clip(slope p + lift b h, b h, B h). On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope
+is the finite weighted problem of `discreet.projection`, solved exactly. Only the nodes are approximate: they see a bare function only at
+their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.mechanisms._output_solver`).
 
-On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope is the finite weighted problem of
-`discreet.projection`, solved exactly; only the nodes are approximate (`discreet.mechanisms._output_solver`): of a function that tells
-nothing of itself they see no more than its values there.
-
-An `OutputLaw` is for looking at. What is released is drawn from integer weights (`discreet.mechanisms._discretisation`), whose guarantee
-does not depend on anything here.
-
-The finite problem behind an output law: a family, the box around its reference, and clients known on nodes.
-
-On nodes with reference masses mu_i and client masses p_i, slope and lift are what `discreet.projection` finds exactly. How good the
-nodes are is the business of whoever chose them: `OneClient`, `ManyClients` or `PublicPoints`.
+An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._discretisation`), whose guarantee does not
+depend on this module.
 """
 
 from __future__ import annotations
@@ -53,23 +46,23 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class OutputLaw:
-    """The law that a client's sample is drawn from, or those of many clients (then every result has a leading client axis).
+    """The output distribution of a client, or of many clients; then every result has a leading client axis.
 
-    Made by `sampler.output(p)`; `.pdf(x)`, `.scale`, `.divergence(name)` and `.mass_error` are what it is asked for.
+    Made by `sampler.output(p)`. Use `.pdf(x)`, `.scale`, `.divergence(name)` and `.mass_error`.
 
     Attributes:
-        family: who the clients may be.
+        family: the family of client distributions.
         constants: those of the sampler.
         mixing: None for samplers that project.
         clients: the densities it was made from.
         many: whether they came as a list.
         node_masses: reference masses of the nodes.
-        client_masses: what each client has there.
-        log_mass: logarithm of each client's mass as it was given.
+        client_masses: the mass of each client at each node.
+        log_mass: logarithm of each client's mass before normalisation.
         slope: 1/r_P of each client, or gamma.
-        lift: what is added, in multiples of the floor.
+        lift: the added term, in multiples of the floor.
         errors: estimated errors of the masses.
-        mass_known: whose mass was known from elsewhere.
+        mass_known: which clients know their own mass.
     """
 
     family: ContinuousFamily
@@ -79,12 +72,12 @@ class OutputLaw:
     many: bool
     node_masses: Floats  # (m,) of the reference, or (n, m) where every client has nodes of its own
     client_masses: Floats  # (n, m)
-    log_mass: Floats  # (n,) log of each client's mass as it was given
+    log_mass: Floats  # (n,)
     slope: Floats
     lift: Floats
     errors: Floats  # (n,)
     mass_known: NDArray[np.bool_] | None = (
-        None  # (n,) whether a client told its mass, so that what nodes missed is in its error
+        None  # (n,); the error of such a client includes the mass that the nodes missed
     )
 
     @property
@@ -94,7 +87,7 @@ class OutputLaw:
 
     @property
     def scale(self) -> float | Floats:
-        """The paper's r_P: q = clip(p/r_P, b h, B h). 0 where p sits on too small a set for any to serve."""
+        """The paper's r_P: q = clip(p/r_P, b h, B h). It is 0 if p sits on too small a set for any scale."""
         if self.mixing is not None:
             raise DiscreetError("the linear mechanism has no scale: its law is gamma p + (1 - gamma) h")
         with np.errstate(divide="ignore"):  # inf where the reference has none of p's mass that a float can hold
@@ -102,7 +95,7 @@ class OutputLaw:
 
     @property
     def mass(self) -> float | Floats:
-        """The integral of the density as it was given, as the nodes saw it; the law is of p divided by it."""
+        """The integral of the density before normalisation, as the nodes see it; the output is that of p divided by it."""
         with np.errstate(over="ignore"):  # inf where it is more than a float can hold; the law does not depend on it
             return self._each(np.exp(self.log_mass))
 
@@ -110,15 +103,15 @@ class OutputLaw:
     def mass_error(self) -> float | Floats:
         """An ESTIMATE of the error of the masses of p and q over the space (one standard error above three dimensions).
 
-        Where a client tells its mass (a `Mixture`, a `Tabulated`, a fit, a scipy distribution; see `mass_checked`), it is at least what the
-        nodes missed of that. Of a bare function only the values at the nodes are known: a feature between them escapes the estimate,
-        and `scale` and `divergence` with it. No privacy rests on it.
+        A `Mixture`, a `Tabulated`, a fit and a scipy distribution know their mass (see `mass_checked`); the estimate is then at least the
+        mass that the nodes missed. Of a bare function only the values at the nodes are known. A feature between them escapes the estimate,
+        and affects `scale` and `divergence` too. Privacy does not depend on it.
         """
         return self._each(self.errors)
 
     @property
     def mass_checked(self) -> bool:
-        """Whether `mass` was compared with what the clients say of themselves; else a spike between the nodes may be missed."""
+        """Whether `mass` was compared with the mass that the clients know; if not, a spike between the nodes may be missed."""
         return self.mass_known is not None and bool(self.mass_known.all())
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -131,7 +124,7 @@ class OutputLaw:
         return values.reshape((len(self.clients), *shape)) if self.many else values.reshape(shape)
 
     def log_density(self, x: Floats) -> Floats:
-        """log q of a single client's law, so that it can be a client in its turn."""
+        """log q of a single client's output, so that the output can be a client in its turn."""
         self._need_one()
         points = as_points(x, self.dim)
         log_reference = self.family.log_reference(points)
@@ -149,8 +142,8 @@ class OutputLaw:
     def sample(self, count: int, *, rng: np.random.Generator | None = None) -> Floats:
         """Points drawn from q by rejection from h: (count,) in one dimension, else (count, dim).
 
-        For experiments, and it warns so: a draw by rejection follows q divided by whatever the mass of q really is, and the box alone
-        promises only 2 epsilon for that. `release` is the private draw.
+        It is for experiments, and warns so. A draw by rejection follows q divided by its true mass, and the box alone guarantees only 2
+        epsilon for that. `release` is the private draw.
         """
         count = check_count("count", count)
         self._need_one()
@@ -192,17 +185,17 @@ class OutputLaw:
         return found if self.many else found[0]
 
     def certainly_in(self, family: ContinuousFamily) -> bool:
-        """Whether its box lies in that family's band, so that the law does whatever it is the law of."""
+        """Whether its box lies in that family's band, so that the output is a member for every client."""
         bounds = family.bounds
         return self.family == family and bounds.lower <= self.constants.b and bounds.upper >= self.constants.B
 
     def narrow_places(self) -> Features:
-        """Those of the clients that it is the law of."""
+        """The narrow places of the clients."""
         return features_of(self.clients, self.dim)
 
     def __repr__(self) -> str:
         who = f"{len(self.clients)} clients" if self.many else "1 client"
-        checked = "checked against what p says of itself" if self.mass_checked else "estimated: nodes can miss a spike"
+        checked = "checked against the mass that p knows" if self.mass_checked else "estimated: nodes can miss a spike"
         return f"OutputLaw(<{who} of {self.family!r}>, mass_error={float(np.max(self.errors)):.1g} ({checked}))"
 
     def _need_one(self) -> None:
@@ -214,14 +207,14 @@ class OutputLaw:
 
 
 def affine_clip(ratio: Floats, slope: float, lift: float, constants: Constants) -> Floats:
-    """clip(slope p/h + lift b, b, B), with inf * 0 = 0 as the projection has it."""
+    """clip(slope p/h + lift b, b, B), with inf * 0 = 0 as in the projection."""
     with np.errstate(invalid="ignore", over="ignore"):
         value = np.where(ratio > _zero_threshold(slope), slope * ratio, 0.0) + lift * constants.b
     return np.clip(value, constants.b, constants.B)
 
 
 def _zero_threshold(slope: Any) -> Any:
-    """Up to where p counts as none, as the projection has it that found the slope: where that is infinite, less than floats can divide by."""
+    """The value up to which p counts as zero, as in the projection: positive where the slope is infinite."""
     return np.where(np.isinf(slope), NEGLIGIBLE, 0.0)
 
 
@@ -244,14 +237,14 @@ class OutputProblem:
     constants: Constants
     epsilon: float
     mixing: Affine | None
-    members: ContinuousFamily | None = None  # who the clients may be, where the box is around another reference
+    members: ContinuousFamily | None = None  # the clients' family, if the box is around another reference
 
     def box(self, masses: Floats) -> Box:
         """The box on nodes of these reference masses (m,)."""
         return Box.around(masses, masses.size, self.constants, self.epsilon)
 
     def tell_outside(self, clients: Sequence[LogDensity], seen: NodeSummary) -> None:
-        """Warn about clients outside the band; refuse them where the law is linear."""
+        """Warn about clients outside the band; reject them if the mechanism is linear."""
         outsiders = outsiders_of(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
@@ -265,7 +258,7 @@ class OutputProblem:
         log_ratio: Floats,
         slack: float | Floats = BAND_SLACK,
     ) -> OutputLaw:
-        """Every client on the same nodes (m,), from its log p/h there (n, m); `slack`: how well those know its mass."""
+        """Solve for every client on the same nodes (m,), from its log p/h there (n, m); `slack`: the uncertainty of its mass."""
         shift = largest_log_ratios(log_ratio)
         client = np.exp(log_ratio - shift[:, None])
         smallest = log_ratio.min(axis=1, where=masses > 0, initial=np.inf)
@@ -288,6 +281,6 @@ class OutputProblem:
         )  # fmt: skip
 
     def with_known_masses(self, law: OutputLaw) -> OutputLaw:
-        """The law with its errors as the clients themselves would have them, where they know their mass."""
+        """The law with errors corrected for clients that know their mass."""
         errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)

@@ -1,23 +1,16 @@
-"""`OutputSolver`: from clients' densities to their output distributions, for one client, for many, and in many dimensions.
+"""`OutputSolver`: from clients' densities to their output distributions.
 
-One client on panels of its own: the family's public ones, split until p is resolved, cut where q or min(p, q) has a kink.
+p and h are evaluated once at every node. The scale is then the finite weighted problem of `discreet.projection`, solved exactly.
 
-p and h are evaluated once at every node. The scale is then the finite weighted problem of `discreet.projection`, solved exactly; as
-panels change it is solved again, and what it says decides where the kinks are. An error is estimated for the masses of p and q, for
-their overlap, and for p log(p/q), so that the divergences are as good as the scale.
+`OneClient`, for one client in up to three dimensions, has panels of its own. It splits the family's public panels until p is resolved, and
+cuts them where q or min(p, q) has a kink. As panels change, the problem is solved again, and the solution tells where the kinks are. Errors
+are estimated for the masses of p and q, for their overlap, and for p log(p/q), so that divergences are as accurate as the scale.
 
-Many clients at once: one set of nodes for all of them, and on a line every client's own cuts in it.
+`ManyClients` uses one set of Gauss-Legendre nodes for all clients, on which p/h is nearly a polynomial. On a line every client has its own
+cuts. Values at the nodes between its kinks are interpolated, without new evaluations of its density. Clients have different numbers of
+pieces; the arrays are padded with nodes of mass zero.
 
-p/h is known on the shared Gauss-Legendre nodes, on which it is nearly a polynomial. On a line the nodes of the pieces between a client's
-kinks take their values from it, without another look at its density; clients have different numbers of pieces, and the arrays are
-padded with nodes of mass zero.
-
-Clients in many dimensions, one or many: the nodes are points drawn from h by a public generator, each of mass 1/N.
-
-From clients' densities to their output laws: nodes where p and h are evaluated once, and the exact finite problem on them.
-
-One client in up to three dimensions gets panels of its own (`OneClient`); many share one set of nodes, and on a line each has its own
-cuts in it (`ManyClients`). Above three dimensions the nodes are points of h (`PublicPoints`).
+`PublicPoints`, above three dimensions, uses nodes drawn from h by a public generator, each of mass 1/N.
 """
 
 from __future__ import annotations
@@ -76,7 +69,7 @@ _MOST_BREAKS = {1: 2048, 2: 24, 3: 6}
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The output on some nodes (m,): their reference masses, p/h normalised, the mass that p had, slope and lift."""
+    """The output on some nodes (m,): their reference masses, normalised p/h, the mass of p, slope and lift."""
 
     masses: Floats
     ratio: Floats
@@ -87,7 +80,7 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Nodes (m,) of some panels, uncut or cut, with p/h not normalised; the panel each belongs to; every panel's error."""
+    """Nodes (m,) of some panels, cut or uncut, with p/h before normalisation, the panel of each node, and the error of each panel."""
 
     panels: Panels
     masses: Floats
@@ -116,9 +109,9 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class RefinedSolution:
-    """A solution on nodes that are fine enough (or as many as there may be), and the sum of its estimated errors.
+    """A solution on nodes that are fine enough, or as many as allowed, and the sum of its estimated errors.
 
-    The client's density is exp(log_scale) times `solution.mass` times as large as the normalised one.
+    The client's density is exp(log_scale) times `solution.mass` times the normalised one.
     """
 
     solution: Solution
@@ -183,7 +176,7 @@ class OneClient:
         return RefinedSolution(found, shift, float(pieces.errors.sum()))
 
     def _pieces(self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt) -> Pieces:
-        """The nodes of some panels, those that a kink of the solution crosses cut along it, with every panel's error."""
+        """The nodes of some panels, cut along the kinks of the solution that cross them, with every panel's error."""
         order = ORDER[self.problem.family.dim]
         kinked, lines = self._cut(nodes, ratio, at, ratio_at)
         p, q = self._both(ratio, at)
@@ -209,7 +202,7 @@ class OneClient:
         return kinked, cut_lines(self.problem.family, nodes.panels[kinked], ratio[kinked], places, ratio_at)
 
     def _errors_at_ends(self, nodes: Nodes, ratio: Floats, ratio_at: RatioAt) -> Floats:
-        """What a jump of p between the outermost nodes of an interval and its ends would cost: the nodes cannot see it."""
+        """The error that a jump of p between the outermost nodes of an interval and its ends would cause; the nodes cannot see it."""
         order = ratio.shape[1]
         width = nodes.panels.upper - nodes.panels.lower
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
@@ -219,7 +212,7 @@ class OneClient:
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
     def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
-        """p/h normalised and q/h, from p/h as it is on the nodes."""
+        """Normalised p/h, and q/h, from p/h on the nodes."""
         p = _normalised_ratio(ratio, at.mass)
         return p, affine_clip(p, at.slope, at.lift, self.problem.constants)
 
@@ -236,13 +229,13 @@ class OneClient:
         return Solution(masses, _normalised_ratio(ratio, mass), mass, *box.slope_and_lift(client))
 
     def _levels(self, at: Solution) -> list[float]:
-        """Where p/h (not normalised) meets a bound of the clip, and where p meets q."""
+        """The levels at which p/h, before normalisation, meets a bound of the clip, and at which p meets q."""
         found = kink_levels(self.problem.constants, np.array([at.slope]), np.array([at.lift]))[:, 0]
         return [level * at.mass for level in found if 0.0 < level < math.inf]
 
 
 def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
-    """ratio/mass, but never infinite: where a client is that far above the reference, it is clipped whatever it is."""
+    """ratio/mass, but finite; a ratio that large is clipped anyway."""
     with np.errstate(over="ignore"):
         return np.minimum(ratio / mass, _LARGEST_RATIO)
 
@@ -258,7 +251,7 @@ def _uncut_and_cut(
 
 
 def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
-    """The family's nodes, on panels cut along the lines where p is known not to be smooth, and as fine as it is narrow."""
+    """The family's nodes, on panels cut along the lines where p is known not to be smooth, and refined where p is narrow."""
     panels = family.panels
     for axis, places in enumerate(_breaks(family, p) or ()):
         panels = panels.cut(axis, np.unique(places))
@@ -330,7 +323,7 @@ class ManyClients:
         return self.problem.with_known_masses(replace(law, errors=errors))
 
     def _resolve_shared_nodes(self, clients: Sequence[LogDensity]) -> tuple[Nodes, Floats, Floats]:
-        """Nodes on which every client is resolved, their log p/h there (n, panels, nodes), and what is left of errors (n,)."""
+        """Nodes on which every client is resolved, log p/h there (n, panels, nodes), and the remaining errors (n,)."""
         dim, order = self.problem.family.dim, ORDER[self.problem.family.dim]
         nodes = self._shared_nodes_for(clients)
         log_ratio = log_ratios(clients, nodes)
@@ -356,7 +349,7 @@ class ManyClients:
         return errors
 
     def _cut_along_line(self, law: OutputLaw, nodes: Nodes, errors: Floats) -> OutputLaw:
-        """Clients on an interval, once more on nodes of their own that end at their kinks."""
+        """The output laws on an interval, computed again on each client's own nodes, which end at its kinks."""
         constants = self.problem.constants
         shape, held = law.client_masses.shape, np.broadcast_to(law.node_masses > 0.0, law.client_masses.shape)
         ratio = np.divide(law.client_masses, law.node_masses, out=np.zeros(shape), where=held)
@@ -377,7 +370,7 @@ class ManyClients:
         return replace(law, errors=errors + found.errors(output), log_mass=law.log_mass + np.log(cut_mass))
 
     def _shared_nodes_for(self, clients: Sequence[LogDensity]) -> Nodes:
-        """Nodes as fine as the narrowest client says it is, wherever it says so."""
+        """Nodes as fine as the narrowest client asks for, where it asks for them."""
         dim, panels = self.problem.family.dim, self._shared_nodes.panels
         fine, _ = self.problem.family.panels_at(panels, clients, MOST_SHARED_NODES[dim] // 2)
         return self._shared_nodes if len(fine) == len(panels) else self.problem.family.nodes_of(fine, ORDER[dim])
@@ -429,7 +422,7 @@ def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: F
 
 
 def _ratio_inside(values: Floats, inner: Floats) -> Floats:
-    """p/h at places inner (s, m) of panels on whose nodes it is values (s, order), through its logarithm."""
+    """p/h at places inner (s, m) of panels, interpolated through its logarithm from its values (s, order) on their nodes."""
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)
     beyond = _BEYOND_NODES * (high - low)

@@ -1,9 +1,12 @@
-"""What every sampler shares: finitely many atoms, a box around their reference masses, its integer lattice, and one release path.
+"""`Sampler`: the base class of the private samplers.
 
-Samplers vary along two axes. The mechanism says which box, and whether a client is projected onto it or mixed into it: one class each.
-The carrier says what an atom is (`discreet.mechanisms._carriers`): on a finite family an outcome, and a client is a row of
-probabilities; on a continuous one a cell or a point, a client is a density, and `output` describes the law on the whole space.
-A sampler is a frozen value, validated once. Its guarantee rests on the lattice alone (`discreet.release._lattice`).
+A sampler has finitely many atoms, a box around their reference masses, the integer lattice of that box, and one way to release. It is a
+frozen value, validated once. Its privacy guarantee rests on the lattice alone (`discreet.release._lattice`).
+
+Samplers vary along two axes. The mechanism chooses the box, and either projects a client's distribution onto it or mixes it in; each
+mechanism is a class. The carrier says what an atom is (`discreet.mechanisms._discretisation`). On a finite family an atom is an outcome and a
+client is a row of probabilities. On a continuous family an atom is a cell or a point, a client is a density, and `output` describes the
+distribution on the whole space.
 """
 
 from __future__ import annotations
@@ -47,29 +50,27 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
 OneLaw = Sequence[float] | Mapping[Any, float]
-"""What one client of a finite family holds, written down as a list or by label; an array may hold many."""
+"""One client's distribution on a finite family, as a list or a dict by label; an array may hold many clients."""
 ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
 
 
 class Sampler(abc.ABC, Generic[F]):
-    """A private sampler on finitely many atoms. Final classes say which box, and whether they project or mix.
-
-    `how` says how a continuous client is released: by `Cells` or by `Points`; by default cells up to three dimensions.
-    (`Density` only describes: it sets the box as the paper does for its numerical integrals, and releases nothing.)
+    """A private sampler on finitely many atoms. Subclasses choose the box, and project onto it or mix into it.
 
     Args:
-        family: who the clients may be.
+        family: the family of client distributions.
         epsilon: the privacy budget of one release, in (0, inf); short for `privacy=Pure(epsilon)`.
-        how: how a continuous client is released.
+        how: how a continuous client is released: `Cells(...)` or `Points(...)`; by default cells up to three dimensions. `Density(...)` sets
+            the box as the paper does for its numerical integrals; it describes the output and releases nothing.
         privacy: a notion of privacy, in place of epsilon.
 
     Raises:
-        DiscreetError: for something that is no family, an epsilon that is none, a notion that allows raw draws or nothing, or a `how`
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a `how`
             that does not fit the family.
     """
 
     name: ClassVar[str]
-    """What agreements, commands and tables call the mechanism."""
+    """The mechanism's name in agreements, commands and tables."""
 
     def __init__(
         self,
@@ -89,17 +90,20 @@ class Sampler(abc.ABC, Generic[F]):
 
     @property
     def family(self) -> F:
-        """Who the clients may be."""
+        """The family of client distributions."""
         return self._family
 
     @property
     def privacy(self) -> Privacy:
-        """What one release promises."""
+        """The privacy guarantee of one release."""
         return self._privacy
 
     @property
     def epsilon(self) -> float:
-        """The pure budget of one release: what was given, or for another notion than pure what the box keeps besides, log(B/b)."""
+        """The pure budget of one release.
+
+        For a notion other than pure epsilon, it is the pure epsilon that the box implies, log(B/b).
+        """
         return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
 
     @property
@@ -119,9 +123,10 @@ class Sampler(abc.ABC, Generic[F]):
 
     @abc.abstractmethod
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """Worst-case divergence from a client's law to `output` of it, over the whole family.
+        """Worst-case divergence from a client's distribution to its `output`, over the whole family.
 
-        On a continuous family that is the law Q* on the whole space; a release by cells follows it as far as p/h is constant inside them.
+        On a continuous family `output` is the distribution Q* on the whole space. A release by cells follows it where p/h is constant inside
+        each cell.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
@@ -132,12 +137,12 @@ class Sampler(abc.ABC, Generic[F]):
 
     @property
     def reference(self) -> float | Floats:
-        """mu of every atom, around which the box is; one number where it is uniform."""
+        """mu of every atom, the centre of the box; one number where it is uniform."""
         return self.carrier.reference
 
     @property
     def bounds(self) -> Bounds:
-        """Those whom risks are stated for, as a band around `reference`: everybody is a law on its atoms."""
+        """The clients that risks hold for, as a band around `reference`; if the family is everybody, all distributions on its atoms."""
         family: AnyFamily = self.family
         if not isinstance(family, ContinuousFamily) or not family.everybody or isinstance(self.how, Density):
             return family.served_bounds
@@ -149,23 +154,23 @@ class Sampler(abc.ABC, Generic[F]):
         return None
 
     def _check_privacy(self) -> None:
-        """Refuse a notion that this sampler has no box for."""
+        """Reject a notion of privacy for which this sampler has no box."""
         if isinstance(self.privacy, Pure):
             return
         if isinstance(self.how, Density):
             raise DiscreetError(
-                f"how = {self.how!r} describes the paper's law, which is for pure epsilon; leave it out for privacy={self.privacy!r}"
+                f"how = {self.how!r} is for pure epsilon only; leave it out for privacy={self.privacy!r}"
             )
         refuse_raw(self.privacy, self.family.bounds)
 
     @property
     def calibrated_epsilon(self) -> float:
-        """What the box is calibrated to: epsilon, less what `Density` sets aside for its tolerances."""
+        """The epsilon that the box is calibrated to: epsilon less the share that `Density` sets aside for its tolerances."""
         return self.carrier.calibrated_epsilon(self.epsilon)
 
     @property
     def _calibrated_privacy(self) -> Privacy:
-        """The notion that the box is calibrated to."""
+        """The notion of privacy that the box is calibrated to."""
         return Pure(self.calibrated_epsilon) if isinstance(self.privacy, Pure) else self.privacy
 
     @cached_property
@@ -175,7 +180,7 @@ class Sampler(abc.ABC, Generic[F]):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The same box in integers: what the guarantee rests on."""
+        """The same box in integers; the guarantee rests on it."""
         return Lattice.keeping(self.box, self.privacy)
 
     @overload
@@ -185,43 +190,45 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def output(self, p: LawLike | Client | Sequence[Client]) -> Floats | OutputLaw: ...
     def output(self, p: Any) -> Floats | OutputLaw:
-        """The law Q(.|P) that a sample is drawn from.
+        """The output distribution Q(.|P), from which a sample is drawn.
 
-        Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an
-        `OutputLaw` with `.pdf(x)`, `.scale`, `.divergence(name)`.
+        Finite: (k,) -> (k,), or (..., k) -> (..., k) for many clients. Continuous: a density, or a list of them, to an `OutputLaw` with
+        `.pdf(x)`, `.scale`, `.divergence(name)`.
 
         Args:
-            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
-                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+                Continuous: a density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
 
         Returns:
             The same shape as p on a finite family, an `OutputLaw` on a continuous one.
 
         Raises:
-            DiscreetError: for what is no law; the message says which entry, and why.
+            DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
         return self._outputs.law(self.carrier.read(p))
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
-        """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever
-        every entry is at most e^epsilon times the other's. Anybody can check that with whole numbers alone.
+        """The output distribution as the integers that a sample is drawn with.
+
+        Each row sums to 2^62. For any two clients, every entry is at most e^epsilon times the other client's. Whole numbers suffice to check
+        this.
 
         Args:
-            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
-                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+                Continuous: a density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
 
         Returns:
             Whole numbers (..., k), or (n, atoms) for the cells or points of a continuous family.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read(p)
         rows = release.weights(self.lattice, self._laws_on_atoms(given.clients).rows, self.mixing)
         return rows.reshape(*given.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
-        """As `weights`, for laws (..., size) given on the atoms themselves: outcomes, or the cells or points of a continuous family.
+        """As `weights`, for distributions (..., size) on the atoms themselves: outcomes, or the cells or points of a continuous family.
 
         Args:
             laws: probabilities on the atoms, (size,) or (..., size).
@@ -230,28 +237,28 @@ class Sampler(abc.ABC, Generic[F]):
             Whole numbers of the same shape.
 
         Raises:
-            DiscreetError: for rows that are no laws.
+            DiscreetError: for rows that are not distributions.
         """
         rows = self.carrier.rows(laws)
         found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self.mixing)
         return found.reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
-        """The same sampler with another promise.
+        """The same sampler with another privacy guarantee.
 
         Args:
-            privacy: what one release promises.
+            privacy: the notion of privacy of one release.
 
         Returns:
             A sampler of the same kind, for the same clients.
 
         Raises:
-            DiscreetError: for a notion that it has no box for.
+            DiscreetError: for a notion for which it has no box.
         """
         return type(self)(self.family, privacy=privacy, how=self.how)
 
     def several(self, samples: int) -> ComposedSampler | JointSampler:
-        """So many samples of each client that keep this sampler's promise together: what `release(p, size=samples)` draws with.
+        """A sampler for several samples of each client under this sampler's budget; `release(p, size=samples)` uses it.
 
         Args:
             samples: how many samples of each client.
@@ -260,7 +267,7 @@ class Sampler(abc.ABC, Generic[F]):
             A `ComposedSampler`, whose draws have a share of the budget each; an `OptimalSampler` gives a `JointSampler` where it can.
 
         Raises:
-            DiscreetError: for a number that is none, or more than a budget can be split into.
+            DiscreetError: for a number out of range, or a budget that cannot be split so often.
         """
         return ComposedSampler(self, samples=samples)
 
@@ -285,28 +292,28 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def release(self, p: LawLike | Client | Sequence[Client], *, size: int, rng: Rng = None) -> NDArray[Any]: ...
     def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False, size: int | None = None) -> Any:
-        """One private sample for each client: an outcome number, its label where the family has labels, the middle of its cell
-        where outcomes are the cells of an interval; on a continuous family a point (a number in one dimension, else (dim,)), for a
-        list of n clients (n,) or (n, dim).
+        """One private sample for each client, drawn with `weights(p)` from the operating system's entropy.
 
-        Drawn from the operating system's entropy with `weights(p)`. `rng` makes it reproducible and therefore NOT private.
-        Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. `constant_time`, for one client of a
-        finite family: by the same instructions whatever it holds and whatever is drawn, where somebody may be timing.
+        On a finite family a sample is an outcome number, its label where the family has labels, or the middle of its cell where outcomes are
+        the cells of an interval. On a continuous family it is a point: a number in one dimension, else (dim,). A list of n clients gives (n,)
+        or (n, dim).
 
-        With `size`, so many samples of each client that keep this sampler's promise TOGETHER (`several` says how they are drawn).
+        Each call spends epsilon anew: two samples of one client are 2 epsilon-LDP together. With `size`, all samples of a client TOGETHER
+        keep this sampler's guarantee (see `several`). A seeded `rng` makes the draw reproducible and therefore NOT private.
 
         Args:
-            p: what one client or many hold. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label. Continuous: a
-                density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
-            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
-            constant_time: take the same instructions whatever the client holds.
+            p: the distribution of one client or of many. Finite: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+                Continuous: a density (a function, a scipy distribution, a `Mixture`, ...) or a list of them.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
+            constant_time: execute the same instructions for every distribution and every outcome, against attackers who measure time. For one
+                client of a finite family.
             size: how many samples of each client, under one total budget.
 
         Returns:
             One sample, or an array of them; with `size` an array with one more axis of that length.
 
         Raises:
-            DiscreetError: for what is no law, or a size that is none, before anything is drawn.
+            DiscreetError: if p is not a distribution or size is out of range, before anything is drawn.
         """
         if size is not None:
             check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_ARE)
@@ -336,18 +343,18 @@ class Sampler(abc.ABC, Generic[F]):
         self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
     ) -> int | Integers: ...
     def release_number(self, p: Any, *, rng: Rng = None, constant_time: bool = False) -> int | Integers:
-        """As `release`, but only the number of the outcome, of the cell or of the shared point: all that a client has to send.
+        """As `release`, but only the number of the outcome, of the cell or of the shared point. A client needs to send no more than this.
 
         Args:
-            p: what one client or many hold, as for `release`.
-            rng: a seeded generator, for experiments; then it is NOT private.
-            constant_time: take the same instructions whatever the client holds; for one client of a finite family.
+            p: the distribution of one client or of many, as for `release`.
+            rng: a seeded generator, for experiments; the release is then NOT private.
+            constant_time: execute the same instructions for every distribution and every outcome; for one client of a finite family.
 
         Returns:
             A whole number, or an array of them.
 
         Raises:
-            DiscreetError: for what is no law, and where every client draws points of its own.
+            DiscreetError: if p is not a distribution, and where every client draws points of its own.
         """
         self.carrier.check_shared("release_number")
         if constant_time:
@@ -361,12 +368,12 @@ class Sampler(abc.ABC, Generic[F]):
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, int(randomness.integers(1)[0]))
 
     def release_reference_number(self, *, rng: Rng = None) -> int:
-        """The number that is released for a client about whom nothing is known: one whose distribution is the reference.
+        """A released number for a client without data: one whose distribution is the reference.
 
-        It is drawn by the integers that every client is drawn with, so that nobody can tell.
+        It is drawn with the same integers as for every other client, so the number does not reveal that data were missing.
 
         Args:
-            rng: a seeded generator, for experiments; then it is NOT private.
+            rng: a seeded generator, for experiments; the release is then NOT private.
 
         Returns:
             The number of an outcome, a cell or a shared point.
@@ -387,17 +394,17 @@ class Sampler(abc.ABC, Generic[F]):
     @overload
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Hashable | NDArray[Any]: ...
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> Any:
-        """What released numbers stand for, points or outcomes: what the curator does with them. It spends nothing.
+        """The points or outcomes that released numbers stand for. The curator calls this; it spends no budget.
 
         Args:
-            numbers: what `release_number` gave, one or many.
+            numbers: what `release_number` returned, one or many.
             rng: a generator for the place within a cell.
 
         Returns:
             A point or an outcome, or an array of them.
 
         Raises:
-            DiscreetError: for numbers that stand for nothing.
+            DiscreetError: for numbers out of range.
         """
         self.carrier.check_shared("points")
         wanted = np.atleast_1d(as_floats(numbers, "numbers"))
@@ -418,7 +425,7 @@ class Sampler(abc.ABC, Generic[F]):
         return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
 
     def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
-        """One atom for each client, by the integers that are its weights."""
+        """One atom for each client, drawn with its integer weights."""
         return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
 
     def __repr__(self) -> str:
@@ -427,7 +434,7 @@ class Sampler(abc.ABC, Generic[F]):
         return f"{type(self).__name__}({self.family!r}, {budget}{given})"
 
     def _repr_html_(self) -> str:
-        promise = f"whatever two clients hold, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
+        promise = f"for any two clients, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
         rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
         if not isinstance(self.privacy, Pure):
             rows.insert(1, ("privacy", str(self.privacy)))
@@ -446,7 +453,7 @@ class Sampler(abc.ABC, Generic[F]):
 
 
 def check_sampler(sampler: object) -> None:
-    """Refuse whatever is not a sampler that can release: a family, a class, the boosted baseline."""
+    """Reject an argument that cannot release samples: a family, a class, the boosted baseline."""
     check_kind("sampler", sampler, Sampler, "pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)")
 
 

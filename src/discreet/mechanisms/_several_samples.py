@@ -1,40 +1,38 @@
 """Several samples of one client under one budget: `JointSampler` draws them together, `ComposedSampler` one by one with equal shares.
 
-J samples of one client that are epsilon-LDP together: one draw from a box on multisets, onto which the client's P^J is projected.
+`JointSampler` draws J samples of one client that are epsilon-LDP together. It makes one draw from a box on multisets, onto which the client's
+P^J is projected. Any two distributions in a box b mu <= Q <= e^eps b mu are eps-LDP, for all clients. There are two standard boxes:
 
-Any two laws in a box b mu <= Q <= e^eps b mu are eps-LDP, whatever the client holds. Which box is a choice:
+**The envelope** is the default. mu is proportional to sup_P P^J (`discreet.mechanisms._multisets`) with total C, and the box is that of Q*
+for the band 0 <= dP/dmu <= C. Its worst case over the family is at most that of this band, for every f.
 
-**The envelope**, by default. mu is proportional to sup_P P^J (`discreet.mechanisms._multisets`) with total C, and the box is that
-of Q* for the band 0 <= dP/dmu <= C. Its worst case over the family is at most that of this band, for every f.
-
-Theorem. On the simplex it is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1), and at most that of the product below.
-Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all others are at their
-floor. The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence
-is at least k^J - 1, which is at least C - 1 since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.
-QED
+Theorem. On the simplex the worst case is exactly R_f = t f(1/t) + (1 - t) f(0) with t = e^eps/(e^eps + C - 1). It is at most that of the
+product below.
+Proof. A client that is sure of x has P^J = 1 = C mu on the multiset of J times x, whose ceiling is B/C = t; all other multisets are at their
+floor. The product has t' = x^J/(x + k - 1)^J with x = e^(eps/J) >= 1, and R_f falls with t. Now (x + k - 1)^J - x^J grows with x, hence is at
+least k^J - 1. This is at least C - 1, since C is a sum of k^J probabilities, one for each sequence. So t' <= x^J/(x^J + C - 1) = t.   QED
 
 It is not the minimax value, which `minimax_risk(..., samples=J, bracket=True)` brackets.
 
 **The product.** Let b be the floor of the optimal box at eps/J, B = e^(eps/J) b its ceiling. The box is b^J mu^J <= Q <= e^eps b^J mu^J.
 
-Theorem. For every client and every f-divergence its projection is at least as close to P^J as J independent draws at eps/J are.
-Proof. These have the law q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box, and the projection of P^J is the nearest
-law there for every f at once [paper, Prop. C.8].   QED
+Theorem. For every client and every f-divergence, the projection is at least as close to P^J as J independent draws at eps/J.
+Proof. These draws have the distribution q(x_1) ... q(x_J) with b mu <= q <= B mu, which lies in the joint box. The projection of P^J is the
+nearest distribution there for every f at once [paper, Prop. C.8].   QED
 
-Its worst client of all is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)): no law on multisets has a larger
-divergence (`discreet.design._floors`, T2: the least reference mass decides, and that of a multiset is least for J times the rarest
-outcome). Clients who hold many outcomes fare better with it than with the envelope. The best box for given clients is a design on the
-multisets, which is handed over as `band`. A band that serves everybody is a design already, so its J-fold product is kept by default.
+Its worst client is sure of the rarest outcome, with t = min(B^J mu0^J, 1 - b^J (1 - mu0^J)); no distribution on multisets has a larger
+divergence (`discreet.design._floors`, T2). The least reference mass decides, and that of a multiset is least for J times the rarest outcome.
+Clients with many outcomes fare better with the product than with the envelope. The best box for given clients is a design on the multisets,
+which is passed as `band`. A band that serves everybody is a design already, so its J-fold product is the default.
 
-Where a client holds so few outcomes that all multisets of them fit at their ceiling, no divergence says where the rest of the mass goes:
-the client holds nothing there. It goes to multisets with as many outcomes of the client's as can be, so that a single sample looks like
-it too: P is then taken as P + t mu for a tiny t, whose projection has the same values on what the client holds (but for multisets so rare
-that t mu, about 1e-18, is more than the client's mass there).
+A client may have so few outcomes that all multisets of them fit at their ceiling. Then no divergence determines where the rest of the mass
+goes, since the client has no mass there. It goes to multisets with as many of the client's outcomes as possible, so that single samples look
+like the client too. To this end P is replaced by P + t mu for a tiny t. Its projection has the same values on the client's outcomes, except
+on multisets so rare that t mu, about 1e-18, exceeds the client's mass there.
 
-J samples of one client that keep one notion of privacy together: independent draws, each with the largest equal share that is known.
-
-What the shares may be is the accountant's answer for the very integers that are drawn with (`discreet.accounting._splitting`): eps/J for
-pure epsilon, which cannot be more; for other notions the exact composition of J boxes, in rationals up to 24 samples.
+`ComposedSampler` makes J independent draws that keep one notion of privacy together, each with the largest equal share that is known. The
+accountant determines the share for the very integers that are drawn with (`discreet.accounting._splitting`). It is eps/J for pure epsilon,
+which is the most possible. For other notions it follows from the exact composition of J boxes, in rationals up to 24 samples.
 """
 
 from __future__ import annotations
@@ -86,26 +84,26 @@ Integers = NDArray[np.int64]
 Rng = np.random.Generator | None
 Around = Literal["envelope", "product"]
 AROUND: tuple[Around, ...] = ("envelope", "product")
-_TINY = 1e-18  # of the reference, in clients who hold little
+_TINY = 1e-18  # share of the reference that is added for clients with few outcomes
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
 
 
 class JointSampler:
-    """Several samples of one client that are epsilon-LDP together, each client's drawn at once.
+    """A sampler of several samples of one client that are epsilon-LDP together, drawn at once.
 
-    `release` of an `OptimalSampler` with `size=` uses it where the multisets of outcomes can be listed. By default its worst client is served
+    `release` of an `OptimalSampler` with `size=` uses it where the multisets of outcomes can be listed. By default the worst client is served
     several times better than by samples at an equal share of the budget each. Around the product, every client is served at least as well as
-    by those, and clients who hold many outcomes are served better than around the envelope.
+    by such samples. Clients with many outcomes are served better around the product than around the envelope.
 
     Args:
-        family: who the clients may be: `Simplex(...)` or a `Band(...)`.
+        family: the family of client distributions: `Simplex(...)` or a `Band(...)`.
         samples: how many samples of each client.
         epsilon: the budget of all of them together.
         privacy: `Pure(epsilon)` in place of epsilon.
-        around: "envelope" for the worst client, "product" for clients who hold many outcomes. By default the envelope, and the product
-            for a band that serves everybody.
-        band: a `Band` on the multisets in place of both, such as
-            `design(Simplex(len(joint.multisets)), epsilon=..., clients=joint.laws(examples)).family`.
+        around: "envelope" for the worst client, "product" for clients with many outcomes. By default the envelope, and the product for a band
+            that serves everybody.
+        band: a `Band` on the multisets in place of both, such as `design(Simplex(len(joint.multisets)), epsilon=...,
+            clients=joint.laws(examples)).family`.
 
     Raises:
         DiscreetError: for a family that is not finite, more samples than can be drawn jointly, a notion other than pure epsilon.
@@ -146,7 +144,7 @@ class JointSampler:
 
     @property
     def family(self) -> FiniteFamily:
-        """Who the clients may be."""
+        """The family of client distributions."""
         return self._family
 
     @property
@@ -156,7 +154,7 @@ class JointSampler:
 
     @property
     def privacy(self) -> Pure:
-        """What all samples of a client together promise."""
+        """The privacy guarantee of all samples of a client together."""
         return self._privacy
 
     @property
@@ -166,12 +164,12 @@ class JointSampler:
 
     @property
     def multisets(self) -> Multisets:
-        """What is really drawn: multisets of outcomes, whose order is then chosen at random."""
+        """The multisets of outcomes that are drawn; their order is then chosen at random."""
         return self._multisets
 
     @property
     def around(self) -> Around | None:
-        """What the box is around: "envelope" or "product"; None for a band of its own."""
+        """The centre of the box: "envelope" or "product"; None for a band of its own."""
         return self._around
 
     @cached_property
@@ -190,7 +188,7 @@ class JointSampler:
 
     @cached_property
     def each_reference(self) -> Floats:
-        """mu of every outcome in any single one of the samples: the law of each lies between b and B times that."""
+        """mu of every outcome in any single sample; the distribution of each sample lies between b and B times it."""
         whole = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
         return np.asarray(self.multisets.each(whole[None, :])[0])
 
@@ -204,7 +202,7 @@ class JointSampler:
 
     @property
     def carrier(self) -> OutcomeAtoms:
-        """What single samples are spelled as: outcomes."""
+        """The outcomes, from which single samples are made."""
         return self._carrier
 
     @property
@@ -232,11 +230,11 @@ class JointSampler:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The same box in integers: what the guarantee rests on."""
+        """The same box in integers; the guarantee rests on it."""
         return Lattice.keeping(self.box, self.privacy)
 
     def laws(self, p: LawLike) -> Floats:
-        """What a client holds, as the law of so many independent draws on multisets.
+        """The distribution P^J on multisets of that many independent draws of a client.
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
@@ -245,30 +243,30 @@ class JointSampler:
             Probabilities (..., multisets).
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         given = self._carrier.read(p)
         found = [self.multisets.laws(rows) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def output(self, p: LawLike) -> Floats:
-        """The law Q(.|P) on multisets that the samples are drawn from.
+        """The output distribution Q(.|P) on multisets.
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
 
         Returns:
-            Probabilities (..., multisets); `multisets.members` says which they are.
+            Probabilities (..., multisets); `multisets.members` lists the multisets.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         given = self._carrier.read(p)
         found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def each(self, p: LawLike) -> Floats:
-        """The law of any single one of the samples.
+        """The output distribution of any single one of the samples.
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
@@ -277,14 +275,15 @@ class JointSampler:
             Probabilities (..., k).
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         found = self.output(p)
         return self.multisets.each(found.reshape(-1, len(self.multisets))).reshape(*found.shape[:-1], self.family.size)
 
     def weights(self, p: LawLike) -> Integers:
-        """The law in the integers that multisets are really drawn with: each row sums to 2^62, and for any two clients whatever every
-        entry is at most e^epsilon times the other's.
+        """The output distribution as the integers that multisets are drawn with.
+
+        Each row sums to 2^62. For any two clients, every entry is at most e^epsilon times the other client's.
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
@@ -293,7 +292,7 @@ class JointSampler:
             Whole numbers (..., multisets).
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         given = self._carrier.read(p)
         found = [
@@ -306,13 +305,13 @@ class JointSampler:
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
-            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
 
         Returns:
-            An array (..., samples), in an order that says nothing.
+            An array (..., samples), in a random order.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: if p is not a distribution, before anything is drawn.
         """
         given = self._carrier.read(p)
         numbers = self._numbers(given.clients, rng)
@@ -320,34 +319,34 @@ class JointSampler:
         return np.asarray(self._carrier.as_released(drawn, (*given.shape, self.samples)))
 
     def release_number(self, p: LawLike, *, rng: Rng = None) -> int | Integers:
-        """As `release`, but only the number of the multiset: all that a client has to send. `points` says what it stands for.
+        """As `release`, but only the number of the multiset. A client needs to send no more; `points` turns it into samples.
 
         Args:
             p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
-            rng: a seeded generator, for experiments; then it is NOT private.
+            rng: a seeded generator, for experiments; the release is then NOT private.
 
         Returns:
             A whole number, or an array of them.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: if p is not a distribution, before anything is drawn.
         """
         given = self._carrier.read(p)
         numbers = self._numbers(given.clients, rng).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
-        """The samples that released multisets stand for, in a random order. It spends nothing.
+        """The samples that released multisets stand for, in a random order. It spends no budget.
 
         Args:
-            numbers: what `release_number` gave, one or many.
+            numbers: what `release_number` returned, one or many.
             rng: a generator for the order.
 
         Returns:
             An array (..., samples).
 
         Raises:
-            DiscreetError: for numbers that stand for nothing.
+            DiscreetError: for numbers out of range.
         """
         wanted = np.asarray(numbers)
         if wanted.dtype.kind not in "iu" or bool(((wanted < 0) | (wanted >= len(self.multisets))).any()):
@@ -358,7 +357,7 @@ class JointSampler:
         return np.asarray(self._carrier.as_released(found, (*wanted.shape, self.samples)))
 
     def _numbers(self, clients: Floats, rng: Rng) -> Integers:
-        """One multiset for each client, by the integers that are its weights."""
+        """One multiset for each client, drawn with its integer weights."""
         randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
         found = [
             release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
@@ -367,11 +366,11 @@ class JointSampler:
         return np.concatenate(found)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
-        """The largest divergence from the law of so many independent draws of a client to that of what is released for it.
+        """The largest divergence from P^J, the distribution of that many independent draws, to the output distribution.
 
-        Around the envelope: over the family, exactly on the simplex (`attained`), elsewhere as an upper bound. Around the product or a band:
-        over every client there is, which is exact where the family holds them all. It is `tight` for one sample alone, where that of the
-        `OptimalSampler` is, and where raw draws are private; else `minimax_risk(..., samples=, bracket=True)` says how near it is.
+        Around the envelope it is over the family: exact on the simplex (`attained`), elsewhere an upper bound. Around the product or a band
+        it is over all clients, and exact if the family contains them all. It is `tight` where raw draws are private, and for one sample where
+        the `OptimalSampler` is. Elsewhere `minimax_risk(..., samples=, bracket=True)` brackets the minimax value.
 
         Args:
             divergence: a name such as "kl" or "tv", or an `FDivergence`.
@@ -394,7 +393,7 @@ class JointSampler:
         return Risk(value, tight=False, attained=everybody and self._band is None and value < f.maximum)
 
     def _kept_and_lost(self) -> tuple[float, float]:
-        """The least chance t that a sure client sees its own multiset, and 1 - t to all its digits."""
+        """The least probability t with which a sure client gets its own multiset, and 1 - t to all its digits."""
         b, top = self.constants.b, self.constants.B
         least = float(np.min(self.reference))
         past = 1.0 - top * least
@@ -409,7 +408,7 @@ class JointSampler:
         return min(top * least, 1.0 - b * (1.0 - least), 1.0), max(past, b * (1.0 - least))
 
     def _blocks(self, clients: Floats) -> Iterator[Floats]:
-        """Clients' laws on the outcomes, checked, as many at a time as fit when they are put on multisets."""
+        """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
         many = max(1, _ENTRIES // len(self.multisets))
@@ -417,7 +416,7 @@ class JointSampler:
             yield rows[start : start + many]
 
     def _laws_to_project(self, rows: Floats) -> Floats:
-        """The laws on multisets that are projected: of clients who hold little with a tiny part of the reference."""
+        """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""
         laws = self.multisets.laws(rows)
         little = np.where(laws > 0.0, self.box.upper, 0.0).sum(axis=1) <= 1.0
         if little.any():
@@ -442,7 +441,7 @@ class JointSampler:
 
 
 def _power(value: float, exponent: int) -> float:
-    """Infinite past every float: of a box whose ceiling says nothing."""
+    """value^exponent, or inf on overflow: a ceiling of inf is no constraint."""
     try:
         return value**exponent
     except OverflowError:
@@ -450,20 +449,20 @@ def _power(value: float, exponent: int) -> float:
 
 
 def _chosen_around(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
-    """What the box is around, by default or as given; None where a band says it."""
+    """The centre of the box, by default or as given; None if a band is given."""
     if band is not None:
         if around is not None:
-            raise DiscreetError(f"around = {around!r} and band are both given; a band says what the box is around")
+            raise DiscreetError(f"around = {around!r} and band are both given; give one of the two")
         return None
     if around is not None and around not in AROUND:
         raise DiscreetError(f"around = {around!r} is not one of {', '.join(AROUND)}")
     everybody = serves_everybody(family)
     if around == "envelope" and everybody:
         raise DiscreetError(
-            f"around = 'envelope' is for clients of a family, and {family!r} serves everybody; take Simplex(...) for the best worst case, or "
-            "leave it out"
+            f"around = 'envelope' needs a family, and {family!r} serves everybody; use Simplex(...) for the best worst case, or "
+            "leave around out"
         )
-    if samples == 1 or everybody:  # one sample has one box, that of the family
+    if samples == 1 or everybody:  # for one sample the product is the family's own box
         return "product"
     return "envelope" if around != "product" else "product"
 
@@ -472,14 +471,14 @@ _STEPS = 60
 
 
 class ComposedSampler:
-    """Several samples of one client that keep one notion together, drawn one by one. Made by `sampler.several(samples)`.
+    """A sampler of several samples of one client that keep one notion together, drawn one by one. Made by `sampler.several(samples)`.
 
     Args:
         whole: the sampler that would spend the whole budget on one sample.
         samples: how many samples of each client.
 
     Raises:
-        DiscreetError: for more samples than can be added up, and a budget of which nothing is left for each.
+        DiscreetError: for more samples than the accountant can compose, and for a budget too small to split.
     """
 
     def __init__(self, whole: Sampler[Any], *, samples: int) -> None:
@@ -489,7 +488,7 @@ class ComposedSampler:
 
     @property
     def family(self) -> Any:
-        """Who the clients may be."""
+        """The family of client distributions."""
         return self._whole.family
 
     @property
@@ -499,7 +498,7 @@ class ComposedSampler:
 
     @property
     def privacy(self) -> Privacy:
-        """What all samples of a client together promise."""
+        """The privacy guarantee of all samples of a client together."""
         return self._whole.privacy
 
     @property
@@ -515,10 +514,10 @@ class ComposedSampler:
             if not isinstance(notion, Pure) or self._is_certain(sampler):
                 return sampler
             notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less
-        raise AssertionError("a share was found that boxes in integers do not keep")
+        raise AssertionError("the integer boxes do not keep the share that was found")
 
     def _is_certain(self, sampler: Sampler[Any]) -> bool:
-        """Whether so many draws with the integers of this sampler keep the notion. (Shares of epsilon add up, as squares of nu do.)"""
+        """Whether that many draws with this sampler's integers keep the notion. Shares of epsilon add up; those of nu add up as squares."""
         if isinstance(self.privacy, Pure):
             return True
         if self.samples <= MOST_EXACT:
@@ -528,16 +527,16 @@ class ComposedSampler:
         return compose([(profile_of(sampler), self.samples)]).delta(self.privacy.epsilon) <= self.privacy.delta
 
     def each(self, p: Any) -> Any:
-        """The law of each draw, which are independent given the client.
+        """The output distribution of each draw. The draws are independent given the client.
 
         Args:
-            p: what one client or many hold, as for `release`.
+            p: the distribution of one client or of many, as for `release`.
 
         Returns:
-            As `output` of the sampler gives it.
+            The `output` of the sampler of one draw.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         return self.share.output(p)
 
@@ -545,14 +544,14 @@ class ComposedSampler:
         """The samples of each client. All samples of a client together spend the budget, once.
 
         Args:
-            p: what one client or many hold, as for `release` of the sampler.
-            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            p: the distribution of one client or of many, as for `release` of the sampler.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
 
         Returns:
             An array (..., samples), or (..., samples, dim) of points.
 
         Raises:
-            DiscreetError: for what is no law, before anything is drawn.
+            DiscreetError: if p is not a distribution, before anything is drawn.
         """
         shape = self._whole.carrier.read(p).shape
         if isinstance(self.family, ContinuousFamily):

@@ -1,46 +1,35 @@
-"""Finite metric spaces and the floor with the smallest worst-case Wasserstein-1 distance on them, with a certified lower bound.
+"""Finite metric spaces, and the floor with the smallest worst-case Wasserstein-1 distance on them, with a certified lower bound.
 
-Which points of a set its own reflections and exchanges of axes carry to each other: orbits of isometries for every norm of coordinates.
+A space is points on a line, points under a norm, or a matrix of distances that obeys the axioms.
 
-A map x -> centre + (+-) (x - centre) with its axes exchanged keeps |x - y| in every l_p norm. Those that carry the set to itself, up to
-rounding, form a group: its orbits are the connected components of the graph of all images. A grid has four of them or eight in the plane.
-
-Finite metric spaces: points on a line, points in a space under a norm, or a matrix of distances that obeys the axioms.
-
-The linear programme of a floor, solved for some of its rows: min t with t >= end_i + sum_y m_y g_i(y) for every row i of them.
-
-The variables are the ceiling e^eps m rather than the floor, so that no entry is larger than 1 however large epsilon is; its mass is
-between 1 and e^eps. Two forms: with one number for each orbit of points, or on a line, where g is piecewise linear in y with at most four
-kinks, so that in terms of M_j = m_1 + ... + m_j and T_j = h_1 M_1 + ... + h_j M_j, with h_j the gap to the next point, a row has a
-handful of entries however many points there are.
-
-The floor m whose box serves the worst client best in Wasserstein-1 distance, by cutting planes, with a certified gap.
-
-A sampler on finitely many points is eps-LDP if and only if m <= Q(.|P) <= e^eps m for some measure m. W1 is jointly convex, so the
-worst client is a point mass x, which is best served by raising the points nearest to x from m to e^eps m until the mass is one:
+**The floor.** A sampler on finitely many points is eps-LDP if and only if m <= Q(.|P) <= e^eps m for some measure m. W1 is jointly convex, so
+the worst client is a point mass x. Its best output raises the points nearest to x from m to e^eps m until the mass is one:
 
     cost_x(m) = max over t of  t + sum_y m_y g_{x,t}(y),      g_{x,t}(y) = d(x,y) - t - (e^eps - 1) (t - d(x,y))_+
 
-(linear-programming duality; the best t is the distance at which the mass is used up). So the minimax value is that of one linear
-programme in m with a row for every (x, t) (Takakura, arXiv 2605.10015, has the larger one in all q_x). Rows are added where a solution
-violates them (`discreet.mechanisms._transport_floor` solves them).
+(linear-programming duality; the best t is the distance at which the mass is used up). So the minimax value is that of one linear programme in
+m with a row for every (x, t). Takakura (arXiv 2605.10015) has the larger programme in all q_x. Rows are added where a solution violates them.
 
-* **Symmetry.** Where the space has isometries (a grid has its reflections) the worst cost does not grow when m is averaged over them,
-  because each cost is convex in m: one number for each orbit is enough, and one client of each.
-* **Certificate.** For shares l_i >= 0 of rows (x_i, t_i), sum l_i = 1, no floor of mass s in [e^-eps, 1] has a worst cost below
-  sum l_i t_i + s min_y sum_i l_i g_i(y). The multipliers of a solution are such shares, spread evenly over the orbits; `bound` is that
-  sum,
-  worked out from the distances. Where rounding leaves the smallest sum a little below 0, which a mass of 1 would make much of, a small
-  share
-  of rows with t = 0 makes up for it. Whether the solver was right, or the symmetry was one, has no part in it.
-* **A large epsilon** needs no programme, whose numbers it would leave behind. Let S be the largest sum of distances from a point, h the
-  least
-  distance of two points. The even floor 1/(e^eps + n - 1) serves a point mass by its own point up to the floor of the others, so that its
-  worst cost is S/(e^eps + n - 1). No floor has one below S/(e^eps + S/h): if V is its worst cost, the client at y has at most e^eps m_y
-  at
-  y and the rest at least h away, so h (1 - e^eps m_y) <= V and m_y >= (1 - V/h) e^-eps; hence V >= sum_y m_y d(x, y) >= (1 - V/h) S
-  e^-eps
-  for the x of the largest sum.   QED
+**The programme** is min t with t >= end_i + sum_y m_y g_i(y) for every known row i. Its variables are the ceiling e^eps m rather than the
+floor, so that no entry exceeds 1 for any epsilon; the mass of the ceiling is between 1 and e^eps. `OrbitProgramme` has one variable for each
+orbit of points. `LineProgramme` uses that g is piecewise linear on a line with at most four kinks. In terms of M_j = m_1 + ... + m_j and T_j
+= h_1 M_1 + ... + h_j M_j, with h_j the gap to the next point, a row has a handful of entries for any number of points.
+
+**Symmetry.** Where the space has isometries, averaging m over them does not increase the worst cost, because each cost is convex in m. So one
+number for each orbit suffices, and one client of each. A map x -> centre + (+-) (x - centre) with its axes exchanged keeps |x - y| in every
+l_p norm. The maps that carry the set to itself, up to rounding, form a group, whose orbits are the connected components of the graph of all
+images. A grid in the plane has four such maps or eight.
+
+**Certificate.** For shares l_i >= 0 of rows (x_i, t_i), sum l_i = 1, no floor of mass s in [e^-eps, 1] has a worst cost below sum l_i t_i + s
+min_y sum_i l_i g_i(y). The multipliers of a solution are such shares, spread evenly over the orbits; `bound` is that sum, computed from the
+distances. Rounding may leave the smallest sum a little below 0, which a mass of 1 would amplify. A small share of rows with t = 0 then makes
+up for it. The bound does not depend on the solver's correctness, nor on the symmetry being one.
+
+**A large epsilon** needs no programme, whose numbers become too small for a solver. Let S be the largest sum of distances from a point, h the
+least distance of two points. The even floor 1/(e^eps + n - 1) serves a point mass by its own point up to the floor of the others, so its
+worst cost is S/(e^eps + n - 1). No floor has a worst cost V below S/(e^eps + S/h). *Proof.* The client at y has at most e^eps m_y at y and
+the rest at least h away. So h (1 - e^eps m_y) <= V and m_y >= (1 - V/h) e^-eps. Hence V >= sum_y m_y d(x, y) >= (1 - V/h) S e^-eps for the x
+of the largest sum.   QED
 """
 
 from __future__ import annotations
@@ -53,7 +42,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError
@@ -61,13 +50,13 @@ from discreet.families import as_floats
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-_SYMMETRY_ROUNDING = 1e-12  # of the largest extent, and some units in the last place of the coordinates themselves
+_SYMMETRY_ROUNDING = 1e-12  # share of the largest extent, plus some units in the last place of the coordinates
 _ULPS = 2.0**-49
 _MOST_AXES = 4  # 384 maps; more axes are too many to try
 
 
 def orbits_of(points: Floats) -> Places:
-    """The number of each point's orbit; every point alone where nothing but staying is a symmetry."""
+    """The number of each point's orbit; every point alone where the identity is the only symmetry."""
     size, axes = points.shape
     if axes > _MOST_AXES:
         return np.arange(size)
@@ -98,9 +87,9 @@ _METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
 
 @dataclass(frozen=True, eq=False)
 class MetricSpace:
-    """Distances between all points, in an order in which neighbours on a line are neighbours; `order` leads back.
+    """Distances between all points, in an order in which neighbours on a line are neighbours; `order` maps back.
 
-    `gaps` between neighbours where it is a line; `orbits`: the number of each point's orbit under isometries that are known.
+    `gaps` are those between neighbours on a line; `orbits`: the number of each point's orbit under known isometries.
     """
 
     distances: Floats
@@ -126,7 +115,7 @@ def line_space(points: Floats) -> MetricSpace:
 
 
 def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
-    """The space of points (n,) or (n, dim) under a norm, Euclid's if None; or of a matrix of distances (n, n)."""
+    """The space of points (n,) or (n, dim) under a norm, Euclidean if None; or of a matrix of distances (n, n)."""
     if (points is None) == (metric is None):
         raise DiscreetError(
             "pass either points (numbers, or rows of coordinates) or metric= (a matrix of distances), one of the two"
@@ -141,9 +130,7 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | N
         return MetricSpace(distances, np.arange(len(distances)), None, np.arange(len(distances)))
     length = _NORMS.get(2 if norm is None else norm) if norm is None or isinstance(norm, (int, float)) else None
     if length is None:
-        raise DiscreetError(
-            f"norm = {norm!r} is not one of 1 (along the axes), 2 (as the crow flies), inf (the longest axis)"
-        )
+        raise DiscreetError(f"norm = {norm!r} is not one of 1 (along the axes), 2 (Euclidean), inf (the longest axis)")
     given: Any = points
     places = _finite_array(given, "points")
     if places.ndim == 2 and places.shape[1] == 1:
@@ -162,7 +149,7 @@ def _finite_array(values: ArrayLike, name: str) -> Floats:
     found = as_floats(values, name)
     if not np.isfinite(found).all():
         raise DiscreetError(
-            f"{name} holds {found[~np.isfinite(found)][0]:g}; distances between such points are no numbers"
+            f"{name} holds {found[~np.isfinite(found)][0]:g}; distances between such points are not finite"
         )
     if found.size and np.abs(found).max() > 1e100:
         raise DiscreetError(f"{name} holds {np.abs(found).max():g}; measure in other units")
@@ -175,7 +162,7 @@ def _check_size(size: int, most: int) -> None:
 
 
 def _check_metric(distances: Floats) -> None:
-    """Refuse what is no metric, and say which of its axioms fails where."""
+    """Reject a matrix that is not a metric; the error names the axiom and the entry."""
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
         raise DiscreetError(
             f"metric has shape {distances.shape}; it is a square matrix of distances between all points"
@@ -215,7 +202,7 @@ _KINK = 1e-7  # of a change of slope, which is rounding below it
 
 
 class FloorProgramme(abc.ABC):
-    """What is solved, whichever rows are known."""
+    """The linear programme of a floor, for the rows known so far."""
 
     def __init__(self, ratio: float) -> None:
         self._ratio = ratio
@@ -231,7 +218,7 @@ class FloorProgramme(abc.ABC):
     @property
     @abc.abstractmethod
     def _members(self) -> Floats:
-        """How many points the variables stand for, 0 for those that only help."""
+        """How many points each variable stands for; 0 for auxiliary variables."""
 
     @property
     def _definitions(self) -> Any:
@@ -240,7 +227,7 @@ class FloorProgramme(abc.ABC):
 
     @property
     def _method(self) -> str:
-        """What scipy calls the way to solve it."""
+        """The name of scipy's method."""
         return "highs"
 
     def solve(self, slopes: Floats, ends: Floats) -> tuple[Floats, Floats]:
@@ -326,16 +313,16 @@ class LineProgramme(FloorProgramme):
         return "highs" if self._size <= _FEW else "highs-ipm"  # simplex steps are many where optima are
 
 
-GAP = 1e-6  # relative, between what is attained and what is certified
+GAP = 1e-6  # relative, between the attained worst case and the lower bound
 _TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
 _ROUNDS = 200
-_AT_A_TIME = 50  # rows that are added together where they are full; few of them count in the end
+_AT_A_TIME = 50  # dense rows added in one round; few of them matter in the end
 _AT_ONCE = 4_000_000  # entries of g that are held together
 
 
 @dataclass(frozen=True)
 class Floor:
-    """A floor, the worst distance that its box attains, and one that no mechanism goes below."""
+    """A floor, the worst distance that its box attains, and a lower bound for every mechanism."""
 
     masses: Floats
     value: float
@@ -366,7 +353,7 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
         rows = rows.with_new(worse, used_up[worse])
         masses, shares = programme.solve(_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
         certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
-        if certain > bound:  # what is dropped only then cannot come back for ever
+        if certain > bound:  # rows are dropped only then, so that they cannot return for ever
             bound, rows = certain, rows.where((shares > 0.0) | rows.new)
     raise DiscreetError(
         f"no floor within {GAP:g} of the best was found for {size} points; take fewer or more evenly spaced ones"
@@ -374,7 +361,7 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
 
 
 def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
-    """The even floor for e^epsilon = ratio, not below `least`, with the bound for a large epsilon; near the best only for such a one."""
+    """The even floor for e^epsilon = ratio, at least `least`, with its lower bound; near the best for a large epsilon only."""
     mass = max(1.0 / (ratio + space.size - 1.0), least)
     farthest = float(space.distances.sum(axis=1).max())
     apart = np.where(np.eye(space.size, dtype=bool), np.inf, space.distances)
@@ -383,24 +370,24 @@ def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
 
 @dataclass(frozen=True)
 class _FloorRows:
-    """Rows of the programme: whose, up to which distance, and whether they came last."""
+    """Rows of the programme: their clients, their distances t, and whether they are new."""
 
     clients: NDArray[np.intp]
     ends: Floats
     new: NDArray[np.bool_]
 
     def with_new(self, clients: NDArray[np.intp], ends: Floats) -> _FloorRows:
-        """These and new ones."""
+        """These rows and new ones."""
         new = np.repeat([False, True], [len(self.ends), len(ends)])
         return _FloorRows(np.append(self.clients, clients), np.append(self.ends, ends), new)
 
     def where(self, kept: NDArray[np.bool_]) -> _FloorRows:
-        """Some of them."""
+        """The selected rows."""
         return _FloorRows(self.clients[kept], self.ends[kept], self.new[kept])
 
 
 def _reach_of_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, ratio: float) -> Floats:
-    """For every client the distance at which raising the points nearest to it has used up the mass."""
+    """For every client, the distance at which raising the points nearest to it has used up the mass."""
     filled, left = np.cumsum((ratio - 1.0) * masses[order], axis=1), (1.0 - masses.sum()) * (1.0 - 1e-12)
     place = np.where(filled[:, -1] < left, len(masses) - 1, np.argmax(filled >= left, axis=1))
     return np.asarray(ordered[np.arange(len(ordered)), place])
@@ -412,7 +399,7 @@ def _slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
 
 
 def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
-    """The largest cost of any point mass, of every orbit's every member."""
+    """The largest cost of any point mass, over all members of all orbits."""
     order = np.argsort(distances, axis=1, kind="stable")
     used_up = _reach_of_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
     return float((used_up + _slopes(distances, used_up, ratio) @ masses).max())
@@ -421,7 +408,7 @@ def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
 def _certified_bound(
     shares: Floats, whose: NDArray[np.intp], ends: Floats, orbits: NDArray[np.intp], distances: Floats, ratio: float
 ) -> float:
-    """What no floor goes below, by these shares of clients' rows, each divided between all members of the client's orbit."""
+    """A lower bound for every floor, from these shares of clients' rows, each divided between all members of the client's orbit."""
     shares = np.maximum(shares, 0.0)
     shares = shares / shares.sum()
     members = np.split(np.argsort(orbits, kind="stable"), np.cumsum(np.bincount(orbits))[:-1])

@@ -1,34 +1,30 @@
-"""`TransportSampler`: the epsilon-LDP sampler with the smallest worst-case Wasserstein-1 distance, and the nearest output distributions.
+"""`TransportSampler`: the epsilon-LDP sampler with the smallest worst-case Wasserstein-1 distance on a finite metric space.
 
-The law nearest to a client's in Wasserstein-1 distance among those between a floor and a ceiling, on a line.
+On ordered data (ages, times, places) a sample two years off is better than one forty years off; f-divergences ignore this. The floor m is the
+minimax one (`discreet.mechanisms._transport_floor`). Each client is served by the nearest distribution between m and e^eps m, and released
+from the integer lattice that all samplers use. So W_x <= e^eps W'_x between any two clients in whole numbers, even if a solver is wrong.
 
-W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by between low_j and high_j from
-point to point, from 0 to 1, so that with f_0 = 0 at 0 only,
+**On a line** (`nearest_on_line`). W1(p, q) = sum_j h_j |P_j - Q_j| with running sums P and Q, h_j the gap to the next point. Q grows by
+between low_j and high_j from point to point, from 0 to 1, so that with f_0 = 0 at 0 only,
 
     f_j(Q) = h_j |Q - P_j| + min over Q - high_j <= R <= Q - low_j of f_(j-1)(R)
 
-is convex and piecewise linear: the minimum moves the kinks left of the bottom by low_j and those right of it by high_j, and |Q - P_j|
-adds two kinks. Two heaps hold them; going back from Q_k = 1, each R is the bottom of f_(j-1) moved into the interval that is allowed.
+is convex and piecewise linear. The minimum moves the kinks left of the bottom by low_j and those right of it by high_j, and |Q - P_j| adds
+two kinks. Two heaps hold them. Going back from Q_k = 1, each R is the bottom of f_(j-1), moved into the allowed interval.
 
-The law nearest to a client's on any finite metric space, as a flow along few ways, with a certificate that no other is nearer.
+**On any finite metric space** (`nearest_between`). The nearest distribution is a flow along few edges, with a certificate that no other is
+nearer.
 
-    W1(p, q) = min over flows f >= 0 with  p_v + in_v(f) - out_v(f) = q_v  of  sum over ways (u, v) of d(u, v) f(u, v)
+    W1(p, q) = min over flows f >= 0 with  p_v + in_v(f) - out_v(f) = q_v  of  sum over edges (u, v) of d(u, v) f(u, v)
 
-A way that others make up (d(u, v) = d(u, w) + d(w, v)) is not needed: on a grid with distances along its axes the ways between neighbours
-are enough. Which are needed elsewhere is found out: one begins with the nearest neighbours of each point and a hub, and adds what a
-solution shows to be missing. With y the multipliers of the balances, made 1-Lipschitz by y'_v = min over u of (y_u + d(u, v)),
+An edge that others make up (d(u, v) = d(u, w) + d(w, v)) is not needed: on a grid with distances along its axes, edges between neighbours
+suffice. Elsewhere the search begins with the nearest neighbours of each point and a hub, and adds edges that a solution shows to be missing.
+With y the multipliers of the balances, made 1-Lipschitz by y'_v = min over u of (y_u + d(u, v)),
 
     W1(p, q)  >=  sum p_v y'_v - sum q_v y'_v      for every q                                      (Kantorovich)
 
-so that the least of the right-hand side over low <= q <= high is a distance that no law between the bounds goes below. The search ends
-when that is what was reached, up to rounding; it is never declared to be over by the solver alone.
-
-Samples that are near: the eps-LDP sampler with the smallest worst-case Wasserstein-1 distance on a finite metric space.
-
-On ordered data (ages, times, places) a sample two years off is better than one forty years off, which no f-divergence knows. The floor m
-is the minimax one (`discreet.mechanisms._transport_floor`); each client is served by the nearest law between m and e^eps m (on a line by
-`discreet.mechanisms._transport_sampler`, elsewhere by `discreet.mechanisms._transport_sampler`), and released from the same integer
-lattice as by every sampler: whatever the programmes returned, W_x <= e^eps W'_x between any two clients, in whole numbers.
+so the least right-hand side over low <= q <= high is a lower bound for all distributions between the bounds. The search ends when the
+distance reached equals this bound up to rounding; the solver's own verdict is not enough.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ from functools import cached_property
 from typing import Any, final, overload
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
@@ -60,7 +56,7 @@ Floats = NDArray[np.float64]
 
 
 def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
-    """The nearest law to one client's on points in increasing order."""
+    """The distribution nearest to one client's, on points in increasing order."""
     below, above = _Kinks(-1.0), _Kinks(1.0)  # left and right of the bottom; f_0 is infinite on both sides of 0
     below.push(0.0, math.inf)
     above.push(0.0, math.inf)
@@ -86,7 +82,7 @@ def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Flo
 
 
 class _Kinks:
-    """Places where the slope changes, and by how much, on one side of the bottom; the nearest to it first. All can be moved at once."""
+    """The places of slope changes on one side of the bottom, with their sizes, nearest first. All can be moved at once."""
 
     def __init__(self, sign: float) -> None:
         self._sign, self.moved = sign, 0.0
@@ -100,7 +96,7 @@ class _Kinks:
         return self._sign * self._heap[0][0] + self.moved
 
     def pop(self, change: float) -> list[tuple[float, float]]:
-        """Take away so much change of slope, from the nearest kinks on."""
+        """Remove this much change of slope, from the nearest kinks on."""
         taken = []
         while change > 0.0:
             place, much = self._heap[0]
@@ -115,17 +111,17 @@ class _Kinks:
 
 
 Places = NDArray[np.intp]
-_GAP = 1e-9  # of the largest distance, between what was reached and what is certified
-_NOTHING = 1e-12  # of the largest distance: a length that the solver is told is none, lest it stumble over it
+_GAP = 1e-9  # share of the largest distance, between the distance reached and the lower bound
+_NOTHING = 1e-12  # share of the largest distance that counts as 0, to keep the solver stable
 _NEIGHBOURS = 8
-_FEW = 8  # points held, from which every way is given at once
+_FEW = 8  # a client with at most this many points gets all its edges at once
 _ROUNDS = 100
-_ADDED = 8  # ways for each point in one round, at most and on average
+_ADDED = 8  # edges for each point in one round, at most and on average
 
 
 @dataclass(frozen=True)
 class NearestLaw:
-    """A law between the bounds, how far it is from the client's, and a distance that no law between them goes below."""
+    """A distribution between the bounds, its distance from the client's, and a lower bound for all distributions between them."""
 
     law: Floats
     distance: float
@@ -133,7 +129,7 @@ class NearestLaw:
 
 
 def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -> NearestLaw:
-    """The nearest law to one client's with low <= q <= high, on points with these distances between them."""
+    """The distribution with low <= q <= high nearest to one client's, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
     known, costs = _first_ways(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
@@ -151,19 +147,19 @@ def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -
             break
         known.flat[worst] = True
     raise DiscreetError(
-        f"the nearest law was not found within {_GAP:g} of the largest distance for {size} points; take fewer of them"
+        f"the nearest law was not found within {_GAP:g} of the largest distance for {size} points; use fewer points"
     )
 
 
 def transport_distance(first: Floats, second: Floats, distances: Floats) -> float:
-    """W1 between two laws, each taken as shares of its own sum."""
+    """W1 between two distributions, each normalised by its own sum."""
     held, aim = first / first.sum(), second / second.sum()
-    aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that what leaves arrives to the last digit
+    aim[np.argmax(aim)] += held.sum() - aim.sum()  # so that both masses agree to the last digit
     return nearest_between(held, distances, aim, aim).distance
 
 
 def _first_ways(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
-    """Ways to the nearest neighbours and back, by the point in the middle, and from wherever is held if that is little."""
+    """Edges to the nearest neighbours and back, through the point in the middle, and from every point of a client that has few."""
     size, known = len(law), np.zeros(lengths.shape, dtype=bool)
     near = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
     known[np.arange(size)[:, None], near] = True
@@ -180,7 +176,7 @@ def _first_ways(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
 def _cheapest(
     law: Floats, costs: Floats, sources: Places, targets: Places, low: Floats, high: Floats
 ) -> tuple[Floats, float, Floats]:
-    """The law reached, what it costs to get there along these ways, and the multipliers of the balances q + out - in = p."""
+    """The distribution reached, its cost along these edges, and the multipliers of the balances q + out - in = p."""
     size, ways = len(law), len(costs)
     sparse, ones, number = scipy.sparse, np.ones(ways), np.arange(ways)
     flows = sparse.csr_matrix(
@@ -210,20 +206,20 @@ _LARGEST_EXPONENT = 554.0
 
 @final
 class TransportSampler:
-    """The private sampler whose samples are nearest: the worst client's Wasserstein-1 distance is the smallest that any can have.
+    """The private sampler with the smallest worst-case Wasserstein-1 distance between a client's distribution and its output.
 
     Args:
-        points: the outcomes as numbers on a line, (n,), up to 2,000 of them; or as rows of coordinates (n, dim), up to 1,024. Grids
-            and other symmetric sets take the least time.
+        points: the outcomes as numbers on a line, (n,), up to 2,000 of them; or as rows of coordinates (n, dim), up to 1,024. Grids and other
+            symmetric sets take the least time.
         metric: in place of points, all distances between the outcomes, (n, n), up to 1,024 of them.
-        norm: how far rows of coordinates are apart: 1 along the axes, as in a city of straight streets; 2, which is meant if it is
-            left out, as the crow flies; inf along the longest axis.
+        norm: the distance between rows of coordinates: 1 for the sum along the axes, 2 (the default) for Euclidean distance, inf for the
+            longest axis.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
         privacy: `Pure(epsilon)` in place of epsilon.
 
     Raises:
-        DiscreetError: for points that are none or come twice, a matrix that is no metric, an epsilon that is none, or a notion other than
-            pure epsilon.
+        DiscreetError: for invalid or repeated points, a matrix that is not a metric, an epsilon out of range, or a notion other than pure
+            epsilon.
 
     Example:
         >>> sampler = TransportSampler([0, 15, 30, 45, 60], epsilon=1.0)
@@ -242,7 +238,7 @@ class TransportSampler:
         notion = chosen_privacy(epsilon, privacy)
         if not isinstance(notion, Pure):
             raise DiscreetError(
-                f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or take OptimalSampler, which knows no distances"
+                f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or use OptimalSampler, which ignores distances"
             )
         self._epsilon = notion.epsilon
         self._space = space_of(points, metric, norm)
@@ -261,7 +257,7 @@ class TransportSampler:
 
     @property
     def family(self) -> Simplex:
-        """The outcomes by number, in the order in which they were given: `family.law(counts=...)` is a client's law."""
+        """The outcomes by number, in the given order: `family.law(counts=...)` is a client's distribution."""
         return self._family
 
     @cached_property
@@ -271,7 +267,7 @@ class TransportSampler:
         return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
 
     def _places(self, labels: Sequence[Any]) -> Integers:
-        """The outcome numbers of what a dict calls its entries: the points where there are any, as they are released."""
+        """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
         if self._points is None:
             return self._family.domain.places(labels)
         unknown = [label for label in labels if label not in self._numbers]
@@ -294,25 +290,25 @@ class TransportSampler:
 
     @property
     def _ratio(self) -> float:
-        """e^epsilon, as far as the floor of its reciprocal can be told from 0."""
+        """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
         return math.exp(min(self._epsilon, _LARGEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:
-        """m, in the order of the outcomes: every output law lies between m and e^epsilon m."""
+        """m, in the order of the outcomes: every output distribution lies between m and e^epsilon m."""
         return self._floor.masses[self._back]
 
     @property
     def worst(self) -> float:
-        """The largest Wasserstein-1 distance between a client's law and its output law."""
+        """The largest Wasserstein-1 distance between a client's distribution and its output."""
         return self._floor.value
 
     @property
     def bound(self) -> float:
-        """A distance that the worst client of no epsilon-LDP sampler goes below; within 1e-6 of `worst`, or 1e-9 of the largest distance.
+        """A lower bound on the worst-case distance of every epsilon-LDP sampler; within 1e-6 of `worst`, or 1e-9 of the largest distance.
 
-        Up to an epsilon of 30 it is worked out from the multipliers of the linear programme and the distances, in floating point, not taken
-        from the solver; past 30 by a closed form.
+        Up to an epsilon of 30 it is computed from the multipliers of the linear programme and the distances, in floating point, and not taken
+        from the solver. Above 30 it has a closed form.
         """
         return self._floor.bound
 
@@ -325,21 +321,21 @@ class TransportSampler:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The same box in integers: what the guarantee rests on."""
+        """The same box in integers; the guarantee rests on it."""
         return Lattice.of(self.box, self._epsilon)
 
     def output(self, p: LawLike) -> Floats:
-        """The law that a sample is drawn from: the nearest to p between m and e^epsilon m.
+        """The output distribution: the nearest to p between m and e^epsilon m.
 
         Args:
-            p: what one client or many hold, probabilities (k,) or (..., k) in the order of the outcomes, or a dict by point (a number, a
-                tuple of coordinates; the number of the outcome where distances alone were given).
+            p: the distribution of one client or of many: probabilities (k,) or (..., k) in the order of the outcomes, or a dict by point (a
+                number, a tuple of coordinates; the number of the outcome if only distances were given).
 
         Returns:
-            Laws of the same shape.
+            Distributions of the same shape.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         laws = self._laws(p)
         rows = laws.reshape(-1, self._space.size)[:, self._space.order]
@@ -353,17 +349,17 @@ class TransportSampler:
         return nearest_on_line(law, self._space.gaps, low, high)
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:
-        """The Wasserstein-1 distance between laws on these points.
+        """The Wasserstein-1 distance between distributions on these points.
 
         Args:
-            p: laws (k,) or (n, k).
-            q: as many laws.
+            p: distributions (k,) or (n, k).
+            q: as many distributions.
 
         Returns:
             One number, or one for each pair.
 
         Raises:
-            DiscreetError: for what are no laws.
+            DiscreetError: if p or q is not a distribution.
         """
         first, second = self._laws(p), self._laws(q, "q")
         try:
@@ -383,17 +379,18 @@ class TransportSampler:
         return found.reshape(shape) if shape else float(found[0])
 
     def weights(self, p: LawLike) -> Integers:
-        """The law in the integers it is really drawn with: each row sums to 2^62, and for any two clients whatever every entry is at
-        most e^epsilon times the other's.
+        """The output distribution as the integers that a sample is drawn with.
+
+        Each row sums to 2^62. For any two clients, every entry is at most e^epsilon times the other client's.
 
         Args:
-            p: what one client or many hold, (k,) or (..., k).
+            p: the distribution of one client or of many, (k,) or (..., k).
 
         Returns:
             Whole numbers of the same shape.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         laws = self.output(p)
         found = release.weights(self.lattice, laws.reshape(-1, self._space.size), _AS_IT_IS)
@@ -404,18 +401,18 @@ class TransportSampler:
     @overload
     def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]: ...
     def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]:
-        """One private sample for each client: the point itself where points were given, else the number of the outcome.
+        """One private sample for each client: the point itself if points were given, else the number of the outcome.
 
         Args:
-            p: what one client or many hold, (k,) or (..., k).
-            size: refused: several samples of a client under one budget are for `OptimalSampler` and `LinearSampler`.
-            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+            p: the distribution of one client or of many, (k,) or (..., k).
+            size: not supported; for several samples of a client under one budget use `OptimalSampler` or `LinearSampler`.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
 
         Returns:
             A number of the line, a point (dim,), or the number of the outcome; for many clients an array of them.
 
         Raises:
-            DiscreetError: for what is no law, and for a size, before anything is drawn.
+            DiscreetError: if p is not a distribution, and for a size, before anything is drawn.
         """
         if size is not None:
             raise DiscreetError(

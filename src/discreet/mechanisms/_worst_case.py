@@ -1,19 +1,19 @@
-"""What a sampler costs its worst client, and the smallest epsilon at which that is little enough.
+"""The worst case of a sampler over a family, and the smallest epsilon for a given worst case.
 
-On the simplex, on a `DensityBand` and wherever the reference of a `Band` is alpha-decomposable the paper's formula is the answer, and
-it is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound; where the worst members are known
-(`discreet.families._band`) the sampler is applied to them instead, with the box that it draws from.
+On the simplex, on a `DensityBand`, and on a `Band` whose reference is alpha-decomposable, the paper's formula gives the worst case. There it
+is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound. Where the worst members are known
+(`discreet.families._band`), the sampler is applied to them instead, with the box that it draws from.
 
-**Everybody on a line.** A `DensityBand` with `everybody=True` claims nothing about clients, and over all densities every epsilon-LDP sampler
-has the worst case M_f = f(0) + f*(0), the largest there is [paper, Prop. 3.2]. *Proof.* Its laws lie between m and e^eps m for a measure m
-of mass at most 1. Of n disjoint sets one has m <= 1/n; a client that is even on it is released there with a chance t <= e^eps/n, so that,
-seen through that set and its complement, it loses at least t f(1/t) + (1 - t) f(0) (data processing), which goes to f*(0) + f(0).   QED.
-Where M_f is finite no density attains it: that takes a law with no mass in common with its q, and q >= b h. Where it is infinite some do:
-if f(0) is, those that vanish on a set; else f(t)/t has no bound, and with b h <= q <= B h and p/h as steep as it takes (p/h = c/(u log^2 u)
-in the quantile u of h, for KL) the integral diverges. What can be promised is promised on cells, `risk_on_atoms`: over every law that is
-even, relative to h, inside the cells it is released by, which are all laws that a list of values can be.
+**Everybody on a line.** A `DensityBand` with `everybody=True` makes no claim about clients. Over all densities every epsilon-LDP sampler has
+the largest possible worst case, M_f = f(0) + f*(0) [paper, Prop. 3.2]. *Proof.* Its outputs lie between m and e^eps m for a measure m of mass
+at most 1. Of n disjoint sets, one has m <= 1/n. For a client that is uniform on it, the output has mass t <= e^eps/n there. Seen through that
+set and its complement, the client loses at least t f(1/t) + (1 - t) f(0) (data processing), which tends to f*(0) + f(0).   QED
+Where M_f is finite no density attains it: that takes a client with no mass in common with q, and q >= b h. Where M_f is infinite some
+densities attain it. If f(0) is infinite, those that vanish on a set do. Otherwise f(t)/t is unbounded; with b h <= q <= B h and p/h steep
+enough (for KL, p/h = c/(u log^2 u) in the quantile u of h) the integral diverges. `risk_on_atoms` gives a finite guarantee on cells. It
+covers every distribution that is proportional to h inside each cell of the release, and so every list of values.
 
-Growing epsilon widens the optimal box on both sides, so the worst case of Q* falls with epsilon and can be inverted.
+The optimal box widens on both sides as epsilon grows, so the worst case of Q* falls with epsilon and can be inverted.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def sampler_risk(
     privacy: Privacy,
     mixing: Affine | None = None,
 ) -> Risk:
-    """The worst case of the projection onto a box around the family's reference, or of the mixing into it.
+    """The worst case of projecting onto a box around the family's reference, or of mixing into it.
 
-    `tight` where no sampler that keeps the notion has less, by the papers' theorems; whoever is not minimax there speaks of itself alone.
+    `tight` if no sampler that keeps the notion has a smaller one, by the papers' theorems. A sampler that is not minimax reports its own
+    worst case.
     """
     if serves_everybody(family):
         if isinstance(family, Band):
@@ -82,30 +83,30 @@ def sampler_risk(
 
 
 def singular_risk(privacy: Privacy, divergence: str | FDivergence) -> Risk:
-    """M_f, the worst case over all densities of every sampler that is pure epsilon-LDP (a delta may buy more), and of every box."""
+    """M_f, the worst case over all densities of every pure epsilon-LDP sampler (a delta may lower it), and of every box."""
     largest = divergences.divergence(divergence).maximum
     return Risk(largest, tight=isinstance(privacy, Pure), attained=math.isinf(largest))
 
 
 def risk_on_atoms(box: Constants, least: float, divergence: str | FDivergence) -> Risk:
-    """The worst case of the projection onto a box over every law on finitely many atoms: t f(1/t) + (1 - t) f(0), exactly.
+    """The exact worst case of the projection onto a box over all distributions on finitely many atoms: t f(1/t) + (1 - t) f(0).
 
     Args:
         box: b and B of the box around the atoms' reference.
         least: the reference mass of the rarest atom.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
 
-    The worst law is a point mass, because the divergence is convex in P; it falls with the chance t that the point is released, which
-    is min(B mu, 1 - b (1 - mu)) for a point of mass mu, so the rarest one is worst (`discreet.design._floors`, T2).
+    The worst client is a point mass, because the divergence is convex in P. Its divergence falls with the probability t of its own point,
+    which is min(B mu, 1 - b (1 - mu)) for a point of mass mu. So the rarest point is the worst (`discreet.design._floors`, T2).
     """
     kept, lost = min(box.B * least, 1.0 - box.b * (1.0 - least)), max(1.0 - box.B * least, box.b * (1.0 - least))
     return Risk(point_mass_risk(divergences.divergence(divergence), kept, lost), False)
 
 
 def point_mass_risk(f: FDivergence, kept: float, lost: float) -> float:
-    """t f(1/t) + (1 - t) f(0), the divergence of a sure client whose outcome is released with chance t = `kept`.
+    """t f(1/t) + (1 - t) f(0), the divergence of a point mass whose outcome is released with probability t = `kept`.
 
-    `lost` is 1 - t, given by itself: the difference of the other from 1 would have lost the digits of what is small.
+    `lost` is 1 - t. It is a parameter of its own, because 1 - `kept` would lose the digits of a small value.
     """
     return f.chord_at_one(1.0, lost / kept) if kept >= _TINY else f.maximum
 
@@ -131,24 +132,24 @@ def _risk_at_worst_members(
 
 
 def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, delta: float = 0.0) -> float:
-    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`; at a delta, of (epsilon, delta)-LDP.
+    """The smallest epsilon at which the worst case of the optimal sampler is at most `risk`; with a delta, that of (epsilon, delta)-LDP.
 
-    Where the risk is tight, no other sampler needs less. 0.0 when publishing a draw of the reference is good enough, or when delta pays
-    for all of it. For a band that serves everybody it is that of the simplex. At a risk of 0 delta buys nothing: raw draws are for an
-    epsilon that allows them.
+    Where the risk is tight, no other sampler needs less. It is 0.0 if a draw of the reference is good enough, or if delta suffices alone. For
+    a band that serves everybody it is the epsilon of the simplex. At a risk of 0, delta does not help: raw draws need an epsilon that allows
+    them.
 
     Args:
-        family: who the clients may be.
+        family: the family of client distributions.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
-        risk: the largest divergence that may be lost, at least 0.
+        risk: the largest acceptable divergence, at least 0.
         delta: that of (epsilon, delta)-LDP, in [0, 1); 0 for pure epsilon.
 
     Returns:
-        The budget, as a float that keeps the promise.
+        The budget, as a float at which the risk is met.
 
     Raises:
-        ImpossibleError: where no epsilon reaches the risk, or at a delta only one of 64 or more, for which it is not decided.
-        DiscreetError: for something that is no family, or a risk or a delta that is none.
+        ImpossibleError: if no epsilon reaches the risk, or with a delta only one of 64 or more, which is not decided.
+        DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
     delta = check_budget(DELTA, "delta", delta, DELTA_IS)
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
@@ -159,7 +160,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
     needed = math.log((upper - delta) / lower) if lower else math.inf
     if needed >= LARGEST_EXPONENT:
         raise ImpossibleError(
-            f"risk = {risk:g} asks for an epsilon of {LARGEST_EXPONENT:g} or more, from which on (epsilon, delta)-LDP has one box here; take "
+            f"risk = {risk:g} needs an epsilon of {LARGEST_EXPONENT:g} or more, which is not decided for (epsilon, delta)-LDP; take "
             "a larger risk, or delta = 0"
         )
     return _round_up_budget(lambda x: Approximate(x, delta=delta), needed, family, divergence, risk)
@@ -169,23 +170,23 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     """The smallest nu of Gaussian LDP at which the worst case of the optimal sampler is at most `risk`.
 
     Args:
-        family: who the clients may be.
+        family: the family of client distributions.
         divergence: a name such as "kl" or "tv", or an `FDivergence`.
-        risk: the largest divergence that may be lost, at least 0.
+        risk: the largest acceptable divergence, at least 0.
 
     Returns:
-        The budget, as a float that keeps the promise; 0.0 when publishing a draw of the reference is good enough.
+        The budget, as a float at which the risk is met; 0.0 if a draw of the reference is good enough.
 
     Raises:
-        ImpossibleError: where no nu reaches the risk, or only one with outcomes rarer than 1e-60, for which it is not decided.
-        DiscreetError: for something that is no family, or a risk that is none.
+        ImpossibleError: if no nu reaches the risk, or only one with outcomes rarer than 1e-60, which is not decided.
+        DiscreetError: for an argument that is not a family, or a risk out of range.
     """
     family, pure, lower, upper = _box_reaching(family, divergence, risk)
     if pure == 0.0:
         return 0.0
     if lower < LEAST_PROBABILITY:
         raise ImpossibleError(
-            f"risk = {risk:g} asks for outcomes rarer than {float(LEAST_PROBABILITY):g}, where nu-Gaussian privacy is not decided any more; "
+            f"risk = {risk:g} needs outcomes rarer than {float(LEAST_PROBABILITY):g}, for which nu-Gaussian privacy is not decided; "
             "take a larger risk"
         )
     normal, alpha = NormalDist(), family.bounds.alpha
@@ -196,7 +197,7 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
 
 
 def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:
-    """The family, the pure epsilon whose box has that risk, and m b and m B of the box: boxes of all notions are those of some epsilon."""
+    """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
     family = claimed_family(family)
     check_family(family)
     bounds = family.bounds
@@ -211,7 +212,7 @@ def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) ->
 def _round_up_budget(
     notion: Callable[[float], Privacy], budget: float, family: Family, divergence: str | FDivergence, risk: float
 ) -> float:
-    """The budget, or as many units in the last place more as it takes to keep the promise."""
+    """The budget, increased by as many units in the last place as it takes to meet the risk."""
 
     def lost(at: float) -> float:
         privacy = notion(at)
@@ -225,7 +226,7 @@ def _round_up_budget(
 
 
 def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float) -> float:
-    """The smallest epsilon at which Husain's mollifier around the reference promises `risk`: what `epsilon_for` saves against.
+    """The smallest epsilon at which Husain's mollifier around the reference guarantees `risk`, for comparison with `epsilon_for`.
 
     Its worst case falls with epsilon too, and is 0 once the whole band lies in the ball: e^(-eps/2) <= c1, c2 <= e^(eps/2).
     """
@@ -254,8 +255,8 @@ def _epsilon_reaching(
         return 0.0
     if isinstance(family, ContinuousFamily) and family.everybody:
         raise ImpossibleError(
-            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler, and every box, has the "
-            f"largest risk there is, {f.maximum:g}; name a family that the clients are of, such as a DensityBand without everybody=True"
+            f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the "
+            f"largest possible risk, {f.maximum:g}; choose a family that contains the clients, such as a DensityBand without everybody=True"
         )
     if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
         raise ImpossibleError(
@@ -281,6 +282,6 @@ def _smallest_float(at: Callable[[float], float], target: float, high: float) ->
     if at(high) < target:
         high = float(brentq(lambda x: at(x) - target, _TINY, high, xtol=1e-300, rtol=1e-15))
     step = math.ulp(high)
-    while at(high) > target:  # the root finder may stop a few units short of the side that keeps the promise
+    while at(high) > target:  # the root finder may stop a few units short
         high, step = high + step, 2.0 * step
     return high

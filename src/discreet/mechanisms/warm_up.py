@@ -1,8 +1,8 @@
-"""Compile the numba kernels once and for all: `python -m discreet.mechanisms.warm_up`.
+"""Compile the numba kernels at installation time: `python -m discreet.mechanisms.warm_up`.
 
-Numba compiles a function when it is first called, and the result is kept (`discreet._base.kernels._cache`), so that only the first
-large release ever made on a machine waits for it (half a minute or so). Running this at installation time moves that wait
-there. Without numba there is nothing to compile, and it returns at once.
+Numba compiles a function at its first call, and the compiled code is cached (`discreet._base.kernels._cache`). So only the first large
+release on a machine waits for it, for about half a minute. This command moves the wait to installation time. Without numba there is nothing
+to compile, and it returns at once.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ __all__ = ["warm_up"]
 
 
 def warm_up() -> None:
-    """Call every kernel once for a uniform reference and once for another: the two kinds of code there are."""
+    """Call every kernel once with a uniform reference and once with another, since these compile separately."""
     if importlib.util.find_spec("numba") is None:
         return
     law = [0.2, 0.3, 0.5]

@@ -92,7 +92,7 @@ def test_mass_beyond_every_node_is_told() -> None:
     sampler = dc.OptimalSampler(dc.GaussianMixtures(1), epsilon=1.0)
     far = dc.Mixture([0.5, 0.5], [0.0, 100.0])
     for p in (far, [SMOOTH, far]):
-        with pytest.warns(dc.errors.UnresolvedWarning, match=r"a mass of 1 .* of which the nodes saw 0\.5"):
+        with pytest.warns(dc.errors.UnresolvedWarning, match=r"a mass of 1 .* of which nodes saw 0\.5"):
             law = quiet(sampler, p)
         assert np.max(law.mass_error) > 0.49
 
