@@ -105,8 +105,8 @@ def test_a_band_that_serves_everybody_shows_no_claim_about_clients() -> None:
         (dc.Band([1, 2], lower=0, upper=1.4), dc.Band([1, 2], lower=0, upper=1.4, everybody=True)),
         (dc.DensityBand(table, lower=0, upper=2), dc.DensityBand(table, lower=0, upper=2, everybody=True)),
     ):
-        assert "who the clients may be" in claiming._repr_html_()
+        assert "the client distributions" in claiming._repr_html_()
         assert "most " in claiming._repr_html_()
         assert "it serves everybody" in serving._repr_html_()
-        assert "who the clients may be" not in serving._repr_html_()
+        assert "the client distributions" not in serving._repr_html_()
         assert "most " not in serving._repr_html_()

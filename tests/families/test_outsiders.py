@@ -55,7 +55,7 @@ def test_who_projects_warns_and_who_mixes_refuses_in_the_same_words(which: str, 
             with pytest.raises(dc.OutsideFamilyError, match=words + "the law released for it would not be linear"):
                 method([member, outsider])
         else:
-            with pytest.warns(dc.OutsideFamilyWarning, match=words + "its release is private all the same"):
+            with pytest.warns(dc.OutsideFamilyWarning, match=words + "its release is equally private"):
                 method([member, outsider])
 
 

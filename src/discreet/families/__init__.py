@@ -1,4 +1,4 @@
-"""Who the clients may be: a reference measure mu and a band c1 <= dP/dmu <= c2 [paper, eq. (possibleDensityAssumption)]."""
+"""Families of client distributions: a reference measure mu and a band c1 <= dP/dmu <= c2 [paper, eq. (possibleDensityAssumption)]."""
 
 from discreet.families._band import (
     LARGEST_ENUMERATED as LARGEST_ENUMERATED,

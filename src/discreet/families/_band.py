@@ -1,44 +1,42 @@
 """The band {P : c1 <= dP/dmu <= c2}: its normalised bounds, when its reference is alpha-decomposable, and its worst members.
 
-**Bounds.** alpha = (1 - c1)/(c2 - c1) is the number that decides everything. The class is the same for (c1, c2, h) and (c1/t, c2/t, t h),
-so the reference is always taken as a probability measure [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or
-holds mu alone; both are refused by name.
+**Bounds.** alpha = (1 - c1)/(c2 - c1) determines the box and the risk. The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the
+reference is always normalised to a probability measure [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or
+contains mu alone; both are errors.
 
-Where mu has atoms a bound may be one that no member attains: if all other outcomes are at c1, an outcome of mass m has density c1 + (1 -
-c1)/m and no more, and at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be. Both are extreme
-at the smallest atom, and since that has mass at most 1/2, moving one bound in never makes the other one move.
+If mu has atoms, no member may attain a bound. If all other outcomes are at c1, an outcome of mass m has density at most c1 + (1 - c1)/m;
+likewise its density is at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be. Both are extreme at
+the smallest atom. It has mass at most 1/2, so moving one bound in never makes the other one move.
 
-**Decomposable references** [paper, Thm C.4, is exact for them]. Sets of mass exactly alpha cover the space evenly: the constant vector
-alpha is a mixture of indicators of sets A with mu(A) = alpha. For a uniform mu on k outcomes this holds exactly when alpha k is a whole
-number (sets of alpha k outcomes, chosen cyclically), so always for the simplex. For other references it is decided on up to
-`LARGEST_ENUMERATED` outcomes, by whole numbers in the end; past that it is not claimed. Masses that differ from alpha by a factor within
-`_SAME_MASS` of 1 count as alpha, as they would have to if weights such as 0.1 are to be divided evenly at all; the risk differs by no
-more than that.
+**Decomposable references** [paper, Thm C.4, is exact for them]. Sets of mass exactly alpha cover the space evenly: the constant vector alpha
+is a mixture of indicators of sets A with mu(A) = alpha. For a uniform mu on k outcomes this holds exactly when alpha k is a whole number
+(sets of alpha k outcomes, chosen cyclically), so it holds for the simplex. For other references it is decided on up to `LARGEST_ENUMERATED`
+outcomes, finally by whole numbers; beyond that it is not claimed. Masses within a factor 1 +- `_SAME_MASS` of alpha count as alpha; otherwise
+weights such as 0.1 could never be divided evenly. The risk differs by no more than that.
 
-**Worst members**, where they are known. The divergence F(P) = D_f(P || project P) is convex in P [D_f is jointly convex, the box is
-convex], so on any family its maximum lies at extreme members: the vertices of a band, the single kernels of mixtures. Two facts pick
-among them.
+**Worst members**, where they are known. The divergence F(P) = D_f(P || project P) is convex in P [D_f is jointly convex, the box is convex].
+So on any family its maximum lies at extreme members: the vertices of a band, the single kernels of mixtures. Two facts select among them.
 
-*Only the distribution of R = dP/dmu under mu matters, and more spread is worse.* If R' is R averaged by a Markov kernel that preserves
-mu, then P' and every law of the box are such averages too, the averaged box lies in the box, and averaging does not increase D_f: F(P')
-<= F(P). By Blackwell's theorem that is so as soon as G(t) = integral of (p - t h)_+ is at least as large for P as for P', at every t (R
+*Only the distribution of R = dP/dmu under mu matters, and more spread is worse.* Let R' be R averaged by a Markov kernel that preserves mu.
+Then P' and every distribution of the box are such averages too, the averaged box lies in the box, and averaging does not increase D_f: F(P')
+<= F(P). By Blackwell's theorem this holds as soon as G(t) = integral of (p - t h)_+ is at least as large for P as for P', at every t (R
 exceeds R' in convex order). The same holds for gamma P + (1 - gamma) mu in place of the projection.
 
 *Uniform bands*: all vertices have the same R, up to the order of the outcomes: upper on j of them, lower on the others, one between.
 
-*Gaussian kernels N(c, s^2 I) on R^n, or on an interval symmetric about 0 in one dimension*: h is symmetric and non-increasing in |x|.
-Move c outwards along e = c/|c|. By the envelope theorem dG/dc is the integral of the score (x - c) e/s^2 times p over A = {p > t h}.
-Reflect each line along e at c: p is the same at c + w e and c - w e while h is no larger at the first, so if c - w e is in A then so is c
-+ w e, and the integral is not negative. On an interval [-a, a] the score is x - m with m the mean of the truncated kernel, m <= c for c
->= 0; A is an interval [l, u], and either u = a, or u - c >= c - l: in both cases the mean of P over A is at least m. Hence G grows with
-|c|: **the worst member is one kernel at distance `radius`.**
+*Gaussian kernels N(c, s^2 I) on R^n, or on an interval symmetric about 0 in one dimension*: h is symmetric and non-increasing in |x|. Move c
+outwards along e = c/|c|. By the envelope theorem dG/dc is the integral of the score (x - c) e/s^2 times p over A = {p > t h}. Reflect each
+line along e at c: p is the same at c + w e and c - w e while h is no larger at the first. So if c - w e is in A then so is c + w e, and the
+integral is not negative. On an interval [-a, a] the score is x - m with m the mean of the truncated kernel, m <= c for c >= 0. A is an
+interval [l, u], and either u = a, or u - c >= c - l; in both cases the mean of P over A is at least m. Hence G grows with |c|: **the worst
+member is one kernel at distance `radius`.**
 
-*Laplace kernels with |c|_1 <= radius on R^n*: along one axis the same reflection shows that G grows with |c_i|, so |c|_1 = radius. Shift
-mass from c_2 to c_1 >= c_2: with y = x - c, dG is proportional to P(A, y_1 > 0 > y_2) - P(A, y_2 > 0 > y_1); on the first event A says
-that -2 y_2 <= c_1 + c_2 - t' or t' <= c_1 - c_2, on the second the same of y_1 with t' <= c_2 - c_1, which is rarer. So G grows: **the
-worst member is one kernel at a corner of the ball**, and R depends on one coordinate alone, in every dimension.
+*Laplace kernels with |c|_1 <= radius on R^n*: along one axis the same reflection shows that G grows with |c_i|, so |c|_1 = radius. Shift mass
+from c_2 to c_1 >= c_2. With y = x - c, dG is proportional to P(A, y_1 > 0 > y_2) - P(A, y_2 > 0 > y_1). On the first event A says that -2 y_2
+<= c_1 + c_2 - t' or t' <= c_1 - c_2, on the second the same of y_1 with t' <= c_2 - c_1, which is rarer. So G grows: **the worst member is
+one kernel at a corner of the ball**, and R depends on one coordinate alone, in every dimension.
 
-Elsewhere (boxes in several dimensions, intervals off centre, Laplace kernels on a box, bands with many unequal weights) none of this is
+In other cases (boxes in several dimensions, intervals off centre, Laplace kernels on a box, bands with many unequal weights) nothing is
 proved, and the family names no worst member.
 """
 
@@ -66,21 +64,24 @@ class Bounds:
 
     @property
     def alpha(self) -> float:
-        """The mu-mass on which an extreme client sits: alpha upper + (1 - alpha) lower = 1."""
+        """The mu-mass of the set where an extreme client is at the upper bound: alpha upper + (1 - alpha) lower = 1."""
         return (1.0 - self.lower) / (self.upper - self.lower)
 
 
 def describe_bounds(bounds: Bounds, ratio: str, *, everybody: bool) -> tuple[str, list[tuple[str, str]]]:
-    """What the bounds of a ratio say of clients, as a heading and rows of a table: of a band that serves everybody nothing."""
+    """The bounds as a heading and rows of a table; a band that serves everybody shows only its box."""
     if everybody:
         return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
-    return "who the clients may be", [(f"least {ratio}", f"{bounds.lower:g}"), (f"most {ratio}", f"{bounds.upper:g}")]
+    return "the client distributions", [
+        (f"least {ratio}", f"{bounds.lower:g}"),
+        (f"most {ratio}", f"{bounds.upper:g}"),
+    ]
 
 
 def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
-    """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are refused."""
+    """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are errors."""
     lower = NON_NEGATIVE.check("lower", lower) * reference_mass
-    upper = POSITIVE.check("upper", upper, "it bounds dP/dmu from above") * reference_mass
+    upper = POSITIVE.check("upper", upper, "give an upper bound of dP/dmu") * reference_mass
     scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
     take = f"take lower < {1.0 / reference_mass:g} < upper"
     if lower > upper:
@@ -96,19 +97,19 @@ def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -
 
 
 def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
-    """The bounds that members of the band really attain when the smallest atom of the reference has this mass."""
+    """The bounds that members of the band attain if the smallest atom of the reference has this mass."""
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     most = lower + (1 - lower) / least_mass
     least = upper - (upper - 1) / least_mass
     if (most < _PAST and float(most) == bounds.upper) or (least >= 0 and float(least) == bounds.lower):
-        return bounds  # moved in already, as near as floats are: or on two equal atoms each bound would move the other for ever
+        return bounds  # equal up to rounding; else on two equal atoms each bound would move the other for ever
     if upper > most:
         return Bounds(bounds.lower, float(most))
     return Bounds(float(least), bounds.upper) if lower < least else bounds
 
 
 def claims_nothing(everybody: Any, lower: Any) -> bool:
-    """Whether a band with that lower bound serves everybody, as it is asked to: then it must claim nothing from below either."""
+    """Whether a band is to serve everybody; it then needs a lower bound of 0."""
     if not isinstance(everybody, (bool, np.bool_)):
         raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
     if everybody and NON_NEGATIVE.check("lower", lower) != 0.0:
@@ -117,11 +118,11 @@ def claims_nothing(everybody: Any, lower: Any) -> bool:
 
 
 def check_everybody(stated: Any, lower: float) -> bool | None:
-    """What an agreement states of whom a band serves: true, where it claims nothing about clients from below either, or nothing."""
-    if stated is None or (stated is True and lower == 0.0):  # 1 equals True, but not in a canonical form
+    """Check an agreement's `everybody`: True (with a lower bound of 0) or absent."""
+    if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
         return stated
     raise DiscreetError(
-        f"family.everybody = {stated!r} with family.lower = {lower:g}; it is true, and family.lower 0, or it is left out"
+        f"family.everybody = {stated!r} with family.lower = {lower:g}; give true with family.lower = 0, or leave it out"
     )
 
 
@@ -136,9 +137,9 @@ def divides_evenly(size: int, alpha: float) -> bool:
 
 
 def splits_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
-    """Whether the outcomes can be put into n groups of mass 1/n each, for some n of which alpha n is a whole number.
+    """Whether the outcomes can be divided into n groups of mass 1/n each, for some n of which alpha n is a whole number.
 
-    Then mu is decomposable, and more: seen through the groups it is uniform on n outcomes, among which there is exchange.
+    Then mu is decomposable. Moreover, seen through the groups it is uniform on n exchangeable outcomes.
     """
     return any(
         math.isclose(alpha * n, round(alpha * n), rel_tol=_SAME_MASS)
@@ -148,7 +149,7 @@ def splits_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
 
 
 def _can_group(masses: list[float], rooms: list[float]) -> bool:
-    """Whether masses, the largest first, fill rooms of equal size: each is tried in every room that it fits into."""
+    """Whether masses, the largest first, fill bins of equal size; each is tried in every bin where it fits."""
     if not masses:
         return all(abs(room) <= _SAME_MASS for room in rooms)
     tried = set()
@@ -161,12 +162,12 @@ def _can_group(masses: list[float], rooms: list[float]) -> bool:
 
 
 def covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
-    """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (with probability alpha, then).
+    """Whether sets of mass alpha can be mixed so that every outcome is covered equally often (then with probability alpha).
 
-    Which sets have that mass is decided first; the rest is about zeros and ones: is (1, ..., 1) in the cone of their
-    indicators? The solver proposes a vertex, and fractions check it: a solver's tolerance proves nothing.
+    First the sets of that mass are found. Then the question is whether (1, ..., 1) is in the cone of their indicators. The solver proposes a
+    vertex, and fractions check it, since a solver's tolerance proves nothing.
     """
-    from scipy.optimize import linprog  # here, because importing it costs more than most commands do
+    from scipy.optimize import linprog  # imported here because it is slow
 
     members = np.array(list(itertools.product((0.0, 1.0), repeat=mu.size)))
     sets = members[np.abs(members @ mu - alpha) <= _SAME_MASS * alpha]
@@ -185,14 +186,14 @@ Floats = NDArray[np.float64]
 _NEAR = np.concatenate(
     [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
 )  # in scales, from where kernels vary
-_TAIL = 10.0  # in scales; what is left beyond weighs 1e-23
+_TAIL = 10.0  # in scales; the rest has mass 1e-23
 _TINY = 1e-300
 _ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution
 _LINE_NODES, _RADIAL_NODES, _ANGLE_NODES = 16, 8, 8
 
 
 class Members(NamedTuple):
-    """Laws (n, m) on atoms with reference masses (m,)."""
+    """Distributions (n, m) on atoms with reference masses (m,)."""
 
     reference: Floats
     laws: Floats
@@ -203,7 +204,7 @@ WorstMembers = Callable[[Sequence[float]], Members]
 
 
 def uniform_vertex(size: int, lower: float, upper: float) -> Members:
-    """A vertex of a band around the uniform law: three kinds of outcomes, as three atoms."""
+    """A vertex of a band around the uniform distribution: three kinds of outcomes, as three atoms."""
     whole = (1.0 - lower) / (upper - lower) * size
     full = min(int(whole), size - 1)
     between = lower + (whole - full) * (upper - lower)
@@ -218,7 +219,7 @@ def vertices(mu: Floats, lower: float, upper: float) -> Members:
     for free in range(mu.size):
         ratio = np.array(list(itertools.product((lower, upper), repeat=mu.size - 1)))
         ratio = np.insert(ratio, free, 0.0, axis=1)
-        with np.errstate(over="ignore"):  # an outcome that hardly ever occurs would need more than there is: no vertex
+        with np.errstate(over="ignore"):  # a very rare outcome would overflow: no vertex
             ratio[:, free] = (1.0 - ratio @ mu) / mu[free]
         slack = 1e-9 * upper
         rows.append(ratio[(ratio[:, free] >= lower - slack) & (ratio[:, free] <= upper + slack)])
@@ -250,7 +251,7 @@ def gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] |
 
 
 def laplace_on_line(radius: float) -> WorstMembers:
-    """A Laplace kernel at a corner of the ball, by its one coordinate that matters; lengths in scales."""
+    """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
 
     def atoms(levels: Sequence[float]) -> Members:
         places = [0.5 * (level + radius) for level in levels]

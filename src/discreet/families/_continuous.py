@@ -1,14 +1,13 @@
 """Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
 
-The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3]. Where
-the class holds infinitely many mutually singular laws, every epsilon-LDP sampler has the largest risk there is [paper, Prop. 3.2], and
-the constructor says so instead of building something useless.
+The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3]. If the
+class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the largest possible risk [paper, Prop. 3.2],
+and the constructor raises an error.
 
-A family knows its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
-known mass, and as a law to draw from. None of these depend on any client.
+A family provides its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
+known mass, and as a distribution to draw from. None of these depend on any client.
 
-`check_family` and `serves_everybody` are for every family, finite or continuous: what counts as one, and which claim nothing about
-clients.
+`check_family` and `serves_everybody` apply to every family, finite or continuous.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from discreet.families._membership import as_clients, look_at_clients, seen_outs
 
 Floats = NDArray[np.float64]
 
-ANY = 2.0**900  # an upper bound on p/h that says nothing, and is a power of two: no digit is lost on the way
+ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
 _CELLS_IN_A_ROUND = 1 << 22
@@ -48,7 +47,7 @@ _FAR = 1e150  # stands for infinity, in maps that square
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Quadrature nodes of every panel, and what the reference is there: x (n, m, dim), weights and element (n, m).
+    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
 
     `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
     """
@@ -81,13 +80,13 @@ class Nodes:
 
 
 class ContinuousFamily(abc.ABC):
-    """A band around an atomless reference density h on R^dim. Final classes say which h.
+    """A band around an atomless reference density h on R^dim. Subclasses define h.
 
     Attributes:
         dim: the dimension of the space.
-        bounds: the least and the most p/h.
+        bounds: the smallest and the largest p/h.
         box: the space, a (low, high) for each axis; None for all of R^dim.
-        everybody: whether the bounds only choose the box and claim nothing about clients.
+        everybody: whether the bounds only choose the box and make no claim about clients.
     """
 
     dim: int
@@ -97,7 +96,7 @@ class ContinuousFamily(abc.ABC):
 
     @property
     def space(self) -> tuple[Floats, Floats]:
-        """The lowest and the highest corner (dim,) of the space that members live on; infinite without a box."""
+        """The lowest and the highest corner (dim,) of the members' space; infinite without a box."""
         low, high = np.array(self.whole_box).T
         return low, high
 
@@ -108,17 +107,17 @@ class ContinuousFamily(abc.ABC):
 
     @property
     def served_bounds(self) -> Bounds:
-        """Bounds of p/h for those whom risks are stated for: the members, or everybody, of whom nothing is known."""
+        """Bounds of p/h for the clients that risks hold for: the members, or all densities."""
         return Bounds(0.0, ANY) if self.everybody else self.bounds
 
     @property
     def decomposable(self) -> bool:
-        """Always: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
+        """True: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
         return True
 
     @property
     def fills_band(self) -> bool:
-        """Whether the family holds every law of its band."""
+        """Whether the family contains its whole band."""
         return True
 
     @property
@@ -136,18 +135,18 @@ class ContinuousFamily(abc.ABC):
 
     @property
     def given_densities(self) -> tuple[Any, ...]:
-        """The density that the reference was given as; nothing where it follows from parameters and is smooth."""
+        """The density from which the reference was made; empty if it follows from parameters and is smooth."""
         return ()
 
     def certainly_contains(self, p: Any) -> bool:
-        """Whether p is known to be in the band from its parameters alone, without looking at values."""
+        """Whether p is in the band by its parameters alone, without evaluations."""
         return False
 
     def contains(self, p: Any) -> bool:
-        """Whether p is seen to obey the band: True for parameters that say so, else as far as values at the public nodes tell.
+        """Whether p obeys the band: by its parameters, or else as far as values at the public nodes tell.
 
-        Nodes are finer wherever p says that it is narrow. A bare function is known where it was looked at alone, so True proves nothing
-        of it, and no guarantee rests on it. A family of mixtures is only a part of its band, which is what is asked about.
+        Nodes are finer where p reports narrow features. A bare function is known only where it was evaluated, so True proves nothing about
+        it, and no guarantee rests on it. For a family of mixtures the test is about the band, which is larger.
 
         Args:
             p: a density, or a list of them.
@@ -156,7 +155,7 @@ class ContinuousFamily(abc.ABC):
             Whether none of them is outside.
 
         Raises:
-            DiscreetError: for what is no density, or one without mass in the family's space.
+            DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
         clients = as_clients(p, self)
         return seen_outsiders(self, clients, look_at_clients(self, clients)) is None
@@ -168,17 +167,17 @@ class ContinuousFamily(abc.ABC):
         fit: Fit | None = None,
         log_density: Callable[[Any], Any] | None = None,
     ) -> LogDensity:
-        """A client: a member of the family fitted to records, or the law whose density has this logarithm.
+        """A client's distribution: a member of the family fitted to records, or the distribution whose density has this logarithm.
 
-        In hundreds of dimensions a density underflows to 0 everywhere, and its logarithm does not.
+        In hundreds of dimensions a density underflows to 0 everywhere, but its logarithm does not.
 
         Args:
-            records: what the client saw, (n,) in one dimension or (n, dim).
-            fit: how records become a density; `discreet.families._fits` says what each costs.
+            records: the client's data, (n,) in one dimension or (n, dim).
+            fit: how records become a density; `discreet.families._fits` compares the fits.
             log_density: a function from points, (n,) or (n, dim), to (n,) numbers, up to a constant; minus infinity where the density is 0.
 
         Returns:
-            What `output`, `weights` and `release` take.
+            A density for `output`, `weights` and `release`.
 
         Raises:
             DiscreetError: for no records, records outside the family's space, or both arguments at once.
@@ -225,7 +224,7 @@ class ContinuousFamily(abc.ABC):
 
     @cached_property
     def nodes(self) -> Nodes:
-        """The public nodes every client is evaluated on first."""
+        """The public nodes at which every client is evaluated first."""
         return self.nodes_of(self.panels, ORDER[self.dim])
 
     def nodes_of(self, panels: Panels, order: int) -> Nodes:
@@ -233,21 +232,21 @@ class ContinuousFamily(abc.ABC):
         t, weights = panels.nodes(order)
         x = self.chart.points(t)
         log_reference = self.log_reference(x.reshape(-1, self.dim)).reshape(weights.shape)
-        with np.errstate(invalid="ignore"):  # a rational map's slope is infinite where it has sent all mass away
+        with np.errstate(invalid="ignore"):  # a rational map has infinite slope at infinity
             element = np.exp(log_reference) * self.chart.jacobian(t)
         return Nodes(panels, x, log_reference, weights, np.nan_to_num(element, nan=0.0))
 
     def panels_at(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
-        """Panels so fine wherever a client says that it is narrow that their nodes cannot miss it, and what each is a part of.
+        """Panels refined near the narrow places that clients report, so that nodes cannot miss them, and the parent of each panel.
 
-        No more than `most` nodes: clients with more to tell than that are not seen everywhere.
+        There are at most `most` nodes; with more features than that, some may be missed.
         """
         order = ORDER[self.dim]
         features = features_of(clients, self.dim)
         return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
 
     def cells(self, count: int) -> CellPartition:
-        """A partition into at least `count` cells of about equal reference mass; the same for everybody."""
+        """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
         if count not in self._partitions:
             self._partitions[count] = CellPartition.of(self, count)
@@ -262,7 +261,7 @@ class ContinuousFamily(abc.ABC):
 
 
 def _is_fit(fit: Any) -> bool:
-    """Whether it has a method `law(family, records)`; families and samplers have others of that name."""
+    """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
@@ -272,9 +271,9 @@ def _is_fit(fit: Any) -> bool:
 class CellPartition:
     """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
 
-    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. That is exact for
-    the shipped families, where h J has its largest value at a corner; for a density known only as a function the ceiling is
-    the largest value seen. Neither has any bearing on privacy: the point depends on the client through the cell alone.
+    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. This is exact for the built-in
+    families, where h J has its largest value at a corner. For a density given as a function the ceiling is the largest value seen. Privacy
+    depends on neither: the point depends on the client through the cell alone.
     """
 
     family: ContinuousFamily
@@ -284,7 +283,7 @@ class CellPartition:
 
     @classmethod
     def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
-        """Cells halved along their longest side until none is heavier than 1/count; weightless ones left out, unless anybody may be there."""
+        """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
         panels = Panels.from_edges(family.chart.breaks)
         masses = _masses(family, panels)
         while True:
@@ -302,7 +301,7 @@ class CellPartition:
         return len(self.panels)
 
     def nodes(self, order: int) -> Nodes:
-        """Nodes in every cell, for the mass a client has there."""
+        """Nodes in every cell, for a client's mass there."""
         return self.family.nodes_of(self.panels, order)
 
     def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -320,10 +319,10 @@ class CellPartition:
         return chart.points(t)
 
     def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """The cells of a line cut at edges: of which cell each piece is a part, between which edges it lies, and its share of the cell."""
+        """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
         key = edges.tobytes()
         if key not in self._pieces:
-            self._pieces.clear()  # one list of edges is asked about again and again
+            self._pieces.clear()  # usually one list of edges is used many times
             self._pieces[key] = self._cut(edges)
         return self._pieces[key]
 
@@ -339,7 +338,7 @@ class CellPartition:
         middle = 0.5 * (grid[:-1] + grid[1:])
         cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
         mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
-        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has nothing
+        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
         whole = np.bincount(cell, mass, minlength=start.size)[cell]
         share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
         falling = places[-1] < places[0]
@@ -349,7 +348,7 @@ class CellPartition:
         return order[cell[inside]], owner[inside], share[inside]
 
     def numbers(self, x: Floats) -> NDArray[np.int64]:
-        """The cell each point (n, dim) lies in; -1 outside all of them."""
+        """The cell of each point (n, dim); -1 outside all cells."""
         t = self.family.chart.coordinates(x)
         found = np.full(len(x), -1, dtype=np.int64)
         for rows in _blocks(len(x), len(self.panels)):
@@ -359,7 +358,7 @@ class CellPartition:
 
 
 def _masses(family: ContinuousFamily, panels: Panels) -> Floats:
-    """(n,) reference masses of panels, with nodes wherever the reference says that it is narrow."""
+    """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
     fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
     return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
@@ -393,10 +392,10 @@ def _blocks(rows: int, columns: int) -> Iterator[slice]:
 
 
 def singular_error(what: str, fix: str) -> ImpossibleError:
-    """The error for a class on which nothing can be done."""
+    """The error for a class on which every sampler has the largest risk."""
     return ImpossibleError(
-        f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular, and "
-        "for such a class every epsilon-LDP sampler has the largest worst-case divergence there is, M_f = f(0) + f*(0), at every "
+        f"{what}: the class then holds infinitely many laws that are (or come arbitrarily close to being) mutually singular; "
+        "for such a class every epsilon-LDP sampler has the largest possible worst-case divergence, M_f = f(0) + f*(0), at every "
         f"epsilon [paper, Prop. 3.2]; {fix}"
     )
 
@@ -423,12 +422,12 @@ def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
 
 
 def check_family(family: Any) -> None:
-    """Refuse whatever is not a family: a number of outcomes, a sampler, a class instead of a value."""
+    """Reject an argument that is not a family: a number of outcomes, a sampler, a class instead of a value."""
     known = isinstance(getattr(family, "bounds", None), Bounds)
     if not known or not (isinstance(family, ContinuousFamily) or isinstance(getattr(family, "size", None), int)):
         raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
 
 
 def serves_everybody(family: Any) -> bool:
-    """Whether it is a band that chooses a box and claims nothing about clients, as designs do: risks are stated for every law there is."""
+    """Whether it is a band that only chooses a box, as designs do; risks then hold for all distributions."""
     return isinstance(family, (Band, ContinuousFamily)) and family.everybody

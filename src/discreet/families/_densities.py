@@ -1,10 +1,9 @@
-"""Densities as they arrive: a function, a scipy distribution of either style, a table, a mixture; one interface for all.
+"""Densities from users behind one interface: a function, a scipy distribution of either style, a table, a mixture.
 
-Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. From outside it may
-come as a logarithm too: `family.law(log_density=...)`, or an object with a method `logpdf` (or `log_density`) that takes points
-(n, dim), in one dimension (n,), and gives (n,) numbers. What comes from outside is checked at every point it is asked about: a NaN, a
-negative value or a wrong shape is an error that names the point. A density need not integrate to one; whoever uses it divides by its
-mass.
+Inside the library a density is `log_density(x)` at points (n, dim), so that a thousand dimensions do not underflow. Users may give a
+logarithm too: `family.law(log_density=...)`, or an object with a method `logpdf` (or `log_density`) that takes points (n, dim), in one
+dimension (n,), and returns (n,) numbers. Every value of a user's density is checked: a NaN, a negative value or a wrong shape is an error
+that names the point. A density need not integrate to one; its users divide by its mass.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.showing import short_repr
@@ -34,14 +33,14 @@ from discreet.families._laws import as_floats
 
 Floats = NDArray[np.float64]
 
-_LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # of quantiles: where a law is
+_LEVELS = np.concatenate([[1e-3, 0.01], np.linspace(0.05, 0.95, 19), [0.99, 0.999]])  # levels of quantiles
 _DRAWS = 64
-_PIECES = 1 << 16  # short ones that a line is cut into where a Lipschitz constant is known
+_PIECES = 1 << 16  # short pieces of a line, for a density with a Lipschitz constant
 _CDF_ERRORS = {
     **dict.fromkeys(("norm", "StandardNormal", "Normal", "uniform", "Uniform", "expon", "laplace", "logistic"), 1e-11),
     **dict.fromkeys(("cauchy", "lognorm", "beta", "gamma", "chi2", "t", "weibull_min"), 1e-9),
-}  # relative, of both tails of scipy's distributions: more than was found against 40 digits
-_CHECKED_SHAPES = Range(1e-3, 1e3)  # parameters of shape for which it was
+}  # relative error of both tails of scipy's distributions: above the errors found against 40 digits
+_CHECKED_SHAPES = Range(1e-3, 1e3)  # shape parameters for which this was tested
 _OURS = __name__.partition(".")[0] + "."
 
 
@@ -55,7 +54,7 @@ class LogDensity(Protocol):
 
 
 class HasLogPdf(Protocol):
-    """Somebody's own law, by the logarithm of its density."""
+    """A user's own distribution, by the logarithm of its density."""
 
     def logpdf(self, x: Any) -> Any:
         """(n,) values at points (n, dim), in one dimension (n,), up to a constant."""
@@ -63,15 +62,15 @@ class HasLogPdf(Protocol):
 
 @runtime_checkable
 class Drawable(Protocol):
-    """A law that can draw from itself."""
+    """A distribution that can draw from itself."""
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Independent points (count, dim)."""
 
 
 def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
-    """Whatever describes a density on R^dim, behind the one interface."""
-    if callable(getattr(p, "log_density", None)):  # what LogDensity asks for; isinstance would be slow for many clients
+    """A description of a density on R^dim behind the common interface."""
+    if callable(getattr(p, "log_density", None)):  # a LogDensity; isinstance would be slow for many clients
         found = getattr(p, "dim", dim)
         if found != dim:
             raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
@@ -86,7 +85,7 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
         return FunctionDensity(p.pdf, dim, f"{name}.pdf")
     owner = getattr(p, "__self__", None)
     if callable(p) and getattr(p, "__name__", "") == "pdf" and callable(getattr(owner, "pdf", None)):
-        return as_density(owner, dim, name)  # what the function belongs to knows more of itself than the function
+        return as_density(owner, dim, name)  # the method's owner knows more than the method
     if callable(p):
         return FunctionDensity(p, dim, name)
     raise DiscreetError(
@@ -96,11 +95,11 @@ def as_density(p: Any, dim: int, name: str = "p") -> LogDensity:
 
 
 class _WrongShapeError(DiscreetError):
-    """A function did not give one number for each point."""
+    """A function did not return one number for each point."""
 
 
 class FunctionDensity:
-    """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows where it wants those."""
+    """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows if it needs them."""
 
     def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
         self.dim = dim
@@ -123,10 +122,10 @@ class FunctionDensity:
             return self._check_and_log(values, x)
 
     def _values(self, points: Floats) -> Floats:
-        """One value for each point, or an error that says what came instead."""
+        """One value for each point; otherwise an error that describes what was returned."""
         try:
             with np.errstate(all="ignore"):
-                values = np.asarray(self._function(points.copy()), dtype=np.float64)  # it may work on them in place
+                values = np.asarray(self._function(points.copy()), dtype=np.float64)  # it may change them in place
         except (TypeError, ValueError, IndexError) as cause:
             raise _WrongShapeError(
                 f"{self._name} cannot be evaluated at {len(points)} points of shape {points.shape} ({cause}); "
@@ -179,7 +178,7 @@ class ScipyDensity(FunctionDensity):
         )
 
     def mass_between(self, low: Floats, high: Floats) -> float | None:
-        """Its mass in the box from low to high, where scipy has a distribution function."""
+        """Its mass in the box from low to high, if scipy has a distribution function."""
         if not _is_of_scipy(self.distribution):
             return None
         if np.isneginf(low).all() and np.isposinf(high).all():
@@ -187,19 +186,19 @@ class ScipyDensity(FunctionDensity):
         if self.dim > 1:
             return None
         below, above = self.distribution.cdf(low[0]), self.distribution.cdf(high[0])
-        if below > 0.5:  # in the upper tail the differences of 1 - cdf are those that keep their digits
+        if below > 0.5:  # in the upper tail, differences of 1 - cdf keep their digits
             beyond = getattr(self.distribution, "sf", None) or self.distribution.ccdf
             return float(beyond(low[0]) - beyond(high[0]))
         return float(above - below)
 
     def plain_masses(self, edges: Floats) -> Floats | None:
-        """Differences of its distribution function; None where it has none of its own."""
+        """Differences of its distribution function; None if it has none of its own."""
         if self.dim > 1 or not _has_distribution_function(self.distribution):
             return None
         return np.maximum(np.diff(np.asarray(self.distribution.cdf(edges), dtype=np.float64)), 0.0)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
-        """Its masses between consecutive edges of a line, by its distribution function; None where it has none of its own."""
+        """Its masses between consecutive edges of a line, by its distribution function; None if it has none of its own."""
         return _scipy_masses(self.distribution, edges) if self.dim == 1 else None
 
 
@@ -218,14 +217,14 @@ class KernelEstimate(FunctionDensity):
         return Features(np.asarray(self.estimate.dataset.T, dtype=np.float64), np.full(self.estimate.n, width))
 
     def mass_between(self, low: Floats, high: Floats) -> float | None:
-        """Its mass in the box from low to high, where that is known."""
+        """Its mass in the box from low to high, if known."""
         if np.isneginf(low).all() and np.isposinf(high).all():
             return 1.0
         return float(self.estimate.integrate_box_1d(low[0], high[0])) if self.dim == 1 else None
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
-        from discreet.families._kernel_mixtures import GAUSSIAN  # which imports this module
+        from discreet.families._kernel_mixtures import GAUSSIAN  # a circular import
 
         if self.dim > 1:
             return None
@@ -234,17 +233,17 @@ class KernelEstimate(FunctionDensity):
 
 
 class BoundedDensity:
-    """A density on a line of which you know more than its values: its distribution function, or how fast it changes.
+    """A density on a line with a known distribution function or Lipschitz constant.
 
-    Of a bare function nothing is known between the points that it was asked about, so the `bound` of a design for it is an estimate. With
-    this class the masses of cells are enclosed, and the bound is proved. It rests on your word: that the distribution function is right up
-    to `error`, or that the density never changes by more than `lipschitz` times a distance.
+    A bare function is unknown between the points of evaluation, so the `bound` of a design for it is an estimate. With this class the masses
+    of cells are enclosed, and the bound is proved. The proof relies on your statement that the distribution function is right up to `error`,
+    or that the density changes by at most `lipschitz` times a distance.
 
     Args:
-        density: what describes it, a function of points (n,) for instance.
+        density: a description of the density, for instance a function of points (n,).
         cdf: its distribution function, of points (n,); or any function that differs from it by a constant, or by a factor.
-        error: how far a value of `cdf` may be off, at most.
-        lipschitz: instead: a Lipschitz constant of the density as it is given.
+        error: the largest error of a value of `cdf`.
+        lipschitz: instead: a Lipschitz constant of the density as given.
 
     Raises:
         DiscreetError: for neither or both of cdf and lipschitz, or numbers out of range.
@@ -277,11 +276,11 @@ class BoundedDensity:
         return self.density.log_density(x)
 
     def narrow_places(self) -> Features:
-        """Those of the density, where it tells them."""
+        """The narrow places of the density, if it reports them."""
         return features_of([self.density], 1)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
-        """Its masses between consecutive edges of a line, enclosed; None between infinite edges where only its values are known."""
+        """Its masses between consecutive edges of a line, enclosed; None between infinite edges if only a Lipschitz constant is known."""
         if self._cdf is not None:
             values = np.asarray(self._cdf(edges.copy()), dtype=np.float64)
             if values.shape != edges.shape or not np.isfinite(values).all():
@@ -292,8 +291,8 @@ class BoundedDensity:
             if (rise < -2.0 * self._error).any():
                 place = int(np.argmin(rise))
                 raise DiscreetError(
-                    f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than its error = {self._error:g}; a distribution "
-                    "function does not"
+                    f"cdf falls from {edges[place]:g} to {edges[place + 1]:g} by more than error = {self._error:g}; a distribution "
+                    "function is non-decreasing"
                 )
             return IntervalMasses.around(np.maximum(rise, 0.0), 2.0 * self._error + 2.0**-52 * np.abs(values).max())
         if not np.isfinite(edges).all():
@@ -310,11 +309,11 @@ class BoundedDensity:
 class Tabulated:
     """A density given as a table on a grid, zero outside it.
 
-    `axes` holds one increasing array for each axis. Where it has one entry more than the table, the entries are edges and the
-    density is constant on each cell; where it has as many, they are points and the density is interpolated linearly.
+    `axes` has one increasing array for each axis. If it has one entry more than the table, the entries are edges and the density is constant
+    on each cell. If it has as many, they are points and the density is interpolated linearly.
 
     Args:
-        axes: one increasing list for each axis; in one dimension the list itself will do.
+        axes: one increasing list for each axis; in one dimension the list itself suffices.
         values: the table, with one axis for each list.
 
     Raises:
@@ -360,7 +359,7 @@ class Tabulated:
 
     @property
     def digest(self) -> str:
-        """Of how many positions each axis has, the positions and the values, as 64-bit floats in little-endian order."""
+        """The digest of the axes' lengths, the positions and the values, as 64-bit floats in little-endian order."""
         sizes = f"{[axis.size for axis in self.axes]} {list(self.values.shape)}".encode()
         return digest(sizes + b"".join(array.astype("<f8").tobytes() for array in (*self.axes, self.values)))
 
@@ -429,7 +428,7 @@ def as_points(x: ArrayLike, dim: int, name: str = "x", *, finite: bool = True) -
 
 
 def shape_of_points(x: ArrayLike, dim: int) -> tuple[int, ...]:
-    """The shape that one value for each point has: x itself in one dimension, all but the last axis in more."""
+    """The shape of one value for each point: that of x in one dimension, all but the last axis in more."""
     shape = np.shape(x)
     return shape if dim == 1 and (len(shape) < 2 or shape[-1] != 1) else shape[:-1]
 
@@ -451,7 +450,7 @@ def _overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats
 
 
 def _narrow_places(distribution: Any, dim: int) -> Features:
-    """Where a scipy distribution has its mass: between its quantiles, or around draws where it does not know them."""
+    """The places of a scipy distribution's mass: between its quantiles, or around draws if it has no quantiles."""
     if not _is_of_scipy(distribution):
         return Features(np.empty((0, dim)), np.empty(0))
     quantile = getattr(distribution, "ppf", None) or getattr(distribution, "icdf", None)
@@ -467,7 +466,7 @@ def _narrow_places(distribution: Any, dim: int) -> Features:
 
 
 def _has_distribution_function(distribution: Any) -> bool:
-    """Whether a distribution of scipy, or each of which it is a mixture, has a distribution function that is no integral of its density."""
+    """Whether a scipy distribution, or every component of a mixture, has a distribution function that is not an integral of its density."""
     if not _is_of_scipy(distribution):
         return False
     if hasattr(distribution, "components"):
@@ -477,7 +476,7 @@ def _has_distribution_function(distribution: Any) -> bool:
 
 
 def _shapes_are_checked(distribution: Any, base: Any) -> bool:
-    """Whether the shapes of a frozen distribution, which are neither its place nor its scale, are among those that were tried."""
+    """Whether the shape parameters of a frozen distribution (neither location nor scale) are in the tested range."""
     number, names = getattr(base, "numargs", 0), (getattr(base, "shapes", None) or "").split(", ")
     given = getattr(distribution, "args", ())[:number]
     named = getattr(distribution, "kwds", {})
@@ -485,7 +484,7 @@ def _shapes_are_checked(distribution: Any, base: Any) -> bool:
 
 
 def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
-    """The masses of a scipy distribution between edges, by its distribution function; None where it has none of its own."""
+    """The masses of a scipy distribution between edges, by its distribution function; None if it has none of its own."""
     if not _has_distribution_function(distribution):
         return None
     if hasattr(distribution, "components"):
@@ -515,19 +514,19 @@ def _scipy_masses(distribution: Any, edges: Floats) -> IntervalMasses | None:
 
 
 def _is_of_scipy(p: Any) -> bool:
-    """Whether what a distribution says of itself is scipy's word."""
+    """Whether the distribution's methods are scipy's own."""
     return type(p).__module__.startswith("scipy.stats")
 
 
 def _check_dimension(p: Any, dim: int, name: str) -> None:
-    """Refuse a law that lives elsewhere. scipy's on the line do not say where they live; other people's are tried where they are used."""
+    """Reject a distribution of another dimension. scipy's on the line do not state theirs; users' own are tested in use."""
     found = getattr(p, "dim", 1 if _is_of_scipy(p) else dim)
     if isinstance(found, int) and found != dim:
         raise DiscreetError(f"{name} is a law in dimension {found}, the family lives in dimension {dim}")
 
 
 def _can_draw(p: Any) -> bool:
-    """Whether it has one of scipy's two ways of drawing."""
+    """Whether it has one of scipy's two methods for drawing."""
     return callable(getattr(p, "rvs", None)) or callable(getattr(p, "sample", None))
 
 

@@ -1,16 +1,16 @@
-"""Bands around a public density of one's own: `DensityBand`, and `Near`, the local class around a public law, finite or continuous.
+"""Bands around a public density of your own: `DensityBand`, and `Near`, the local class around a public distribution.
 
-`DensityBand`: c1 h <= p <= c2 h for an h given as a function, a distribution or a table. h need not integrate to one: the class is the
-same for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are read relative to h as it is given and rescaled by its integral
-[paper, eq. (normalizationCond)].
+`DensityBand`: c1 h <= p <= c2 h for an h given as a function, a distribution or a table. h need not integrate to one. The class is the same
+for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h as given, and are rescaled by its integral [paper, eq.
+(normalizationCond)].
 
 `Near`: every outcome is at least 1/factor and at most factor times as likely as under P0.
 
     Near(P0, factor)  =  { P : 1/factor <= dP/dP0 <= factor }
 
-that is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes
-or on a continuous space; alpha = 1/(factor + 1). Where factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On
-outcomes the smallest P0 may forbid to attain a bound: then the band is that of the attained ones (`discreet.families._band`).
+This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
+a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._band`).
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ Floats = NDArray[np.float64]
 
 _LEAST_MASS = 1e-250  # smaller numbers lose their digits
 _PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
-_MOST_NODES = 1 << 17  # where the density says that it is narrow
-_MISSED = 1e-4  # share of a mass that is known past which the integral is not believed
-_INTEGRABLE = 1e-2  # relative error of the integral past which h is not believed to have one
+_MOST_NODES = 1 << 17  # for the narrow places that the density reports
+_MISSED = 1e-4  # share of a known mass that the integral may miss
+_INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
 _CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
 
 
 @final
 class DensityBand(ContinuousFamily):
-    """The laws with lower h <= p <= upper h on a box.
+    """The densities with lower h <= p <= upper h on a box.
 
-    `density` is a function of points ((n,) in one dimension, (n, dim) in more), a scipy.stats distribution, a `Mixture` or a
-    `Tabulated` grid. `box` holds a (low, high) for each axis, where an end may be infinite; it may be left out where the
-    density knows its own support. A function on an infinite axis should have its bulk within a few units of the origin.
-    Above three dimensions h must be normalised and able to draw from itself (a scipy distribution or a `Mixture`).
+    `density` is a function of points ((n,) in one dimension, (n, dim) in more), a scipy.stats distribution, a `Mixture` or a `Tabulated`
+    grid. `box` has a (low, high) for each axis, where an end may be infinite. Leave it out if the density knows its own support. A function
+    on an infinite axis should have its bulk within a few units of the origin. Above three dimensions h must be normalised and able to draw
+    from itself (a scipy distribution or a `Mixture`).
 
-    With `everybody=True` the bounds only choose the box and claim nothing about clients: every density is served without a warning, and
-    risks are stated for all of them, so that they are the largest there are (`discreet.mechanisms._worst_case`). Designs are such bands.
+    With `everybody=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and risks
+    hold for all of them, so they are the largest possible (`discreet.mechanisms._worst_case`). Designs are such bands.
 
     Args:
         density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
         box: the space, a (low, high) for each axis.
-        lower: the least p/h, relative to h as it is given.
-        upper: the most p/h.
-        everybody: whether risks are stated for every density there is; needs lower = 0.
+        lower: the smallest p/h, relative to h as given.
+        upper: the largest p/h.
+        everybody: whether risks hold for all densities; needs lower = 0.
 
     Raises:
-        DiscreetError: for something that is no density, a box that is missing, an h that cannot be integrated, or a lower > 0 for everybody.
+        DiscreetError: for an argument that is not a density, a missing box, an h that cannot be integrated, or a lower > 0 for everybody.
         ImpossibleError: for upper = inf.
     """
 
@@ -90,14 +90,14 @@ class DensityBand(ContinuousFamily):
 
     @classmethod
     def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
-        """The band 1/factor <= p/h <= factor for h normalised: `lower` and `upper` are relative to h as it is given."""
+        """The band 1/factor <= p/h <= factor for h normalised; `lower` and `upper` are relative to h as given."""
         whole = cls(density, box, lower=0.0, upper=ANY)
         mass = whole.bounds.upper / ANY
         return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
 
     @property
     def says_something(self) -> bool:
-        """Whether `upper` is a claim about clients at all."""
+        """Whether `upper` constrains clients at all."""
         return not self.everybody and self._given[2] < ANY
 
     @property
@@ -106,7 +106,7 @@ class DensityBand(ContinuousFamily):
 
     @property
     def given_as(self) -> tuple[Any, float, float]:
-        """The density, lower and upper as they were given."""
+        """The density, lower and upper as given."""
         return self._given
 
     def log_reference(self, x: Floats) -> Floats:
@@ -175,7 +175,7 @@ class DensityBand(ContinuousFamily):
         return WholeLine(centre, scale), 0.0, 1.0
 
     def _location(self, axis: int) -> tuple[float, float]:
-        """Where an infinite axis has its bulk: the quartiles of draws where the density can draw, else the unit interval."""
+        """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
         if not isinstance(self.density, Drawable):
             return 0.0, 1.0
         x = self.density.draw(4096, np.random.default_rng(0))[:, axis]
@@ -222,14 +222,12 @@ class DensityBand(ContinuousFamily):
 
     def _identity(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
-        same = (
-            density if isinstance(density, Tabulated) else id(density)
-        )  # functions are equal when they are the same function
+        same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
         return (same, tuple(self.box), lower, upper, self.everybody)
 
 
 def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
-    """The box given, or the one the density knows."""
+    """The given box, or the one that the density knows."""
     if box is not None:
         dim = getattr(density, "dim", None)
         if not isinstance(dim, int):
@@ -254,32 +252,32 @@ _DENSITY = ("log_density", "logpdf", "pdf")
 
 
 def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | None = None) -> Band | DensityBand:
-    """The clients that stay within a factor of a public distribution: a `Band` on outcomes, a `DensityBand` on a continuous space.
+    """The clients within a factor of a public distribution: a `Band` on outcomes, a `DensityBand` on a continuous space.
 
-    Whoever is farther away than that keeps its privacy all the same: only the bound on its utility is for members.
+    A client farther away keeps its privacy; only the bound on utility is for members.
 
     Args:
-        P0: the public distribution. On outcomes: positive numbers in proportion to it, or a dict or Series by label. On a continuous
-            space: a function, a scipy.stats distribution, a `Mixture` or a `Tabulated` grid, normalised or not.
+        P0: the public distribution. On outcomes: positive numbers in proportion to it, or a dict or Series by label. On a continuous space: a
+            function, a scipy.stats distribution, a `Mixture` or a `Tabulated` grid, normalised or not.
         factor: how many times as likely, or as unlikely, an outcome may be for a client as under P0; more than 1.
-        box: the space of a density, a (low, high) for each axis; left out where the density knows its own.
+        box: the space of a density, a (low, high) for each axis; leave it out if the density knows its own.
         labels: names of the outcomes.
 
     Returns:
         The family.
 
     Raises:
-        DiscreetError: for a factor of 1 or less, an outcome that P0 says cannot occur, or something that is no distribution.
+        DiscreetError: for a factor of 1 or less, an outcome of probability 0 under P0, or an argument that is not a distribution.
 
     Example:
         >>> family = Near({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1}, factor=2.0)
     """
     if callable(getattr(P0, "pmf", None)) and not _is_density(P0):
         raise DiscreetError(
-            f"P0 = {P0!r} is a distribution on whole numbers, which may have no end; give the probabilities of the outcomes that there are, "
+            f"P0 = {P0!r} is a distribution on whole numbers, which may be unbounded; give the probabilities of finitely many outcomes, "
             "such as P0.pmf(range(20))"
         )
-    most = _FACTOR.check("factor", factor, "it is how many times as likely an outcome may be for a client as under P0")
+    most = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
     if labelled_values(P0, "P0") is not None or not _is_density(P0):
         if box is not None:
             raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")

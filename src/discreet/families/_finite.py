@@ -1,16 +1,16 @@
-"""Families on finitely many outcomes: every law (`Simplex`), those within constant factors of a reference (`Band`), and `Preserving`.
+"""Families on finitely many outcomes: all distributions (`Simplex`), those within constant factors of a reference (`Band`), and `Preserving`.
 
-They share a public domain, and laws are read by its labels.
+They share a public domain, whose labels identify the entries of a distribution.
 
-`Preserving(q)` serves everybody by a sampler that leaves one public law exactly as it is: a client that holds q releases q. The box mu =
-q, b = 1/(1 + (e^eps - 1) q_min), B = e^eps b is that of the band 0 <= dP/dq <= 1/q_min, alpha = q_min, which every law obeys.
+`Preserving(q)` serves everybody by a sampler that preserves one public distribution: a client with the distribution q releases q. The box mu
+= q, b = 1/(1 + (e^eps - 1) q_min), B = e^eps b is that of the band 0 <= dP/dq <= 1/q_min, alpha = q_min, which contains every distribution.
 
 * q itself lies in it (b < 1 < B), so its projection is q.
-* Zamanlooy, Diaz and Asoodeh (arXiv 2411.08791) preserve q by lambda P + (1 - lambda) q, lambda = (e^eps - 1) q_min/(1 + (e^eps - 1)
-  q_min). That is the linear mechanism of the same band: lambda = gamma, so its law lies in this box for every P, and the projection, the
-  nearest law of the box, is at least as good for every client and every f-divergence.
-* The worst case is the same: a point mass at the rarest outcome is sent to B q_min = lambda + (1 - lambda) q_min there by both, and what
-  is left is spread in proportion to q by both.
+* Zamanlooy, Diaz and Asoodeh (arXiv 2411.08791) preserve q by lambda P + (1 - lambda) q, lambda = (e^eps - 1) q_min/(1 + (e^eps - 1) q_min).
+That is the linear mechanism of the same band: lambda = gamma. So its output lies in this box for every P, and the projection, the nearest
+distribution of the box, is at least as good for every client and every f-divergence.
+* The worst case is the same. Both give a point mass at the rarest outcome the probability B q_min = lambda + (1 - lambda) q_min there, and
+spread the rest in proportion to q.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from discreet.families._band import (
 from discreet.families._laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
 from discreet.families._membership import is_outside
 
-LARGEST_DOMAIN = 2**40  # outcomes, so that every one can have its share of 2^62
+LARGEST_DOMAIN = 2**40  # outcomes, so that each gets a share of 2^62
 
 
 class FiniteFamily(Protocol[Outcome]):
-    """What a mechanism needs to know of a family on finitely many outcomes."""
+    """The interface of a family on finitely many outcomes."""
 
     @property
     def domain(self) -> Domain[Outcome]: ...
@@ -65,7 +65,7 @@ class FiniteFamily(Protocol[Outcome]):
 
     @property
     def served_bounds(self) -> Bounds:
-        """Bounds of dP/dmu for those whom risks are stated for."""
+        """Bounds of dP/dmu for the clients that risks hold for."""
 
     @property
     def decomposable(self) -> bool: ...
@@ -79,10 +79,10 @@ class FiniteFamily(Protocol[Outcome]):
 
 
 class FiniteFamilyBase(Generic[Outcome]):
-    """The parts of a finite family that do not depend on which laws it holds."""
+    """The common parts of finite families."""
 
     bounds: Bounds
-    everybody: bool = False  # whether the bounds only choose a box, and claim nothing about clients
+    everybody: bool = False  # whether the bounds only choose a box, and make no claim about clients
 
     def __init__(self, domain: Domain[Outcome]) -> None:
         if domain.size > LARGEST_DOMAIN:
@@ -106,12 +106,12 @@ class FiniteFamilyBase(Generic[Outcome]):
 
     @property
     def served_bounds(self) -> Bounds:
-        """Bounds of dP/dmu for those whom risks are stated for: the members."""
+        """Bounds of dP/dmu for the clients that risks hold for: the members."""
         return self.bounds
 
     @property
     def fills_band(self) -> bool:
-        """Whether the family holds every law of its band: it does."""
+        """Whether the family contains its whole band: True."""
         return True
 
     def law(
@@ -121,13 +121,14 @@ class FiniteFamilyBase(Generic[Outcome]):
         counts: LawLike | None = None,
         logits: LawLike | None = None,
     ) -> NDArray[np.float64]:
-        """The distribution (law) that a client holds, from what it saw, how often, or a model's logits: exactly one of the three.
+        """The distribution (law) of a client, from its records, its counts, or a model's logits: give exactly one of the three.
 
-        Counts and logits of many clients have one row each. A dict, a Series or a frame is read by its labels; labels that are left
-        out have a count of 0 or a logit of minus infinity.
+        Counts and logits of many clients have one row each. A dict, a Series or a frame is read by its labels; missing labels have a count of
+        0 or a logit of minus infinity.
 
         Args:
-            records: what one client saw, as labels, outcome numbers or points of the interval; the law is their relative frequencies.
+            records: the client's values, as labels, outcome numbers or points of the interval; the distribution is their relative
+                frequencies.
             counts: how often each outcome was seen, (..., size), at least 0.
             logits: logarithms of probabilities up to a constant, (..., size); minus infinity is a probability of 0.
 
@@ -135,7 +136,7 @@ class FiniteFamilyBase(Generic[Outcome]):
             Probabilities (..., size) in the order of the outcomes, in float64.
 
         Raises:
-            DiscreetError: for labels outside the domain, nothing at all, or entries that are no counts or logits.
+            DiscreetError: for labels outside the domain, no data, or entries that are not counts or logits.
         """
         given = [argument is not None for argument in (records, counts, logits)]
         if sum(given) != 1:
@@ -160,19 +161,25 @@ class FiniteFamilyBase(Generic[Outcome]):
         )
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
-        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
+        """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
         return self.domain.in_order(values, name, missing)
 
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]:
-        """Laws as they come, as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
+        """Distributions as float64 (..., size) in the order of the outcomes: labelled ones by label, others by position.
 
-        Rows of float32 and float16 are normalised again where their own rounding explains what they miss. Otherwise nothing is
-        checked: whoever uses the rows does.
+        Rows of float32 and float16 are normalised again if their own rounding explains the error of their sum. Nothing else is checked here.
         """
         return as_laws(self.in_order(p, name), name, self.size)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
-        """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells."""
+        """Outcome numbers as samples: labels if the family has labels, the middles of cells if it has cells.
+
+        Args:
+            numbers: outcome numbers of any shape.
+
+        Returns:
+            An array of that shape; a single sample for a 0-d array.
+        """
         return self.domain.to_samples(numbers)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
@@ -184,7 +191,7 @@ class FiniteFamilyBase(Generic[Outcome]):
 
 
 def domain_argument(domain: Domain) -> str:
-    """A domain as the argument of a family: a number, the first labels and how many there are where not all are shown, or itself."""
+    """A domain as the argument of a family: a number, the labels (only the first, with their number, if there are many), or itself."""
     match domain:
         case Numbers():
             return str(domain.size)
@@ -196,7 +203,7 @@ def domain_argument(domain: Domain) -> str:
 
 
 def _describe_domain(domain: Domain) -> str:
-    """What the outcomes are, for people."""
+    """A description of the outcomes."""
     match domain:
         case Numbers():
             return f"0 to {domain.size - 1:,}"
@@ -207,15 +214,15 @@ def _describe_domain(domain: Domain) -> str:
 
 
 class Simplex(FiniteFamilyBase[Outcome]):
-    """Every law on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
+    """All distributions on k outcomes: mu uniform, 0 <= dP/dmu <= k, alpha = 1/k [paper, Section 3.1].
 
     `Simplex(10)` has the outcomes 0..9; `Simplex(["red", "green"])` names them; those of `Simplex(Interval(0, 60, cells=12))` are cells.
 
     Args:
-        outcomes: a `Domain`; or how many outcomes there are, or the list of their labels (texts, numbers, booleans), each once.
+        outcomes: a `Domain`; or the number of outcomes, or the list of their labels (texts, numbers, booleans), each once.
 
     Raises:
-        DiscreetError: for no outcomes, labels that come twice, or a set, which has no order.
+        DiscreetError: for no outcomes, repeated labels, or a set, which has no order.
 
     Example:
         >>> colours = Simplex(["red", "green", "blue"])
@@ -237,32 +244,32 @@ class Simplex(FiniteFamilyBase[Outcome]):
 
     @property
     def decomposable(self) -> bool:
-        """Always: the k single outcomes are disjoint and have mass alpha each."""
+        """True: the k single outcomes are disjoint and have mass alpha each."""
         return True
 
     def contains(self, p: LawLike) -> bool:
-        """True: every law is a member (what is not a law is an error).
+        """True: every distribution is a member. An argument that is not a distribution is an error.
 
         Args:
-            p: one law or many, (k,) or (..., k), or by label.
+            p: one distribution or many, (k,) or (..., k), or by label.
 
         Returns:
             Whether all of them are members.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         check_laws(self.as_rows(p))
         return True
 
     def spread(self, outcomes: float) -> Band[Outcome]:
-        """For clients that hold about so many outcomes each, whichever: 0 <= dP/dmu <= k/outcomes around the uniform mu.
+        """The family for clients with about that many outcomes each: 0 <= dP/dmu <= k/outcomes around the uniform mu.
 
-        Its Q* is the best of all samplers for clients that are uniform on so many outcomes, and serves everybody; 1 is Q* of the
-        simplex, and k/(e^(eps/2) + 1) is Husain's mollifier at epsilon (`discreet.design._floors`, T3 and T4).
+        Its Q* is the best sampler for clients that are uniform on that many outcomes, and serves everybody. 1 gives Q* of the simplex, and
+        k/(e^(eps/2) + 1) gives Husain's mollifier at epsilon (`discreet.design._floors`, T3 and T4).
 
         Args:
-            outcomes: how many outcomes a client holds, in [1, k).
+            outcomes: the number of outcomes of a client, in [1, k).
 
         Returns:
             A `Band` with `everybody=True`.
@@ -273,7 +280,7 @@ class Simplex(FiniteFamilyBase[Outcome]):
         if self.size == 1:
             raise DiscreetError("a domain of one outcome has nothing to spread over")
         held = Range(1.0, float(self.size), high_open=True).check(
-            "outcomes", outcomes, "it is how many outcomes a client holds"
+            "outcomes", outcomes, "give the number of outcomes of a client"
         )
         weights = np.ones(self.size)
         return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, everybody=True)
@@ -289,24 +296,24 @@ class Simplex(FiniteFamilyBase[Outcome]):
 
 
 class Band(FiniteFamilyBase[Outcome]):
-    """The laws with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
+    """The distributions with lower mu <= P <= upper mu, where mu is `weights` normalised [paper, Def. C.1].
 
-    `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no law attains is moved in to
-    the one that is: `Band([1, 1], lower=0.5, upper=3)` holds the same laws as upper=1.5, and is the same band.
+    `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no distribution attains is moved in to the
+    attained one: `Band([1, 1], lower=0.5, upper=3)` has the same members as upper=1.5, and is the same band.
 
-    With `everybody=True` they only choose the box and claim nothing about clients: every law is served, and risks are stated for
-    all laws there are. Designs are such bands.
+    With `everybody=True` the bounds only choose the box and make no claim about clients: every distribution is served, and risks hold for all
+    of them. Designs are such bands.
 
     Args:
         weights: the reference up to a factor: one positive number for each outcome, or a dict or Series by label.
-        lower: the least dP/dmu, in [0, 1).
-        upper: the most dP/dmu, more than 1.
+        lower: the smallest dP/dmu, in [0, 1).
+        upper: the largest dP/dmu, more than 1.
         labels: names of the outcomes; a dict or Series of weights brings its own.
-        domain: instead of labels, what the outcomes are: a `Domain`, such as the cells of an `Interval`.
-        everybody: whether risks are stated for every law there is; needs lower = 0.
+        domain: instead of labels, a `Domain` of outcomes, such as the cells of an `Interval`.
+        everybody: whether risks hold for all distributions; needs lower = 0.
 
     Raises:
-        DiscreetError: for weights that are not positive, or bounds that no law or only the reference satisfies.
+        DiscreetError: for weights that are not positive, or bounds that no distribution or only the reference satisfies.
     """
 
     @overload
@@ -389,12 +396,12 @@ class Band(FiniteFamilyBase[Outcome]):
 
     @cached_property
     def reference(self) -> float | NDArray[np.float64]:
-        """mu, one number when it is uniform."""
+        """mu, one number if it is uniform."""
         return 1.0 / self.size if bool((self._mu == self._mu[0]).all()) else self._mu
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weights relative to the largest: `Band` of these is the same band, bit for bit, which it need not be of mu."""
+        """The weights relative to the largest. A `Band` of these is the same band, bit for bit; a `Band` of mu may differ by rounding."""
         return np.asarray(self._weights)
 
     @cached_property
@@ -407,7 +414,7 @@ class Band(FiniteFamilyBase[Outcome]):
 
     @property
     def worst_members(self) -> WorstMembers | None:
-        """The vertices, one of which every box around mu serves worst; None where they are too many."""
+        """The vertices, one of which is the worst case for every box around mu; None if they are too many."""
         lower, upper = self.bounds.lower, self.bounds.upper
         if isinstance(self.reference, float):
             return lambda levels: uniform_vertex(self.size, lower, upper)
@@ -420,20 +427,20 @@ class Band(FiniteFamilyBase[Outcome]):
 
     @property
     def served_bounds(self) -> Bounds:
-        """Bounds of dP/dmu for those whom risks are stated for: the members, or every law there is."""
+        """Bounds of dP/dmu for the clients that risks hold for: the members, or all distributions."""
         return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
 
     def contains(self, p: LawLike) -> bool:
-        """Whether every given law obeys the band, up to rounding (what is not a law is an error).
+        """Whether every given distribution obeys the band, up to rounding. An argument that is not a distribution is an error.
 
         Args:
-            p: one law or many, (k,) or (..., k), or by label.
+            p: one distribution or many, (k,) or (..., k), or by label.
 
         Returns:
             Whether all of them are members.
 
         Raises:
-            DiscreetError: for what is no law.
+            DiscreetError: if p is not a distribution.
         """
         laws = self.as_rows(p)
         check_laws(laws)
@@ -460,17 +467,17 @@ class Band(FiniteFamilyBase[Outcome]):
 
 
 def Preserving(q: LawLike, *, labels: Sequence[Any] | None = None) -> Band:
-    """Every client, served by a box around a public law q that leaves q as it is: who holds q releases q.
+    """All clients, served by a box around a public distribution q that preserves q: a client with the distribution q releases q.
 
     Args:
-        q: the public law, as positive numbers in proportion to it, or a dict or Series by label.
+        q: the public distribution, as positive numbers in proportion to it, or a dict or Series by label.
         labels: names of the outcomes.
 
     Returns:
-        A `Band` with `everybody=True`: risks are stated for every law there is.
+        A `Band` with `everybody=True`: risks hold for all distributions.
 
     Raises:
-        DiscreetError: for an outcome that q says cannot occur.
+        DiscreetError: for an outcome of probability 0 under q.
 
     Example:
         >>> family = Preserving({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1})

@@ -1,21 +1,21 @@
-"""From raw records to a member of the family: histogram, kernel estimate, mixture fit; and the member of a band nearest to a density.
+"""Fits of records to a member of the family: histogram, kernel estimate, mixture; and the member of a band nearest to a density.
 
-What a fit costs: TV(Q(P), Q(P_hat)) <= (2/r) TV(P, P_hat) [paper, Prop. 4.1], so an error of the estimate reaches the output multiplied
+**The cost of a fit.** TV(Q(P), Q(P_hat)) <= (2/r) TV(P, P_hat) [paper, Prop. 4.1]. So an error of the estimate reaches the output multiplied
 by at most 2/r (`sampler.sensitivity`), and in total never exceeds the diameter min(1 - b, B - 1) of the box. TV(P, P_hat) has two parts:
 
-* `HistogramFit(k)`: at most sqrt((k-1)/n)/2 on average from sampling (`sampler.estimation_cost` bounds that part), and how much p/h
-  varies inside a cell from binning. Needs no assumption; for up to three dimensions.
-* `KernelFit`: in a mixture family, one component of the family's own scale at every record: always a member, smoother than P by one
-  kernel width for every n. In a `DensityBand`, Gaussian kernels of Scott's bandwidth n^(-1/(dim+4)), clipped to the band at every point
-  (so that no node has to notice where they leave it) and normalised there numerically.
-* `MixtureFit`: in a mixture family, the maximum-likelihood weights over centres inside the radius: always a member, and its error goes to
-  zero with n when P is in the family. The best choice there.
+* `HistogramFit(k)`: sampling contributes at most sqrt((k-1)/n)/2 on average (`sampler.estimation_cost` bounds this part); binning contributes
+the variation of p/h inside a cell. It needs no assumption, and works in up to three dimensions.
+* `KernelFit`: in a mixture family, one component of the family's own scale at every record. It is always a member, smoother than P by one
+kernel width for every n. In a `DensityBand`, Gaussian kernels of Scott's bandwidth n^(-1/(dim+4)), clipped to the band at every point (so
+that no node has to detect where they leave it) and normalised there numerically.
+* `MixtureFit`: in a mixture family, the maximum-likelihood weights over centres inside the radius. It is always a member, and its error goes
+to zero with n if P is in the family. It is the best choice there.
 
 Records never choose the domain: a record outside the family's box is an error.
 
-The member of a band nearest to p, for every f-divergence, is clip(p/r, c1 h, c2 h) with r normalising [paper, Prop. C.8]. At every point
-it lies between the bounds, for every p and every choice of nodes. Only r is numerical: the law's mass is one up to the error of an
-integral, and it is divided by that mass wherever it is used.
+**The nearest member** of a band to p, for every f-divergence, is clip(p/r, c1 h, c2 h) with r normalising [paper, Prop. C.8]. At every point
+it lies between the bounds, for every p and every choice of nodes. Only r is numerical: the mass is one up to the error of an integral, and
+its users divide by that mass.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HALVINGS = 80
 
 
 class ClippedLaw:
-    """clip(p/r, lower h, upper h) with r normalising: the member nearest to p, between its bounds at every point whatever p is."""
+    """clip(p/r, lower h, upper h) with r normalising: the member nearest to p, between the bounds at every point for every p."""
 
     def __init__(self, family: ContinuousFamily, p: LogDensity, log_scale: float) -> None:
         self.family, self.p, self.log_scale = family, p, log_scale
@@ -81,12 +81,12 @@ class ClippedLaw:
         return self.family == family
 
     def narrow_places(self) -> Features:
-        """Those of the law that was clipped."""
+        """The narrow places of the clipped density."""
         return features_of([self.p], self.dim)
 
 
 def in_band(family: ContinuousFamily, p: Mixture) -> LogDensity:
-    """p itself where its parameters say that it is a member, or the family serves everybody; else the member nearest to it."""
+    """p itself if it is a member by its parameters, or if the family serves everybody; else the member nearest to it."""
     if family.everybody or family.certainly_contains(p):
         return p
     if family.dim not in ORDER:
@@ -110,7 +110,7 @@ def in_band(family: ContinuousFamily, p: Mixture) -> LogDensity:
 
 
 def _clip_to_band(family: ContinuousFamily, p: Mixture, x: Floats, masses: Floats) -> ClippedLaw:
-    """p clipped so that its mass is one on points (m, dim) that stand for these reference masses."""
+    """p clipped so that its mass is one on points (m, dim) with these reference masses."""
     log_ratio = p.log_density(x) - family.log_reference(x)
     seen = np.isfinite(log_ratio)
     if not seen.any():
@@ -119,7 +119,7 @@ def _clip_to_band(family: ContinuousFamily, p: Mixture, x: Floats, masses: Float
 
 
 def _log_scale(bounds: Bounds, log_ratio: Floats, masses: Floats) -> float:
-    """log r with sum masses clip(p/(r h), lower, upper) = 1, by halving: the sum falls as r grows."""
+    """log r with sum masses clip(p/(r h), lower, upper) = 1, by bisection: the sum falls as r grows."""
     spread = math.log(bounds.upper) + 50.0
     low, high = float(log_ratio.min()) - spread, float(log_ratio.max()) + spread
     for _ in range(_HALVINGS):
@@ -137,7 +137,7 @@ class Fit(Protocol):
 
 
 class MixtureFamily(Protocol):
-    """What the fits need of a family of mixtures."""
+    """The parts of a mixture family that the fits need."""
 
     dim: int
     radius: float
@@ -168,12 +168,12 @@ class HistogramLaw:
         return len(self.partition)
 
     def mass_between(self, low: Floats, high: Floats) -> float | None:
-        """Its mass in a box that holds all of its family's space; None in another."""
+        """Its mass in a box that contains the family's whole space; None for another box."""
         start, stop = self.partition.family.space
         return float(self.heights @ self.partition.masses) if (low <= start).all() and (high >= stop).all() else None
 
     def plain_masses(self, edges: Floats) -> Floats | None:
-        """Its masses between consecutive edges of a line: of whole cells what they have, of their parts by Gauss's rule."""
+        """Its masses between consecutive edges of a line: exact for whole cells, by Gauss's rule for parts."""
         if self.dim > 1:
             return None
         cell, owner, share = self.partition.pieces_between(edges)
@@ -195,13 +195,13 @@ class HistogramLaw:
 
 @dataclass(frozen=True)
 class HistogramFit:
-    """Relative frequencies on cells of equal reference mass, about n^(dim/(dim+2)) of them unless `bins` says how many.
+    """Relative frequencies on cells of equal reference mass, about n^(dim/(dim+2)) of them unless `bins` is given.
 
     Args:
         bins: how many cells.
 
     Raises:
-        DiscreetError: for a number that is not at least 2.
+        DiscreetError: for a number below 2.
     """
 
     bins: int | None = None
@@ -226,8 +226,8 @@ class HistogramFit:
 class KernelFit:
     """One kernel at every record; `bandwidth` is the family's scale in a mixture family, else Scott's.
 
-    Where that is no member of the family by its parameters, it is clipped to the band: nearest to the estimate, and inside. (Not in a band
-    that serves everybody.)
+    If the estimate is not a member by its parameters, it is clipped to the band: the nearest member. A band that serves everybody does not
+    clip.
 
     Args:
         bandwidth: the width of a kernel.
@@ -259,7 +259,7 @@ class MixtureFit:
     """Maximum-likelihood weights over at most `components` centres among the records, by expectation-maximisation.
 
     Args:
-        components: the most centres that are used.
+        components: the largest number of centres.
         steps: how often the weights are improved.
 
     Raises:
@@ -291,19 +291,19 @@ class MixtureFit:
 
 
 def as_mixture_family(family: object) -> MixtureFamily | None:
-    """The family itself when its members are mixtures of one kernel."""
+    """The family itself if its members are mixtures of one kernel, else None."""
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
 
 def pull_inside(family: MixtureFamily, records: Floats) -> Floats:
-    """Records moved along their rays until they are no further from the origin than the family's radius."""
+    """Records moved along their rays until they are within the family's radius of the origin."""
     size = family.kernel.size(records)
     factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
     return np.asarray(records * factor[:, None])
 
 
 def share_towards_reference(smallest: float, largest: float, family: ContinuousFamily) -> float:
-    """The least share with lower <= (1 - share) p/h + share <= upper of those served, for p/h between smallest and largest."""
+    """The smallest share with lower <= (1 - share) p/h + share <= upper for the served bounds, for p/h between smallest and largest."""
     lower, upper = family.served_bounds.lower, family.served_bounds.upper
     from_above = (largest - upper) / (largest - 1.0) if largest > upper else 0.0
     from_below = (lower - smallest) / (1.0 - smallest) if smallest < lower else 0.0

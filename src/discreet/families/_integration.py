@@ -1,29 +1,28 @@
-"""What it takes to integrate a density: coordinates that suit it, places where it is narrow, and its masses between the edges of a line.
+"""Tools to integrate a density: coordinates that suit it, the places where it is narrow, and its masses between the edges of a line.
 
-**Charts.** x = x(t) with volume element J(t) dt. Every integral of a continuous family is taken over panels of coordinates t, so a chart
-chooses what is smooth and what is finite. `Cartesian` keeps finite intervals as they are and brings infinite ones to (0, 1) by rational
-maps, under which every density with tails no heavier than Cauchy's stays bounded. `Polar` and `Spherical` suit radial references, whose
-kinks then lie on coordinate lines. `breaks` are the coordinates where the reference is not smooth or has a mode: between them it is
-smooth and, for the shipped families, monotone along each axis, so that its largest value on a box of coordinates sits at a corner.
-`edges` are the breaks with further points between, as fine as the family's own scale.
+**Charts.** x = x(t) with volume element J(t) dt. Every integral of a continuous family is over panels of coordinates t, so a chart decides
+what is smooth and what is finite. `Cartesian` keeps finite intervals and maps infinite ones to (0, 1) by rational maps, under which every
+density with tails no heavier than Cauchy's stays bounded. `Polar` and `Spherical` suit radial references, whose kinks then lie on coordinate
+lines. `breaks` are the coordinates where the reference is not smooth or has a mode. Between them it is smooth and, for the built-in families,
+monotone along each axis, so its largest value on a box of coordinates is at a corner. `edges` are the breaks with further points between, as
+fine as the family's own scale.
 
-**Features.** Nodes see a function at finitely many places, and a spike between them not at all. A client that is more than a function
-knows better: a mixture has centres and scales, a distribution quantiles, a table cells. Panels are split there until nodes cannot miss
-the feature, and the mass that the client says it has is compared with the mass that the nodes saw. Where nothing is known, whatever is
-computed from nodes may be wrong, and says so. No privacy guarantee rests on any of it.
+**Features.** Nodes see a function at finitely many places, and miss a spike between them. Many clients know more: a mixture has centres and
+scales, a distribution quantiles, a table cells. Panels are split there until nodes cannot miss the feature, and the mass that the client
+reports is compared with the mass that the nodes saw. For a bare function the results from nodes may be wrong, and say so. No privacy
+guarantee depends on this.
 
-**Masses between consecutive edges of a line**, as intervals that hold them. A lower bound that is proved for clients on cells is true for
-the clients themselves only if their masses on the cells are right. So a density with a distribution function in closed form gives two
-numbers for each cell, low <= mass <= high, with the errors of floating point paid for:
+**Masses between consecutive edges of a line**, as enclosing intervals. A lower bound proved for clients on cells holds for the clients
+themselves only if their masses on the cells are right. So a density with a distribution function in closed form gives two numbers for each
+cell, low <= mass <= high, which include the errors of floating point:
 
-* Kernels (Gaussian, Laplace): with T(t) the mass beyond t >= 0, the mass between two edges is a difference of two values of T, or 1 less
-  both where the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2), and T itself is
-  computed by an exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at most (16 + 8
-  t^2) 2^-53 of itself, and so does the difference by the sum of both.
-* Tables: integrals of pieces that are constant or linear are sums of products of numbers that are not negative, each right up to a few
-  units in its last place.
-* Distribution functions of others: they grow, so their values a little to both sides of an edge enclose the value at the edge, whatever
-  rounding the edge has met with on its way into them. Each value is taken to be right up to the relative error that is stated for it.
+* Kernels (Gaussian, Laplace): with T(t) the mass beyond t >= 0, the mass between two edges is a difference of two values of T, or 1 less both
+if the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2), and T itself is computed by an
+exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at most (16 + 8 t^2) 2^-53 of itself,
+and the difference by the sum of both.
+* Tables: integrals of constant or linear pieces are sums of products of non-negative numbers, each right up to a few units in its last place.
+* Other distribution functions: they are non-decreasing, so their values a little to both sides of an edge enclose the value at the edge, for
+any rounding of the edge. Each value is assumed right up to the relative error stated for it.
 
 `proved` says whether low and high are such bounds.
 """
@@ -107,7 +106,7 @@ class HalfLine:
 
     def backward(self, x: Floats) -> Floats:
         ratio = (x - self.start) / self.scale
-        with np.errstate(divide="ignore"):  # a place on the other side, which is none of the half-line's
+        with np.errstate(divide="ignore"):  # a place outside the half-line
             return np.asarray(ratio / (1.0 + ratio))
 
 
@@ -160,7 +159,7 @@ class Cartesian:
 
 
 def cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
-    """Straight axes cut at the breaks, and at the edges with at most `width` between the two next to the origin, within a box."""
+    """Straight axes within a box, cut at the breaks and at the edges, with at most `width` between the two edges next to the origin."""
     origin = int(np.searchsorted(edges, 0.0))
     near = subdivide_breaks(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
     fine = np.concatenate([edges[: origin - 1], near, edges[origin + 2 :]])
@@ -229,7 +228,7 @@ class Spherical:
         return 2.0 * math.pi
 
 
-_REACH = 4.0  # scales around its place in which a feature has nearly all of its mass
+_REACH = 4.0  # in scales: a feature has nearly all of its mass within this distance
 _LARGEST_BLOCK = 1 << 20  # panels times features held at a time
 
 
@@ -242,7 +241,7 @@ class Features:
 
     @classmethod
     def concat(cls, several: Iterable[Features], dim: int) -> Features:
-        """All of them, without those that have no place or no width."""
+        """All of them, without those that have no finite place or width."""
         found = list(several)
         places = np.concatenate([np.empty((0, dim)), *(one.places for one in found)])
         scales = np.concatenate([np.empty(0), *(one.scales for one in found)])
@@ -251,23 +250,23 @@ class Features:
 
 
 def features_of(clients: Iterable[Any], dim: int) -> Features:
-    """The features of all clients that tell theirs, by a method `narrow_places()`."""
+    """The features of all clients that have a method `narrow_places()`."""
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
 def split_at(
     features: Features, panels: Panels, chart: Chart, *, widest: float, most: int
 ) -> tuple[Panels, NDArray[np.intp]]:
-    """Panels halved until none near a feature is wider than `widest` of its scales, with the panel each is a part of.
+    """Panels halved until none near a feature is wider than `widest` of its scales, with the parent of each.
 
-    Stops at `most` panels: then features may be missed.
+    It stops at `most` panels: then features may be missed.
     """
     middles = chart.coordinates(features.places)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         widths = features.scales[:, None] / chart.stretches(middles)
     good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
     middles, widths = middles[good], widths[good]
-    if chart.turn:  # the last coordinate goes around: what is near one end is near the other
+    if chart.turn:  # the last coordinate is periodic
         middles = np.concatenate([middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.turn, 0.0, chart.turn)])
         widths = np.tile(widths, (3, 1))
     done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
@@ -285,7 +284,7 @@ def split_at(
 
 
 def _excess_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
-    """(n, dim) how many of the narrowest nearby feature's scales each side of a panel is long; 0 with no feature nearby."""
+    """(n, dim) the length of each panel's sides in scales of the narrowest nearby feature; 0 without a feature nearby."""
     found = np.zeros((len(panels), panels.dim))
     step = max(1, _LARGEST_BLOCK // max(1, len(panels)))
     for start in range(0, len(middles), step):
@@ -301,12 +300,12 @@ def _excess_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
 _UNIT = 2.0**-53
 TINY = 1e-300  # below it floats lose digits
 _BLOCK = 1 << 18  # components times edges held at a time
-LEAST_KNOWN = 1e-200  # a mass of all cells together below which its share of each is not known well
+LEAST_KNOWN = 1e-200  # total mass of the cells below which shares of it are inaccurate
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalMasses:
-    """The mass between consecutive edges, as well as it can be had; and low <= true mass <= high, if `proved`."""
+    """The mass between consecutive edges, as accurate as possible; and low <= true mass <= high, if `proved`."""
 
     mass: Floats
     low: Floats
@@ -315,21 +314,21 @@ class IntervalMasses:
 
     @classmethod
     def around(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
-        """Masses that are known up to an error."""
+        """Masses with a known error bound."""
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
     @classmethod
     def from_estimate(cls, mass: Floats) -> IntervalMasses:
-        """Masses of whose error nothing is proved."""
+        """Masses without a proved error bound."""
         return cls(mass, mass, mass, proved=False)
 
     @property
     def enough(self) -> bool:
-        """Whether the intervals hold so much together that their shares of it can be told."""
+        """Whether the total mass of the intervals is large enough for shares of it."""
         return bool(self.mass.sum() > LEAST_KNOWN)
 
     def as_shares(self) -> IntervalMasses:
-        """Each mass as a share of all of them together: m/(m + others) grows with m and falls with the others."""
+        """Each mass as a share of their sum: m/(m + others) grows with m and falls with the others."""
         rounding = (self.low.size + 16) * _UNIT
         low_others = np.maximum(self.low.sum() * (1.0 - rounding) - self.low, 0.0)
         high_others = self.high.sum() * (1.0 + rounding) - self.high
@@ -340,7 +339,7 @@ class IntervalMasses:
 
 
 def kernel_masses(kernel: Any, weights: Floats, centres: Floats, scales: Floats, edges: Floats) -> IntervalMasses:
-    """Of a mixture of kernels on a line: weights, centres and scales (k,)."""
+    """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
     mass, off = _component_masses(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
@@ -348,7 +347,7 @@ def kernel_masses(kernel: Any, weights: Floats, centres: Floats, scales: Floats,
 
 
 def kernel_rows(mixtures: Sequence[Any], edges: Floats) -> Floats:
-    """(n, cells) masses of n mixtures of one kernel, to within rounding of all that each has, some of them at a time."""
+    """(n, cells) masses of n mixtures of one kernel, to within rounding of each one's total, in blocks."""
     rows = np.empty((len(mixtures), edges.size - 1))
     step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
     for first in range(0, len(mixtures), step):
@@ -363,7 +362,7 @@ def kernel_rows(mixtures: Sequence[Any], edges: Floats) -> Floats:
 
 
 def _component_masses(kernel: Any, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
-    """(k, cells) masses of kernels, and how far each may be off."""
+    """(k, cells) masses of kernels, and bounds of their errors."""
     t = (edges - centres[:, None]) / scales[:, None]
     tail, error = kernel.tail(np.abs(t))
     rising = t[:, 1:] <= 0.0
@@ -374,7 +373,7 @@ def _component_masses(kernel: Any, centres: Floats, scales: Floats, edges: Float
 
 
 def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool) -> IntervalMasses:
-    """Of a table that is constant between the positions of its axis, or linear; zero outside."""
+    """The masses of a table that is constant between the positions of its axis, or linear; zero outside."""
     inside = edges[(edges > axis[0]) & (edges < axis[-1])]
     grid = np.unique(np.concatenate([axis, inside]))
     start, stop = grid[:-1], grid[1:]
@@ -395,8 +394,8 @@ def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool)
 def distribution_masses(
     below: tuple[Floats, Floats], above: tuple[Floats, Floats], relative: float, *, proved: bool
 ) -> IntervalMasses:
-    """From bounds (low, high) of the masses below and above every edge, each up to a relative error: differences of the smaller ones."""
-    upper = below[0][:-1] > 0.5  # there the differences of what lies above keep their digits
+    """Masses from bounds (low, high) of the masses below and above every edge, each up to a relative error, without cancellation."""
+    upper = below[0][:-1] > 0.5  # there differences of the upper masses keep their digits
     least, most = 1.0 - relative, 1.0 + relative
     low = np.where(upper, above[0][:-1] * least - above[1][1:] * most, below[0][1:] * least - below[1][:-1] * most)
     high = np.where(upper, above[1][:-1] * most - above[0][1:] * least, below[1][1:] * most - below[0][:-1] * least)
@@ -412,7 +411,7 @@ def sum_by_cell(values: Floats, owner: NDArray[np.intp], cells: int) -> Floats:
 def lipschitz_masses(
     heights: Floats, widths: Floats, owner: NDArray[np.intp], cells: int, constant: float
 ) -> IntervalMasses:
-    """From the heights in the middle of short pieces of cells, for a density that changes by at most `constant` times a distance."""
+    """Masses from the heights in the middle of short pieces of cells, for a density that changes by at most `constant` times a distance."""
     reach = 0.25 * constant * np.square(widths) * (1.0 + 16.0 * _UNIT)
     rounding = 2.0 * (heights.size + 16) * _UNIT
     low = sum_by_cell(np.maximum(heights * widths - reach, 0.0), owner, cells)

@@ -1,10 +1,10 @@
-"""Mixtures sum_i w_i K((x - c_i)/s_i)/s_i^dim of one kernel K: what a client of a mixture family holds.
+"""`Mixture`: sum_i w_i K((x - c_i)/s_i)/s_i^dim of one kernel K, the distribution of a client of a mixture family.
 
 Gaussian: K(u) = (2 pi)^(-dim/2) exp(-|u|^2/2). Laplace: K(u) = 2^(-dim) exp(-|u|_1), independent along each axis.
 
-Gaussian components may have covariances of their own: N(c_i, C_i) = s_i^(-dim) K(L_i^-1 (x - c_i)/s_i) with C_i = s_i^2 L_i L_i', det L_i
-= 1. So a mixture of them is one of the kernel K along axes L_i: its heights are those of the scale s_i = det(C_i)^(1/(2 dim)), and only
-distances and draws know the axes.
+Gaussian components may have covariances of their own: N(c_i, C_i) = s_i^(-dim) K(L_i^-1 (x - c_i)/s_i) with C_i = s_i^2 L_i L_i', det L_i =
+1. So a mixture of them is one of the kernel K along axes L_i. Its heights are those of the scale s_i = det(C_i)^(1/(2 dim)), and only
+distances and draws depend on the axes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
@@ -28,9 +28,9 @@ Floats = NDArray[np.float64]
 _CORRELATED = (
     "the axes of a correlated component are not independent: none of them has a distribution function of its own"
 )
-_ROUNDING = 1e-9  # of entries that should be equal
-_REACH = 4.0  # standard deviations in which a component has nearly all of its mass
-_PLACES = {2: 65, 3: 13}  # along each axis of a component; where there are more dimensions nobody looks
+_ROUNDING = 1e-9  # relative difference of entries that count as equal
+_REACH = 4.0  # in standard deviations: a component has nearly all of its mass within this distance
+_PLACES = {2: 65, 3: 13}  # along each axis of a component; not used in more dimensions
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class CorrelatedGaussian:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
     def narrow_places(self, means: Floats, scales: Floats) -> Features:
-        """Points along the longer axes of each component, as wide apart as it is narrow, with its narrowest width."""
+        """Points along the longer axes of each component, spaced by its narrowest width."""
         dim = means.shape[1]
         places, widths = [], []
         for mean, scale, axes in zip(means, scales, self.axes, strict=True):
@@ -83,13 +83,13 @@ class CorrelatedGaussian:
 
 
 def _steps(side: float, narrowest: float, most: int) -> Floats:
-    """Places within reach along one axis; the narrowest needs one."""
+    """Places within reach along one axis; the narrowest axis needs one."""
     count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
     return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
 
 
 def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
-    """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); no axes where all are round."""
+    """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
     given = as_floats(covariances, "covariances")
     if given.shape not in ((dim, dim), (count, dim, dim)):
         raise DiscreetError(
@@ -127,7 +127,7 @@ _BLOCK = 1 << 18  # entries of a block of points times components, so that it st
 
 
 class MixtureKernel(Protocol):
-    """One law around the origin, of unit scale."""
+    """A distribution around the origin, of unit scale."""
 
     @property
     def name(self) -> str: ...
@@ -145,13 +145,13 @@ class MixtureKernel(Protocol):
         """One point (n, dim) for each of the components drawn."""
 
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        """log of the mass that one axis of K has between low and high."""
+        """log of the mass of one axis of K between low and high."""
 
     def below(self, x: Floats) -> Floats:
         """The distribution function of one axis of K."""
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        """The mass that one axis of K has beyond a distance of at least 0, and how far that may be off (`_interval_masses`)."""
+        """The mass of one axis of K beyond a distance of at least 0, and a bound of its error (`discreet.families._integration`)."""
 
     def size(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
@@ -166,7 +166,7 @@ class _GaussianKernel:
         return -0.5 * dim * math.log(2.0 * math.pi)
 
     def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
-        if x.shape[1] <= 3:  # differences, so that nothing cancels
+        if x.shape[1] <= 3:  # differences avoid cancellation
             squared = np.zeros((len(centres), len(x)))
             for axis in range(x.shape[1]):
                 difference = x[:, axis] - centres[:, axis, None]
@@ -190,7 +190,7 @@ class _GaussianKernel:
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
         beyond = np.asarray(scipy.special.ndtr(-distance))
-        with np.errstate(invalid="ignore"):  # at infinity there is nothing, and no error
+        with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
         return beyond, error
 
@@ -237,13 +237,13 @@ class _LaplaceKernel:
 
 
 def laplace_cdf(x: Floats) -> Floats:
-    """The distribution function of the unit Laplace law."""
+    """The distribution function of the unit Laplace distribution."""
     with np.errstate(over="ignore"):
         return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
 def _mirror_left(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
-    """The interval or its mirror image, whichever lies further left: there masses are small numbers without cancellation."""
+    """The interval or its mirror image, whichever lies further left, where masses are small and do not cancel."""
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # the whole line is its own mirror image
         flip = low + high > 0
@@ -256,7 +256,7 @@ _KERNELS = {kernel.name: kernel for kernel in (GAUSSIAN, LAPLACE)}
 
 
 def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
-    """The kernel called "gaussian" or "laplace"; a kernel stays as it is."""
+    """The kernel called "gaussian" or "laplace"; a kernel is returned unchanged."""
     if not isinstance(name, str):
         return name
     if name not in _KERNELS:
@@ -267,9 +267,9 @@ def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
 class Mixture:
     """sum_i weights_i K((x - means_i)/scales_i)/scales_i^dim on all of R^dim.
 
-    `means` is (k,) in one dimension or (k, dim); `weights` (k,) are normalised; `scales` is one number or (k,) (a standard
-    deviation for "gaussian", the mean distance along an axis for "laplace"). With `covariances`, (dim, dim) for all components or
-    (k, dim, dim), the components are N(means_i, covariances_i), and `scales` is left out.
+    `means` is (k,) in one dimension or (k, dim); `weights` (k,) are normalised; `scales` is one number or (k,) (a standard deviation for
+    "gaussian", the mean distance along an axis for "laplace"). With `covariances`, (dim, dim) for all components or (k, dim, dim), the
+    components are N(means_i, covariances_i); leave out `scales`.
 
     Args:
         weights: (k,) at least 0, not all zero; they are normalised.
@@ -279,7 +279,7 @@ class Mixture:
         covariances: symmetric positive definite matrices, for "gaussian".
 
     Raises:
-        DiscreetError: for shapes that do not fit, widths that are not positive, matrices that are no covariances.
+        DiscreetError: for shapes that do not fit, widths that are not positive, matrices that are not covariances.
     """
 
     def __init__(
@@ -344,7 +344,7 @@ class Mixture:
         return out
 
     def mass_between(self, low: Floats, high: Floats) -> float:
-        """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN where it is not known."""
+        """Its mass in the box from low to high (dim,), whose ends may be infinite; NaN if it is not known."""
         if not self.kernel.separable:
             return 1.0 if np.isneginf(low).all() and np.isposinf(high).all() else math.nan
         return float(masses_between([self], low, high)[0])
@@ -354,7 +354,7 @@ class Mixture:
         return kernel_masses(self.kernel, self.weights, self.means[:, 0], self.scales, edges)
 
     def narrow_places(self) -> Features:
-        """Its components."""
+        """Its components, as features."""
         if isinstance(self.kernel, CorrelatedGaussian):
             return self.kernel.narrow_places(self.means, self.scales)
         held = self.weights > 0.0
@@ -372,7 +372,7 @@ class Mixture:
 
 
 def log_sum(terms: Floats) -> Floats:
-    """log sum exp over the first axis; minus infinity where every term is."""
+    """log sum exp over the first axis; minus infinity if every term is."""
     largest = terms.max(axis=0)
     shift = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(divide="ignore"):
@@ -380,7 +380,7 @@ def log_sum(terms: Floats) -> Floats:
 
 
 def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Floats:
-    """(n,) masses of n mixtures of one kernel in the box from low to high (dim,), all components in one go."""
+    """(n,) masses of n mixtures of one kernel in the box from low to high (dim,), all components at once."""
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])[:, None]
@@ -389,12 +389,12 @@ def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Fl
 
 
 def _starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
-    """Where each mixture's components begin when all are put in a row, and where the last ones end."""
+    """The start of each mixture's components in the concatenated list, and its end."""
     return np.cumsum([0, *(len(p.weights) for p in mixtures)])
 
 
 def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
-    """(n, m) log densities of n mixtures of one kernel at m shared points, all components in one go."""
+    """(n, m) log densities of n mixtures of one kernel at m shared points, all components at once."""
     kernel, dim = mixtures[0].kernel, mixtures[0].dim
     starts = _starts(mixtures)
     weights = np.concatenate([p.weights for p in mixtures])

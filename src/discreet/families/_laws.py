@@ -1,10 +1,10 @@
-"""Laws as arrays: shape (..., k), non-negative, finite, each row summing to one within `SUM_TOLERANCE`.
+"""Distributions as arrays: shape (..., k), non-negative, finite, each row summing to one within `SUM_TOLERANCE`.
 
-Counts are welcome where counts are declared (`family.law(counts=...)`), and logits where those are; a row passed as a law must be one.
+A row passed as a distribution must be one. Declare counts and logits with `family.law(counts=...)` and `family.law(logits=...)`.
 
-A law that was normalised in float32 or float16 does not sum to one in float64. Normalising k numbers with unit roundoff u, added up in
-whatever order, leaves a sum within (k + 4) u of one to first order: so much is accepted of such arrays, up to `_MOST_ROUNDING`, and they
-are normalised again. Of float64 nothing but `SUM_TOLERANCE` is.
+A row that was normalised in float32 or float16 does not sum to one in float64. Normalising k numbers with unit roundoff u, added up in any
+order, leaves a sum within (k + 4) u of one to first order. This error is accepted in such arrays, up to `_MOST_ROUNDING`, and they are
+normalised again. Rows of float64 must be within `SUM_TOLERANCE`.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import DiscreetError
 
 SUM_TOLERANCE = 1e-9
-_MOST_ROUNDING = 0.01  # of a sum: what is further off is a mistake, whatever it was computed in
+_MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
-    """The values as a contiguous float64 array whose last axis has length `size`; contents are not looked at."""
+    """The values as a contiguous float64 array whose last axis has length `size`; contents are not checked."""
     return _in_float64(_as_numbers(values, name), name, size)
 
 
 def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
-    """As `as_floats`, but rows of float32 or float16 that miss one by their own rounding are normalised; other rows are as given."""
+    """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
     given = _as_numbers(values, name)
     laws = _in_float64(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
@@ -33,12 +33,12 @@ def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
 
 
 def sum_rounding(size: int, spacing: float) -> float:
-    """How far from one the sum of `size` numbers may be that were normalised in floats with this spacing at one."""
+    """The largest distance from one of the sum of `size` numbers normalised in floats with this spacing at one."""
     return min((size + 4) * spacing / 2, _MOST_ROUNDING)
 
 
 def renormalise_laws(laws: NDArray[np.float64], spacing: float) -> NDArray[np.float64]:
-    """The laws (..., k), those normalised again that miss one by the rounding of floats with this spacing at one; others as given."""
+    """The rows (..., k); those whose sum is explained by floats with this spacing at one are normalised again, others unchanged."""
     rounding = sum_rounding(laws.shape[-1], spacing)
     with np.errstate(invalid="ignore", over="ignore"):
         total = laws.sum(axis=-1, keepdims=True)
@@ -48,14 +48,14 @@ def renormalise_laws(laws: NDArray[np.float64], spacing: float) -> NDArray[np.fl
 
 
 def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """The values as an array of the numbers they came as."""
+    """The values as an array of their own number type."""
     if isinstance(values, np.ma.MaskedArray):
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
             raise TypeError
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last: a tensor that still records gradients
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
         raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
     return array
 
@@ -69,14 +69,14 @@ def _in_float64(array: NDArray[Any], name: str, size: int | None) -> NDArray[np.
 
 
 def is_law(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """For each row of an (n, k) array, whether it is a law."""
+    """For each row of an (n, k) array, whether it is a distribution."""
     with np.errstate(invalid="ignore", over="ignore"):
         total = rows.sum(axis=1)
         return np.asarray((np.abs(total - 1.0) <= SUM_TOLERANCE) & (rows.min(axis=1) >= 0.0))
 
 
 def check_laws(laws: NDArray[np.float64]) -> None:
-    """Raise the error that says which row of laws (..., k) is none and why."""
+    """Raise an error that names the first invalid row of (..., k) and the reason."""
     rows = laws.reshape(-1, laws.shape[-1])
     good = is_law(rows)
     if not good.all():
@@ -84,7 +84,7 @@ def check_laws(laws: NDArray[np.float64]) -> None:
 
 
 def refuse_bad_law(rows: NDArray[np.float64], row: int, name: str = "p") -> None:
-    """Raise the error that says what is wrong with one row of an (n, k) array of would-be laws."""
+    """Raise an error that says why one row of an (n, k) array is not a distribution."""
     law = rows[row]
     where = name if len(rows) == 1 else f"{name}[{row}]"
     refuse_bad_entries(law, where)
@@ -107,7 +107,7 @@ def refuse_bad_entries(row: NDArray[np.float64], where: str) -> None:
 def law_of_counts(counts: ArrayLike, size: int) -> NDArray[np.float64]:
     """Relative frequencies count/total of counts (..., size); every client needs at least one record.
 
-    Whole numbers are added up exactly (below 2^53), so the law does not depend on their order or on zeros in between.
+    Whole numbers are added up exactly (below 2^53), so the result does not depend on their order or on zeros in between.
     """
     array = as_floats(counts, "counts", size)
     rows = array.reshape(-1, size)
@@ -143,6 +143,6 @@ def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> NDArray
     if empty.any():
         which = f"{name} is" if len(rows) == 1 else f"{name}[{int(np.argmax(empty))}] is"
         raise DiscreetError(f"{which} -inf everywhere: no outcome could occur; leave at least one finite")
-    with np.errstate(over="ignore", under="ignore"):  # a difference past every float is a probability of 0
+    with np.errstate(over="ignore", under="ignore"):  # a difference that overflows is a probability of 0
         shares = np.exp(rows - largest)
     return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(array.shape))

@@ -1,12 +1,12 @@
-"""Which clients are outside their family: continuous clients as they come, what nodes see of them, and what is said of outsiders.
+"""Detection of clients outside their family: continuous clients, their values at nodes, and the messages about outsiders.
 
-Continuous clients are one density or a list of them. Nodes tell p/h of each, whether it leaves the band, and how much of the mass that it
-says it has was missed. They find outsiders; they cannot establish membership, since a function is known only where it was evaluated. No
-guarantee rests on it.
+Continuous clients are one density or a list of them. Nodes give p/h of each client, whether it leaves the band, and how much of the mass that
+it reports was missed. They find outsiders but cannot establish membership, since a function is known only where it was evaluated. No
+guarantee depends on it.
 
-The message about an outsider is the same for outcomes, cells and points and for every mechanism. A mechanism that projects warns: the
-release is as private as ever, since the box does not depend on the client, and only the bound on that client's utility is lost. A
-mechanism that mixes refuses: its law would no longer be linear in p, and inverting it relies on that.
+The message about an outsider is the same for outcomes, cells and points and for every mechanism. A mechanism that projects warns: the release
+is equally private, since the box does not depend on the client, and only the bound on that client's utility is lost. A mechanism that mixes
+raises an error: its output would not be linear in p, and inversion relies on that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LEAST_MASS = 1e-290
-_FAINT = 1e-4  # a mass that differences of a distribution function know to 12 digits
+_FAINT = 1e-4  # differences of a distribution function give such a mass to 12 digits
 
 
 def is_many(p: Any) -> bool:
@@ -43,7 +43,7 @@ def is_many(p: Any) -> bool:
 
 
 def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
-    """One density or a list of them, behind the one interface."""
+    """One density or a list of them, behind the common interface."""
     if not is_many(p):
         return (as_density(p, family.dim),)
     if not p:
@@ -63,7 +63,7 @@ def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
 
 
 def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
-    """What each client has between consecutive edges of a line; None for one that does not know, or has next to nothing there."""
+    """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
     mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
         rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
@@ -77,7 +77,7 @@ def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[
 
 
 def largest_log_ratios(log_ratio: Floats) -> Floats:
-    """(n,) the largest log p/h of each client (n, ...), taken off before exponentials so that no normalisation overflows."""
+    """(n,) the largest log p/h of each client (n, ...), subtracted before exponentials so that normalisation cannot overflow."""
     largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
     zero = np.isneginf(largest)
     if zero.any():
@@ -86,25 +86,25 @@ def largest_log_ratios(log_ratio: Floats) -> Floats:
 
 
 def unseen_error(who: str) -> DiscreetError:
-    """The error for a client that is zero wherever it was looked at."""
+    """The error for a client that is zero at every evaluated point."""
     return DiscreetError(
         f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
     )
 
 
 def check_masses(masses: Floats | float) -> None:
-    """Refuse clients whose mass, relative to their largest p/h, is lost in rounding."""
+    """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
     smallest = np.atleast_1d(masses)
     if not (smallest > LEAST_MASS).all():
         which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
         raise DiscreetError(
-            f"{which} has nearly all of its mass where the reference has next to none (less than {LEAST_MASS:g} of it), which "
+            f"{which} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
             "cannot be resolved; take a smaller box, or a reference with heavier tails"
         )
 
 
 def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
-    """The clients where all of them are mixtures of the same kernel."""
+    """The clients if all of them are mixtures of the same kernel, else None."""
     mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
 
@@ -114,7 +114,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Outsiders:
-    """Which of so many clients are outside, and the least and the most density relative to the reference of the first of them."""
+    """The clients that are outside, and the smallest and largest density relative to the reference of the first of them."""
 
     numbers: Sequence[int]
     clients: int
@@ -122,41 +122,41 @@ class Outsiders:
     most: float
 
     def among(self, clients: int, first: int) -> Outsiders:
-        """The same as a part of more clients, of whom `first` come before it."""
+        """The same as part of a longer list of clients, with `first` before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
     def concat(self, later: Outsiders) -> Outsiders:
-        """These and those of a later part of the same clients."""
+        """These, and those of a later part of the same clients."""
         return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
 def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
-    """For each of the laws (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
+    """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
     slack = _ROUNDING * bounds.upper
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
 
 
 def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
-    """Which of these laws (n, k) are none of those whom the family serves; None where all are."""
+    """The distributions (n, k) outside the family's served bounds; None if there are none."""
     bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _ROUNDING:
-        return None  # those are all the laws there are
+        return None  # the bounds contain all distributions
     numbers = np.flatnonzero(is_outside(rows, mu, bounds))
     if not numbers.size:
         return None
     check_laws(rows)
-    with np.errstate(over="ignore"):  # an outcome that hardly ever occurs
+    with np.errstate(over="ignore"):  # a very rare outcome
         first = rows[numbers[0]] / mu
     return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
 
 
 def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
-    """Some of so many clients in words: the first, and how many more."""
+    """Some clients in words: the first, and how many more."""
     return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
 
 
 def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
-    """Warn about clients that are outside the family, or refuse them where a mechanism is only for members."""
+    """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
     what = (
         f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
         f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
@@ -166,26 +166,26 @@ def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refus
             f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
             "OptimalSampler, which projects it"
         )
-    warn_caller(f"{what}; its release is private all the same, the bound on its utility is lost", OutsideFamilyWarning)
+    warn_caller(f"{what}; its release is equally private, but the bound on its utility is lost", OutsideFamilyWarning)
 
 
 _LEAST_SLACK = 1e-6  # of a mass that is known: rounding
-_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a word
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
 _MISSED_BY_POINTS = 0.05
-_MISSED_AT_MOST = 1e-2  # whatever the estimated error
+_MISSED_AT_MOST = 1e-2  # for every estimated error
 _MOST_PLACES = 4096
 _MOST_NODES = 1 << 18
 _POINTS = 1 << 16
 BAND_SLACK = 1e-6
-_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # relative error of a client's mass on all cells together that is aimed at
-_COARSE = 1e-2  # and the one that is warned of
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # target relative error of a client's total mass on the cells
+_COARSE = 1e-2  # the relative error that causes a warning
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSummary:
-    """What the nodes saw of some clients: log of their mass, of the smallest and of the largest p/h (n,).
+    """Summary of some clients at nodes: log of their mass, of the smallest and of the largest p/h (n,).
 
-    `slack` says how far a member's mass may be from that, relatively: one number, or one for each client.
+    `slack` is the allowed relative error of a member's mass: one number, or one for each client.
     """
 
     log_mass: Floats
@@ -195,7 +195,7 @@ class NodeSummary:
 
 
 def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
-    """(n,) the mass that each client says it has in the family's space; NaN for one that does not know."""
+    """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
     mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
         found = masses_between(mixtures, *family.space)
@@ -206,7 +206,7 @@ def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Flo
 
 
 def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
-    """The clients of whom nothing was seen, or too little of the mass that they say they have."""
+    """The clients for which nodes saw no mass, or too little of the mass that they report."""
     gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
     much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
     return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
@@ -214,9 +214,9 @@ def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen
 
 @dataclass(frozen=True, eq=False)
 class PanelMasses:
-    """What nodes tell of one client on panels: masses (n,) up to a common factor, and log of it; log of the extreme p/h; the relative error.
+    """One client on panels, by nodes: masses (n,) up to a common factor, the log of the factor, the extreme log p/h, the relative error.
 
-    The error is an ESTIMATE, read off values at nodes: a feature between all of them escapes it.
+    The error is an ESTIMATE from values at nodes: a feature between the nodes escapes it.
     """
 
     masses: Floats
@@ -234,9 +234,9 @@ class PanelMasses:
 def panel_masses(
     p: LogDensity, panels: Panels, chart: Chart, log_reference: Callable[[Floats], Floats] | None = None
 ) -> PanelMasses | None:
-    """The masses of a density on panels of a chart's coordinates, with nodes wherever it says that it is narrow or is not resolved.
+    """The masses of a density on panels of a chart's coordinates, with nodes refined where it reports narrow features or is not resolved.
 
-    None where all nodes see nothing of it.
+    None if it is zero at all nodes.
     """
     order, dim = ORDER[panels.dim], panels.dim
     features = features_of([p], dim)
@@ -254,7 +254,7 @@ def panel_masses(
             found = np.where(held, found, -np.inf)
         return np.asarray(found.reshape(t.shape[:-1]))
 
-    waiting = [log_values(fine.nodes(order)[0])]  # which are those of the first look below
+    waiting = [log_values(fine.nodes(order)[0])]  # reused in the first evaluation below
     shift = float(waiting[0].max())
     if math.isinf(shift):
         return None
@@ -265,7 +265,7 @@ def panel_masses(
 
     _, part, integrals, errors = integrate_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
     masses = sum_by_cell(integrals, owner[part], len(panels))
-    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no law has such a mass: it is what cannot be integrated
+    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
     finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
     if not finite.any():
         return None
@@ -274,20 +274,20 @@ def panel_masses(
 
 
 def warn_of_coarse_masses(who: str, error: float) -> None:
-    """Warn of a client whose masses on cells are not known well."""
+    """Warn of a client whose masses on cells are inaccurate."""
     if error > _COARSE:
         warn_caller(
-            f"{who} changes faster than nodes can follow: its masses on cells are known to about {error:.1g} of its whole only. A release "
-            "is private all the same, but goes by those masses, and so does what is estimated from it; give a distribution function, "
+            f"{who} changes faster than nodes can follow: its masses on cells have an error of about {error:.1g} of the total. A release "
+            "is equally private, but follows those masses, and so do estimates from it; give a distribution function, "
             "BoundedDensity(p, cdf=...), or a smoother density",
             UnresolvedWarning,
         )
 
 
 def sampling_deviation(bounds: Bounds, count: int) -> float:
-    """How far the average of p/h over so many draws of h is from 1, relatively, for all members but one in 10^9 tries.
+    """How far the average of p/h over that many draws of h is from 1, relatively, for all members except with probability 1e-9.
 
-    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite where it says nothing.
+    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite if it gives no bound.
     """
     log_odds = math.log(2e9)
     variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
@@ -297,9 +297,9 @@ def sampling_deviation(bounds: Bounds, count: int) -> float:
 
 
 def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
-    """The clients that are outside the band, as far as was seen; None where none was.
+    """The clients seen to be outside the band; None if there are none.
 
-    p is divided by its own mass where it knows that, else by what was seen of it.
+    p is divided by its own mass if it knows it, else by the mass that nodes saw.
     """
     bounds = family.bounds
     known = known_masses(family, clients)
@@ -322,9 +322,9 @@ def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen
 def outsiders_of(
     family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
 ) -> Outsiders | None:
-    """The clients that were seen to be outside the band; none of a band that serves everybody.
+    """The clients seen to be outside the band; none for a band that serves everybody.
 
-    `members`: the family that they are of, where the nodes are those of another reference; they are looked at again on its own.
+    `members`: the clients' family, if the nodes are those of another reference; clients are then evaluated again on its own nodes.
     """
     if (family if members is None else members).everybody:
         return None
@@ -334,7 +334,7 @@ def outsiders_of(
 
 
 def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
-    """What is seen of clients on the family's public nodes, with more of them wherever a client says that it is narrow."""
+    """A summary of clients on the family's public nodes, refined where a client reports narrow features."""
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))
         log_reference = family.log_reference(x)
@@ -363,7 +363,7 @@ def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float,
 def warn_of_unresolved_masses(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Errors (n,) with what the nodes missed of the masses that clients say they have, and whose mass is known; warn of much."""
+    """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
     known = known_masses(family, clients)
     gap = np.abs(np.expm1(log_mass - np.log(known)))
     if family.dim in _MISSED:
@@ -373,16 +373,16 @@ def warn_of_unresolved_masses(
     if much.size:
         first = int(much[0])
         warn_caller(
-            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which the nodes saw "
-            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has nothing. Divergences and scale "
-            "may be off by as much; a release is private all the same",
+            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
+            "may be off by as much; a release is equally private",
             UnresolvedWarning,
         )
     return np.fmax(errors, gap), ~np.isnan(known)
 
 
 def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
-    """log p/h at the places where p says that it is narrow, which nodes may have missed; none for one that does not say."""
+    """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
     places = features_of([p], family.dim).places[:_MOST_PLACES]
     if not len(places):
         return np.empty(0)
@@ -392,5 +392,5 @@ def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
 
 
 def is_member(family: ContinuousFamily, p: Any) -> bool:
-    """Whether p is in the band by its parameters, or because it was clipped to one inside and says so by a method `certainly_in`."""
+    """Whether p is in the band by its parameters, or because it was clipped (`certainly_in`)."""
     return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

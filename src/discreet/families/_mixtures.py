@@ -1,6 +1,6 @@
-"""Mixtures of one kernel with bounded centres: the canonical clients of the paper [Section 3.2, Apps F.2 and F.3].
+"""`GaussianMixtures` and `LaplaceMixtures`: mixtures of one kernel with bounded centres [paper, Section 3.2, Apps F.2 and F.3].
 
-Gaussian, |centre| <= rho, covariance s^2 I: the largest density that any member has at x is
+Gaussian, |centre| <= rho, covariance s^2 I: the largest density of any member at x is
 
     h~(x) = (2 pi s^2)^(-n/2) exp(-max(0, |x| - rho)^2 / (2 s^2)) / Z,     so 0 <= p <= h~ and c2 = integral of h~
 
@@ -8,13 +8,13 @@ with Z = 1 on R^n, and on a box the smallest mass that any admissible centre lea
 
     c2 = (2 pi s^2)^(-n/2) 2 pi^(n/2)/Gamma(n/2) [ rho^n/n + sum_{j<n} C(n-1,j) rho^(n-1-j) 2^((j-1)/2) s^(j+1) Gamma((j+1)/2) ]
 
-and its terms are also a recipe for drawing from h: a radius in the ball, or rho + s sqrt(chi2_{j+1}), in a uniform direction.
+and its terms also give a way to draw from h: a radius in the ball, or rho + s sqrt(chi2_{j+1}), in a uniform direction.
 
-Laplace, |centre|_1 <= rho, scale s along each axis: |x - c|_1 and |x|_1 differ by at most rho, so around the public law
-h = Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alike.
+Laplace, |centre|_1 <= rho, scale s along each axis: |x - c|_1 and |x|_1 differ by at most rho. So around the public distribution h =
+Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alike.
 
-Mixtures are not all of that band: the paper's formula is an upper bound for them, and no closed form of their minimax risk is
-known [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
+Mixtures are only a part of that band. The paper's formula is an upper bound for them, and no closed form of their minimax risk is known
+[paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
@@ -43,13 +43,13 @@ from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, Mixtu
 
 Floats = NDArray[np.float64]
 
-_TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; what is left weighs 1e-21
-_EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; 1e-18 is left
+_TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
+_EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
 
 
 class _Mixtures(ContinuousFamily):
-    """What both kernels share: a radius, a scale, perhaps a box; and members recognised by their parameters."""
+    """The common parts of both kernels: a radius, a scale, an optional box; and members recognised by their parameters."""
 
     kernel: MixtureKernel
     _tail: float
@@ -59,24 +59,24 @@ class _Mixtures(ContinuousFamily):
         for name, value, singular in (("radius", radius, math.inf), ("scale", scale, 0.0)):
             if isinstance(value, (int, float)) and value == singular:
                 raise singular_error(f"{name} = {value:g}", f"take {name} in {POSITIVE}")
-        self.radius = POSITIVE.check("radius", radius, "it bounds the distance of a centre from the origin")
-        self.scale = POSITIVE.check("scale", scale, "it is the width of one component")
+        self.radius = POSITIVE.check("radius", radius, "give the largest distance of a centre from the origin")
+        self.scale = POSITIVE.check("scale", scale, "give the width of one component")
         for name, length in (("radius", self.radius), ("scale", self.scale)):
             LENGTH.check(name, length, "measure in other units")
         self.box = None if box is None else as_box(box, self.dim)
         reach = self.radius + self.scale * self._tail
         if self.box is not None and any(low >= reach or high <= -reach for low, high in self.box):
             raise DiscreetError(
-                f"box = {self.box} holds next to nothing of the reference, which lies within {reach:g} of the origin"
+                f"box = {self.box} holds almost nothing of the reference, which lies within {reach:g} of the origin"
             )
 
     @property
     def fills_band(self) -> bool:
-        """No: mixtures are only a part of it, so the formula for the band is an upper bound for them."""
+        """False: mixtures are only a part of the band, so the formula for the band is an upper bound for them."""
         return False
 
     def mixture(self, weights: ArrayLike, means: ArrayLike) -> Mixture:
-        """The member with these weights and centres, restricted to the family's box where it has one."""
+        """The member with these weights and centres, restricted to the family's box if it has one."""
         member = Mixture(weights, means, self.scale, kernel=self.kernel)
         if not self.certainly_contains(member):
             largest = float(self.kernel.size(member.means).max())
@@ -120,12 +120,12 @@ class GaussianMixtures(_Mixtures):
 
     Args:
         dim: the dimension of the space.
-        radius: the farthest that a centre may be from the origin.
+        radius: the largest distance of a centre from the origin.
         scale: the width of one component.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
-        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
+        DiscreetError: for lengths out of range, or a box that contains almost nothing of some member.
         ImpossibleError: for a class so wide that no private sampler is of use.
     """
 
@@ -141,15 +141,15 @@ class GaussianMixtures(_Mixtures):
         self._log_upper = self._log_mass_of_envelope()
         if self._log_upper > 700.0:
             raise ImpossibleError(
-                f"in dimension {self.dim} the class is too wide to say anything: c2 = e^{self._log_upper:.0f}, so every "
-                "epsilon-LDP sampler has nearly the largest worst-case divergence there is; use LaplaceMixtures or a "
+                f"in dimension {self.dim} the class is too wide to be useful: c2 = e^{self._log_upper:.0f}, so every "
+                "epsilon-LDP sampler has nearly the largest possible worst-case divergence; use LaplaceMixtures or a "
                 "DensityBand around a public law, whose bounds need not grow with the dimension"
             )
         self.bounds = normalised_bounds(0.0, 1.0, math.exp(self._log_upper))
 
     @property
     def worst_members(self) -> WorstMembers | None:
-        """One kernel at distance `radius`, on all of R^dim or on an interval about 0; elsewhere none is proved."""
+        """One kernel at distance `radius`, on all of R^dim or on an interval about 0; None where nothing is proved."""
         radius = self.radius / self.scale
         if self.box is None:
             if self.dim == 1:
@@ -252,7 +252,7 @@ class GaussianMixtures(_Mixtures):
         return np.concatenate(kept)
 
     def _propose_points(self, tries: int, rng: np.random.Generator) -> Floats:
-        """Points of the reference out of so many tries: drawn on R^dim, or on the box where that is the smaller of the two."""
+        """Points of the reference from that many tries: drawn on R^dim, or on the box if that is smaller."""
         assert self.box is not None
         low, high = np.array(self.box).T
         if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
@@ -311,16 +311,16 @@ class GaussianMixtures(_Mixtures):
 class LaplaceMixtures(_Mixtures):
     """Mixtures of Laplace kernels (independent along each axis) with |centre|_1 <= radius on R^dim, or restricted to a box.
 
-    The reference is the Laplace law at the origin; radius/scale alone decides the trade-off, whatever the dimension.
+    The reference is the Laplace distribution at the origin; radius/scale alone decides the trade-off, in every dimension.
 
     Args:
         dim: the dimension of the space.
-        radius: the farthest that a centre may be from the origin.
+        radius: the largest distance of a centre from the origin.
         scale: the width of one component.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
-        DiscreetError: for lengths out of range, or a box that holds next to nothing of some member.
+        DiscreetError: for lengths out of range, or a box that contains almost nothing of some member.
     """
 
     kernel = LAPLACE
@@ -346,13 +346,13 @@ class LaplaceMixtures(_Mixtures):
             most = ratio - float((ends - at_zero).min())
         if not most <= 700.0:
             raise DiscreetError(
-                f"c2 = e^{most:g} would overflow: the box holds next to nothing of some members; widen it"
+                f"c2 = e^{most:g} would overflow: the box holds almost nothing of some members; widen it"
             )
         self.bounds = normalised_bounds(math.exp(least), math.exp(most))
 
     @property
     def worst_members(self) -> WorstMembers | None:
-        """One kernel at a corner of the ball, on all of R^dim; on a box none is proved."""
+        """One kernel at a corner of the ball, on all of R^dim; None on a box."""
         return laplace_on_line(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The only place that draws for real: integer weights within an integer box, and uniform integers to draw with."""
+"""The exact draw of a sample: integer weights within an integer box, and the uniform integers that select an outcome."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,8 @@
-"""Uniform integers below a bound, exactly: words of 62 bits, of which those past the last whole multiple of the bound are drawn anew.
+"""Uniform integers below a bound, exactly.
 
-The remainder of a word that is below a multiple of the bound is uniform. A word is kept with probability more than one half, so a draw
-takes fewer than two words on average. Words come from the operating system, from a seed, or from a secret and a client's data:
+Words of 62 bits at or above the last whole multiple of the bound are drawn anew; the remainder of any other word is uniform. A word is kept
+with probability more than one half, so a draw takes fewer than two words on average. Words come from the operating system, from a seed, or
+from a secret and a client's data:
 
     words i*8 .. i*8+7  =  BLAKE2b-512(key = run key, person = "discreet blocks1", i as 8 bytes, little-endian | message)
 
@@ -23,14 +24,14 @@ _WORDS = 8  # of one hash
 
 
 def check_bound(bound: int) -> int:
-    """The least multiple of the bound at which words are drawn anew."""
+    """The largest multiple of the bound; words from there on are drawn anew."""
     if not 1 <= bound <= 1 << BITS:
         raise ValueError(f"bound = {bound} is not between 1 and 2^{BITS}")
     return ((1 << BITS) // bound) * bound
 
 
 def draw_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int64]:
-    """So many independent integers that are uniform on 0 .. bound - 1."""
+    """That many independent integers, uniform on 0 .. bound - 1."""
     limit = check_bound(bound)
     words = randomness.integers(count)
     if limit < 1 << BITS:
@@ -38,12 +39,12 @@ def draw_below(randomness: Randomness, bound: int, count: int) -> NDArray[np.int
         while again.size:
             words[again] = randomness.integers(again.size)
             again = again[words[again] >= limit]
-    words -= (words // bound) * bound  # numpy divides by one number fast, and takes remainders slowly
+    words -= (words // bound) * bound  # faster than numpy's remainder
     return words
 
 
 def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
-    """The words of 62 bits of one client, without end: the same key and message give the same words."""
+    """The endless stream of 62-bit words of one client; the same key and message give the same words."""
     number = 0
     while True:
         content = struct.pack("<Q", number) + message
@@ -54,7 +55,7 @@ def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
 
 
 def next_below(words: Iterator[int], bound: int) -> int:
-    """The next integer of a stream that is uniform on 0 .. bound - 1."""
+    """The next integer of a stream, uniform on 0 .. bound - 1."""
     limit = check_bound(bound)
     word = next(words)
     while word >= limit:

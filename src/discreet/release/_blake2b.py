@@ -1,7 +1,7 @@
 """BLAKE2b [RFC 7693] in numba, for messages of whole 64-bit words under one key.
 
-The key fills the first block of every message, so the state after it is computed once for a run (`keyed_state`), and a
-client of up to fourteen distinct values costs a single compression.
+The key fills the first block of every message, so the state after it is computed once for a run (`keyed_state`). A client of up to fourteen
+distinct values then costs a single compression.
 """
 
 import struct
@@ -61,7 +61,7 @@ def _mix_words(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
 
 @kernel()
 def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> None:
-    """The function F of the RFC: take the block from words[first] on into the state. `so_far` counts bytes, this block's too."""
+    """The function F of the RFC: absorb the block from words[first] on into the state. `so_far` counts bytes, this block's included."""
     v0, v1, v2, v3, v4, v5, v6, v7 = (
         state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7],
     )  # fmt: skip
@@ -90,7 +90,7 @@ def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> Non
 
 @kernel()
 def finish(state: Any, words: Any, number: int) -> None:
-    """Take the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
+    """Absorb the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
     blocks = (number + BLOCK - 1) // BLOCK
     for place in range(number, BLOCK * blocks):
         words[place] = 0
@@ -100,7 +100,7 @@ def finish(state: Any, words: Any, number: int) -> None:
 
 
 def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint64]:
-    """The state after the block that holds the key, ready for a message that is not empty."""
+    """The state after the key's block, ready for a non-empty message."""
     parameters = struct.pack("<BBBB28x16s16s", digest_size, len(key), 1, 1, b"", person)
     state: NDArray[np.uint64] = _INITIAL ^ np.frombuffer(parameters, dtype="<u8")
     block = np.frombuffer(key.ljust(8 * BLOCK, b"\0"), dtype="<u8").copy()

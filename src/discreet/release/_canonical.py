@@ -1,16 +1,16 @@
-"""A client's records in canonical form: distinct outcomes in increasing order with whole numbers, in whatever order they came. In numba.
+"""A client's records in canonical form, in numba: distinct outcomes in increasing order with whole numbers.
 
-The numbers are those of `discreet.release._keyed` (the law in whole numbers), computed for millions of clients at a time: counts divided
-by their greatest common divisor; weights added up without rounding and put on the grid. The form is the list of words that is hashed
-there, and is read back from it for the few clients whose draw depends on it.
+The form does not depend on the order of the records. The numbers are those of `discreet.release._keyed` (the law in whole numbers), computed
+for millions of clients at a time: counts divided by their greatest common divisor; weights summed without rounding and put on the grid. The
+form is the list of words that is hashed there. It is read back from the words for the few clients whose draw depends on it.
 
-Floating-point sums of n weights of at least 0 are right up to a factor 1 +- n 2^-53, so a share is known up to 1 +- (2 n + 8) 2^-52
-(twice what is needed). Where that decides on which side of a line of the grid a share lies, it does. The rest, one client in many
-millions, is decided by sums without rounding.
+Floating-point sums of n weights of at least 0 are right up to a factor 1 +- n 2^-53, so a share is known up to 1 +- (2 n + 8) 2^-52 (twice
+the needed width). Usually that decides on which side of a grid line a share lies. The rest, one client in many millions, is decided by sums
+without rounding.
 
-An exact sum is a whole number of 2^-1074, in limbs of 32 bits that are kept in 64. A float of at least 0 is a number of 53 bits times a
-power of two, and falls on three limbs at most, each of which grows by less than 2^33; so 2^31 floats can be added before anything has to
-be carried. Only comparisons are needed, and only where floating-point arithmetic leaves them open: time does not matter there.
+An exact sum is a whole number of 2^-1074, in limbs of 32 bits that are kept in 64. A float of at least 0 is a number of 53 bits times a power
+of two. It falls on three limbs at most, each of which grows by less than 2^33; so 2^31 floats can be added before a carry. Only comparisons
+are needed, and only where floating-point arithmetic leaves them open, so speed does not matter there.
 """
 
 from typing import Any
@@ -34,14 +34,14 @@ _EXPONENT = np.uint64(0x7FF)
 
 @kernel()
 def add_up(bits: Any, first: Any, last: Any, limbs: Any) -> None:
-    """The sum of the floats with these bits (as 64-bit integers) in rows first <= row < last, into `limbs`."""
+    """Sum the floats with these bits (as 64-bit integers) in rows first <= row < last into `limbs`."""
     limbs[:] = 0
     for row in range(first, last):
         pattern = np.uint64(bits[row])
         exponent = (pattern >> np.uint64(52)) & _EXPONENT
         number = pattern & _FRACTION
         place = np.uint64(0)
-        if exponent:  # else below all powers of two that have bits of their own
+        if exponent:  # else subnormal
             number |= _HIDDEN
             place = exponent - np.uint64(1)
         within = place & _IN_LIMB
@@ -111,7 +111,7 @@ def write_records(
     tallies: Any,
     problem: Any,
 ) -> int:
-    """Write the pairs of records that count once each to words[used:]; how many, or -1 with the place of a bad record.
+    """Write the pairs of records that count once each to words[used:]; returns their number, or -1 with the place of a bad record.
 
     `keys` and `spare` are scratch of the list's length, `seen` and `tallies` scratch of zeros from `bit_scratch`.
     """
@@ -153,7 +153,7 @@ def write_records(
 
 @kernel()
 def _reduce(words: Any, used: int, distinct: int) -> None:
-    """Divide the counts of narrow pairs by what they have in common."""
+    """Divide the counts of narrow pairs by their greatest common divisor."""
     common = np.uint64(0)
     for place in range(distinct):
         common = _gcd(common, words[used + place] & _LOWER_HALF)
@@ -174,14 +174,14 @@ def _gcd(one: Any, two: Any) -> Any:
 
 @kernel()
 def bit_scratch(size: int, longest: int) -> Any:
-    """Room for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough to be worth it."""
+    """Scratch for `_count_in_bits`: one bit and one count for each outcome, if any list is long enough."""
     room = size if longest > _TINY and longest >= size >> 6 else 0
     return np.zeros((room >> 6) + 1, dtype=np.uint64), np.zeros(room + 1, dtype=np.uint32)
 
 
 @kernel()
 def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, seen: Any, tallies: Any) -> int:
-    """For lists at least a 64th as long as the domain: count each outcome, then read those there are off a row of bits."""
+    """For lists at least a 64th as long as the domain: count each outcome, then read the outcomes off a row of bits."""
     for place in range(number):
         key = np.uint64(keys[place])
         seen[key >> np.uint64(6)] |= np.uint64(1) << (key & np.uint64(63))
@@ -203,7 +203,7 @@ def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, see
 
 @kernel()
 def _sort_without_branches(keys: Any, number: int) -> None:
-    """Insertion that carries the larger of each pair on: nothing for the processor to guess wrong."""
+    """Insertion sort without branches, so that the processor cannot mispredict any."""
     for place in range(1, number):
         carried = keys[place]
         for other in range(place):
@@ -316,7 +316,7 @@ def write_weights(
 
 @kernel()
 def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, distinct: int, numbers: Any) -> None:
-    """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and add up to about sums[i]."""
+    """numbers[i] = n_x of the i-th outcome, whose weights have the bits up to row ends[i] and sum to about sums[i]."""
     exact = np.empty((4, LIMBS), dtype=np.uint64)
     known = False  # the exact total
     error = (2.0 * rows + 8.0) * 2.0**-52
@@ -350,7 +350,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
 
 @kernel()
 def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
-    """The exact sum of one outcome, and of all unless that is known."""
+    """The exact sum of one outcome, and the exact total unless it is known."""
     if not known:
         add_up(bits, 0, rows, exact[0])
     add_up(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
@@ -359,7 +359,7 @@ def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, kno
 
 @kernel()
 def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) -> int:
-    """Write outcomes with their amounts, divided by what these have in common; NARROW or WIDE."""
+    """Write outcomes with their amounts, divided by their greatest common divisor; returns NARROW or WIDE."""
     common = np.uint64(0)
     largest = np.uint64(0)
     for place in range(distinct):
@@ -379,7 +379,7 @@ def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) 
 
 @kernel()
 def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses: Any) -> int:
-    """The law number/total that the words hold: outcomes to `keys`, probabilities to `masses`; how many are not negligible."""
+    """The law number/total that the words encode: outcomes to `keys`, probabilities to `masses`; returns how many are not negligible."""
     total = np.uint64(0)
     for place in range(distinct):
         if form == NARROW_FORM:
@@ -400,7 +400,7 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
 
 @kernel()
 def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
-    """Sort keys, and amounts along with them unless there are none."""
+    """Sort keys, and amounts along with them if there are any."""
     if number <= _SHORT:
         for place in range(1, number):
             key = keys[place]

@@ -1,4 +1,4 @@
-"""Clients as columns, what their draws have in common, and what can be wrong with them: plain values, for any code that draws."""
+"""Clients as columns, the common plan of their draws, and the codes of invalid input: plain values for every drawing code."""
 
 from typing import Any, NamedTuple
 
@@ -11,20 +11,20 @@ from discreet.release._randomness import BITS
 
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
-ROW = 8  # columns of both: what a processor brings from memory at once
+ROW = 8  # columns of both: one cache line
 REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW = (
     1,
     2,
     3,
     4,
     5,
-)  # what can be wrong with a client
+)  # reasons to reject a client
 HALF = 31  # bits: sums of room are kept in two halves
-LONGEST = (1 << 31) - 1  # records of one client: past it sums could overflow in silence
+LONGEST = (1 << 31) - 1  # records of one client: with more, sums could overflow unnoticed
 
 
 class UniformPlan(NamedTuple):
-    """What the draw of every client has in common over a uniform reference, as plain numbers for compiled code."""
+    """The common part of all draws over a uniform reference, as plain numbers for compiled code."""
 
     size: int
     floor: float
@@ -37,12 +37,12 @@ class UniformPlan(NamedTuple):
 
 
 class ReferencePlan(NamedTuple):
-    """The same over a reference that is not uniform: what is looked up of an outcome, and running sums from 0 on of all that is searched.
+    """The common part of all draws over any other reference: a table of outcomes, and the running sums that are searched.
 
-    `held` holds L, U, S and the sum of S before it for each outcome, and `bounds`, the same memory read as floats, its floor and its
-    ceiling beside them, so that one look-up brings them all. `edges` are sums of L, `portions` of S (`discreet.release._lattice`),
-    `room` of U - L in units of 2^31 and `rest_of_room` of what that leaves, since they can exceed 64 bits. The guides say where to
-    search: `guide[i]` is the last place whose sum is at most i 2^shift.
+    `held` has L, U, S and the sum of S before it for each outcome. `bounds`, the same memory read as floats, has its floor and its ceiling
+    beside them, so that one look-up fetches them all. `edges` are sums of L, `portions` of S (`discreet.release._lattice`). `room` are sums
+    of U - L in units of 2^31 and `rest_of_room` of the remainders, since they can exceed 64 bits. The guides say where to search: `guide[i]`
+    is the last place whose sum is at most i 2^shift.
     """
 
     size: int
@@ -90,7 +90,7 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
 
 
 def _rows(number: int) -> Integers:
-    """Rows of zeros, each of which lies in one line of the cache."""
+    """Rows of zeros, each aligned to one cache line."""
     spare = np.zeros((number + 1) * ROW, dtype=np.int64)
     first = -spare.ctypes.data // spare.itemsize % ROW
     return spare[first : first + number * ROW].reshape(number, ROW)
@@ -112,10 +112,10 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class ClientColumns(NamedTuple):
-    """Columns of many clients: who they are (integers, or texts as Arrow lays them out), and lists of what they hold.
+    """Columns of many clients: their identities (integers, or texts in Arrow's layout), and lists of their outcomes.
 
-    `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty where every
-    record counts once. Which of the two it is decides how a law is made of them: `discreet.release._keyed`.
+    `counts` (whole numbers) or `weights` (any numbers of at least 0) say how often or how much; both are empty if every record counts once.
+    They make a law in different ways: see `discreet.release._keyed`.
     """
 
     integers: NDArray[np.int64]

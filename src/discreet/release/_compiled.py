@@ -1,9 +1,9 @@
-"""The exact draw in numba: check, solve and draw each row while it is in cache, rows shared out among threads.
+"""The exact draw in numba: each row is checked, solved and drawn while it is in cache; threads share the rows.
 
-The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without any licence to re-associate or
-contract, so that the law drawn is bit for bit the one that `Lattice.weights` shows.
+The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without permission to re-associate or contract.
+So the distribution drawn is bit for bit the one that `Lattice.weights` shows.
 
-floor(a b / c) of 64-bit numbers (`quotient`) needs a product of 128 bits, so it is taken and divided by halves (Knuth's algorithm D).
+floor(a b / c) of 64-bit numbers (`quotient`) needs a product of 128 bits, computed and divided by halves (Knuth's algorithm D).
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _ONE, _TOP = np.uint64(1), np.uint64(1 << 63)
 
 @kernel()
 def _digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
-    """One digit (32 bits) of (high, low) divided by (upper, lower), a number whose first bit is set: a guess, put right."""
+    """One digit (32 bits) of (high, low) divided by (upper, lower), whose first bit is set: an estimate, corrected."""
     guess = high // upper
     left = high - guess * upper
     while guess >= _BASE or guess * lower > (left << _HALF) + low:
@@ -56,7 +56,7 @@ def share_of_total(a: Any, b: Any) -> Any:
 
 @kernel()
 def quotient(a: Any, b: Any, c: Any) -> Any:
-    """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 where c is."""
+    """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 for c = 0."""
     if c <= 0:
         return np.int64(0)
     divisor = np.uint64(c)
@@ -86,7 +86,7 @@ _BLOCK = 1 << _BLOCK_BITS
 
 @kernel(error_model="numpy")
 def scaled_over_reference(mass: float, steep: float) -> Any:
-    """A mass times the slope, with infinity times 0 = 0; a negligible mass is none."""
+    """A mass times the slope, with infinity times 0 = 0; a negligible mass counts as 0."""
     return 0.0 if mass <= NEGLIGIBLE else (mass * steep if steep != np.inf else _TOTAL)
 
 
@@ -100,7 +100,7 @@ def clipped_above(value: float, low: Any, high: Any) -> Any:
 
 
 def _scale_mass(mass: float, steep: float, floors: Any) -> Any:
-    """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass is none."""
+    """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass counts as 0."""
     raise TypeError("_scaled is called from compiled code")
 
 
@@ -126,7 +126,7 @@ def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: A
 def _block_excess(
     p: Any, start: int, stop: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any
 ) -> tuple[int, bool]:
-    """The excess of a block of at most `_BLOCK` outcomes, and whether it is small enough to be that sum (63 bits suffice)."""
+    """The excess of a block of at most `_BLOCK` outcomes, and whether it is small enough for the sum to be exact (63 bits suffice)."""
     whole = 0
     parts = 0
     for place in range(start, stop):
@@ -140,9 +140,9 @@ def _block_excess(
 def _within_excess(
     p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
 ) -> tuple[int, int]:
-    """(the outcome on which `rest` falls, 0) if that is in the excess; else (-1, what is left of it).
+    """(the outcome of the integer `rest`, 0) if it falls in the excess; else (-1, the remaining part of `rest`).
 
-    Blocks that lie before it are added up without looking inside, in vectors; the last one is gone through outcome by outcome.
+    Blocks before it are summed as a whole, in vectors; the last one is searched outcome by outcome.
     """
     start = 0
     while p.size - start > _BLOCK:
@@ -161,7 +161,7 @@ def _within_excess(
 def _above_shared(
     p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
 ) -> Any:
-    """The outcome on which the integer `rest` falls, once the shared part has been taken off."""
+    """The outcome of the integer `rest`, counted from the end of the shared part."""
     raise TypeError("_above_shared is called from compiled code")
 
 
@@ -223,7 +223,7 @@ def _above_shared_over(
 def _solve_row(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
-    """(slope, lift) of one row at which `inspect_law` has looked."""
+    """(slope, lift) of one row that `inspect_law` has checked."""
     raise TypeError("_solved is called from compiled code")
 
 
@@ -244,12 +244,12 @@ def _solve_row_over(
         filled, unheld, room = 0, np.int64(shared), np.int64(_WHOLE - shared)
         for place in range(p.size):
             if p[place] > NEGLIGIBLE and filled < held:
-                if room >= 0:  # once below it stays so
+                if room >= 0:  # once negative it stays so
                     room -= upper[place] - lower[place]
                 mass[filled], low[filled], high[filled] = p[place], floors[place], ceilings[place]
                 filled += 1
                 unheld -= lower[place]
-        if room >= 0:  # all that is held fits at its ceiling: no slope serves
+        if room >= 0:  # all held outcomes fit at their ceilings: no slope exists
             return np.inf, 0.0
         return solve_held(mass, np.float64(unheld) / _TOTAL, low, high)
 
@@ -295,9 +295,9 @@ def _draw(
 def draw(
     lattice: Lattice, laws: Floats, projecting: bool, slope: Floats, lift: Floats, uniform: Integers, out: Integers
 ) -> int:
-    """Fill `out` with one outcome for each row, and `slope`, `lift` of those rows that had to be solved, where they are not empty.
+    """Fill `out` with one outcome for each row, and `slope`, `lift` of the rows that had to be solved, unless these arrays are empty.
 
-    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a law, or -1.
+    `projecting`: solve for slope and lift; otherwise use those given. Returns the first row that is not a distribution, or -1.
     """
     box = lattice.box
 

@@ -1,17 +1,17 @@
-"""Draw one outcome for each client, or show the integer weights it would be drawn with; for one client also in constant time.
+"""Draw one outcome for each client, or show the integer weights of the draw; for one client also in constant time.
 
-`outcomes` and `weights` use the same arithmetic. `outcomes` is fast because it may stop: a draw of the shared part does not look at the
-client, a search ends where it has found its outcome, a solver where it has settled. Whoever can time it learns from that more than the
-sample says. `outcome_in_constant_time` takes the same instructions for every client and every integer:
+`outcomes` and `weights` use the same arithmetic. `outcomes` is fast because it stops early. A draw in the shared part ignores the client, a
+search ends at its outcome, and a solver ends when it has converged. So its running time reveals more than the sample.
+`outcome_in_constant_time` executes the same instructions for every client and every integer:
 
-* the slope is found by halving the bits of a float, always `_HALVINGS` times: it is the smallest float in [2^-64, 2^960] whose mass is at
-  least one, or the largest of them where P sits on so small a set that there is none;
-* the shared part, the excess, the portions and the fill are all made and all searched, to their ends, by counting; running sums are kept
-  in two halves, so that no size needs another path; which of them counts is a selection, not a branch;
-* masses that are negligible are zero before anything is multiplied, so that no float is subnormal.
+* The slope is found by bisection on the bits of a float, in exactly `_HALVINGS` steps. It is the smallest float in [2^-64, 2^960] whose mass
+is at least one, or the largest of them if P sits on so small a set that there is none.
+* The shared part, the excess, the portions and the fill are all computed and searched to their ends by counting. Running sums are kept in two
+halves, so that all sizes take one path. Selections replace branches.
+* Negligible masses are set to zero before any multiplication, so that no float is subnormal.
 
-Its law is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice: the guarantee is the same statement
-about integers. What is left are differences that no program controls (caches, the clock of the processor), and input that is refused, for
+Its distribution is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice. So the guarantee is the same
+statement about integers. Two differences remain: effects outside a program's control (caches, the processor's clock), and rejected input, for
 which no sample leaves.
 """
 
@@ -44,9 +44,11 @@ def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) 
 def _draw_and_solve(
     lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers, *, keeping: bool = True
 ) -> tuple[Integers, NDArray[np.float64], NDArray[np.float64]]:
-    """Outcomes, slopes and lifts (empty unless they are to be kept). Slopes of rows that fell on the shared part, and so were not
-    solved, are infinite."""
-    laws = np.ascontiguousarray(laws)  # as compiled code takes rows
+    """Outcomes, slopes and lifts (the latter empty unless `keeping`).
+
+    A row that falls on the shared part is not solved; its slope is infinite.
+    """
+    laws = np.ascontiguousarray(laws)  # as the compiled code requires
     kept = len(laws) if keeping else 0
     slope = np.full(kept, np.inf if mixing is None else mixing.slope)
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
@@ -70,7 +72,7 @@ def _numpy_draw(
     uniform: Integers,
     out: Integers,
 ) -> int:
-    """As `compiled.draw`: the same law, and the same outcome for the same integer."""
+    """As `compiled.draw`: the same distribution, and the same outcome for the same integer."""
     for rows in blocks(*laws.shape):
         bad = first_bad(laws[rows])
         if bad >= 0:
@@ -83,8 +85,11 @@ def _numpy_draw(
 
 
 def _solve_laws(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(slope, lift) for each row. Over a reference that is not uniform what is not held is summed in integers: one number, however
-    it is added up; and where all that is held fits at its ceiling no slope serves, which integers decide too."""
+    """(slope, lift) for each row.
+
+    Over a reference that is not uniform, the mass of outcomes outside the support is summed in integers, so that the order of summation does
+    not matter. Integers also decide whether all held outcomes fit at their ceilings, where no slope exists.
+    """
     box = lattice.box
     if isinstance(lattice.lower, int):
         return solve_rows(laws, box.lower, box.ceiling)
@@ -106,12 +111,12 @@ _MASK = (1 << _HALF) - 1
 _LOWEST, _HIGHEST = (
     np.float64(2.0**-64),
     np.float64(2.0**960),
-)  # times a mass above NEGLIGIBLE neither vanishes nor overflows
+)  # a product with a mass above NEGLIGIBLE neither vanishes nor overflows
 _HALVINGS = 63  # the bits of the two differ by less than 2^63
 
 
 def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
-    """The outcome that a uniform integer falls on for one law (k,). `mixing` None: project onto the box."""
+    """The outcome of a uniform integer for one distribution (k,). `mixing` None: project onto the box."""
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)
@@ -126,7 +131,7 @@ def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | Non
 
 
 def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
-    """What is added to L, as `Lattice.parts` of one law: the excess, the portions unless the reference is uniform, the fill."""
+    """The parts added to L, as `Lattice.parts` of one row: the excess, the portions unless the reference is uniform, the fill."""
     mass = np.where(law > NEGLIGIBLE, law, 0.0)
     portioning = mixing is None and not isinstance(lattice.lower, int)
     slope, lift = (
@@ -162,12 +167,12 @@ def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64,
     upper = np.where(held, lattice.box.upper, 0.0).sum()
     unheld = np.where(held, 0.0, lower).sum()
     lift = np.maximum(0.0, 1.0 - upper) / np.maximum(unheld, NEGLIGIBLE)
-    saturated = upper + unheld < 1.0  # no slope serves: the ceiling where P is, a multiple of the floor elsewhere
+    saturated = upper + unheld < 1.0  # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
     return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
 
 
 def _hand_out_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
-    """How much each outcome gets when `available` units are handed out in order: `lattice.handed_out` without a choice of path."""
+    """The share of each outcome when `available` units are handed out in order: `lattice.hand_out` without branches."""
     low = np.cumsum(wanted & _MASK)
     high = np.cumsum(wanted >> _HALF) + (low >> _HALF)
     over = high > (available >> _HALF)

@@ -1,4 +1,4 @@
-"""The draw of a client as a keyed function of its data, the law in whole numbers that is hashed for it, and the files that hold secrets.
+"""Repeatable draws: a client's draw as a keyed function of its data, the law in whole numbers that is hashed for it, and secret files.
 
 The function is BLAKE2b [RFC 7693], keyed, of the client's canonical input.
 
@@ -7,56 +7,54 @@ The function is BLAKE2b [RFC 7693], keyed, of the client's canonical input.
 
 The first word, less its two lowest bits, is the uniform 62-bit integer of `discreet.release._lattice`. The second orders samples that are
 published without their clients; the third places a point within a cell; the last four add up to the digest of the whole input
-(`InputDigest`). As long as the secret is one, words of different messages or under different run keys cannot be told from independent
-uniform ones. So the same question to the same client with the same data, under the same agreement and in the same round, has the same
-answer however often a task is retried, and nothing new is released. Another question (another column of the same domain), another round
-or another agreement is an independent draw.
+(`InputDigest`). While the secret is secret, words of different messages or under different run keys are indistinguishable from independent
+uniform ones. So the same question to the same client with the same data, under the same agreement and in the same round, has the same answer
+for every retry of a task, and nothing new is released. Another question (another column of the same domain), another round or another
+agreement is an independent draw.
 
-What this does not give, and no rule without a memory can, is a second answer to one question in one round on data that may have changed.
-Let S(D) be the sample from data D under a fixed key, with the law Q(D) over keys. If the answer is repeatable, S(D) = S(D) for certain;
-while if D and D' have different laws, P(S(D) != S(D')) is at least the total variation distance of Q(D) and Q(D'), *however the two
-depend on each other*, and that is not zero. So two answers that differ prove a change: the odds shift by an infinite factor, not by e^(2
-epsilon). Hashing the data makes it nearly certain that a change shows (the two draws are independent, and agree by chance alone); leaving
-them out makes it rarer, and tells where the change was as well. Hence a round is released once: whoever keeps the secret keeps the digest
-of what went into each round beside it, and refuses a round whose input has changed. New data are a new round, that is a new run key and
-fresh randomness, whether anything has changed or not; and then two rounds of one client are 2 epsilon-LDP together, for any two histories
-of its data.
+**Limit.** No rule without a memory can answer one question twice in one round on data that may have changed. Let S(D) be the sample from data
+D under a fixed key, with the distribution Q(D) over keys. If the answer is repeatable, S(D) = S(D) for certain. But if D and D' have
+different distributions, P(S(D) != S(D')) is at least the total variation distance of Q(D) and Q(D'), *for every joint distribution of the
+two*, and that is not zero. So two answers that differ prove a change: the odds shift by an infinite factor, not by e^(2 epsilon). Hashing the
+data makes it nearly certain that a change shows, since the two draws are independent and agree only by chance. Leaving the data out makes it
+rarer, and also reveals where the change was. Hence a round is released once. The holder of the secret keeps the digest of each round's input
+beside it, and rejects a round whose input has changed. New data are a new round: a new run key and fresh randomness, even if nothing has
+changed. Two rounds of one client are then 2 epsilon-LDP together, for any two histories of its data.
 
-The message is a list of 64-bit words, little-endian, and can be read back uniquely, so that two clients or laws never share one:
+The message is a list of 64-bit words, little-endian, and can be decoded uniquely, so that two clients or laws never share one:
 
     header   kind of client (1 integer, 2 text) + 256 * form (0 narrow, 1 wide) + 65536 * bytes of text
-    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is how a 64-bit
-             integer is written ("7", "-12"; not "07", "+7", "-0") is that integer: formats differ in which of the two they hold
-    law      the distinct outcomes in increasing order with the numbers that are made of their counts or weights, below:
+    client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is the canonical
+             spelling of a 64-bit integer ("7", "-12"; not "07", "+7", "-0") is that integer, since formats differ in this
+    law      the distinct outcomes in increasing order with the numbers made of their counts or weights, below:
              narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
 
-**The law in whole numbers.** What is the same law is the same whole numbers. *Counts* (and records, which count once each) are added up
-in integers and divided by their greatest common divisor, so that proportional counts are one law, and different laws are different
-numbers.
+**The law in whole numbers.** Equal laws have equal whole numbers. *Counts* (and records, which count once each) are added up in integers and
+divided by their greatest common divisor. So proportional counts are one law, and different laws are different numbers.
 
-*Weights* come out of somebody's floating-point sums, whose last bits depend on the order of the rows and on how they were cut into
-partitions. They are added up without rounding, to W_x, and T for the client as a whole, and then put on a public grid:
+*Weights* come from floating-point sums, whose last bits depend on the order of the rows and on their partitions. They are added up without
+rounding, to W_x for an outcome and T for the client, and then put on a public grid:
 
-    an outcome with W_x < 2^-44 T counts as none (what cancellation leaves behind is no outcome); m are left
-    n_x = floor(2^s W_x / T + 1/2),   s = 20 + ceil(log2 m),   divided by what the n_x have in common
+    an outcome with W_x < 2^-44 T counts as zero (the residue of a cancellation is not an outcome); m are left
+    n_x = floor(2^s W_x / T + 1/2),   s = 20 + ceil(log2 m),   divided by the greatest common divisor of the n_x
 
-and n_x / sum(n) is the law that is drawn from. It is a function of the shares W_x / T alone: order, scale and the way in which a weight
-was split over rows do not enter, but for the rounding errors they caused before the weights came here.
+and n_x / sum(n) is the law of the client. It is a function of the shares W_x / T alone. Order, scale and the way a weight is split over rows
+do not matter, except for rounding errors made before the weights came here.
 
-* *There is a law*: the largest W_x is at least (1 - 2^-12) T/m (there are less than 2^32 outcomes, those that count as none are less than
-  2^-12 of T), so its n_x is at least 2^20 (1 - 2^-12) - 1/2 > 0, as soon as one weight is positive.
-* *It costs nothing*: with q_x = 2^s W_x / T and A = sum |n_x - q_x|, the total variation distance to the law W/T is at most A / 2^s,
-  since |sum(n) - 2^s| <= A too. Rounding adds at most m/2 to A; hence it is at most 2^-21, and 2^-44 more for each outcome that counts as
-  none: below 2^-20 for every client with fewer than eight million of those.
-* *How often noise still crosses a line.* Let each W_x change by a factor within 1 +- d. Then q_x moves by at most about 2 d q_x, and
-  crosses one of the lines k + 1/2 with that probability if it lies anywhere between them: for the client as a whole, with probability at
-  most 2^(s+1) d. For a change in the last bit of everything, d = 2^-52, that is 2^(s-51) < m 2^-30: one client in a hundred million, for
-  ten outcomes each.
-* *Weights that are multiples of a common unit*, such as cents, N units in all, do not cross at all as long as N < 2^(50-s) (67 million,
-  up to 16 outcomes), unless N has the factor 2^(s+1): the distance of q_x = 2^s a/N from a line is a multiple of 1/(2 N), and not 0
-  unless the reduced denominator of a/N is 2^(s+1).
+* *There is a law*: the largest W_x is at least (1 - 2^-12) T/m (there are less than 2^32 outcomes, and those that count as zero are less than
+2^-12 of T). So its n_x is at least 2^20 (1 - 2^-12) - 1/2 > 0, as soon as one weight is positive.
+* *The grid costs little*: with q_x = 2^s W_x / T and A = sum |n_x - q_x|, the total variation distance to W/T is at most A / 2^s, since
+|sum(n) - 2^s| <= A too. Rounding adds at most m/2 to A. Hence the distance is at most 2^-21, plus 2^-44 for each outcome that counts as zero:
+below 2^-20 for every client with fewer than eight million of those.
+* *How often noise still crosses a line.* Let each W_x change by a factor within 1 +- d. Then q_x moves by at most about 2 d q_x, and crosses
+one of the lines k + 1/2 with that probability if it lies anywhere between them. For the client as a whole, the probability is at most 2^(s+1)
+d. For a change in the last bit of every weight, d = 2^-52, that is 2^(s-51) < m 2^-30: one client in a hundred million, for ten outcomes
+each.
+* *Weights that are multiples of a common unit*, such as cents, N units in all, do not cross at all if N < 2^(50-s) (67 million, up to 16
+outcomes), unless N has the factor 2^(s+1). The distance of q_x = 2^s a/N from a line is a multiple of 1/(2 N), and not 0 unless the reduced
+denominator of a/N is 2^(s+1).
 
-The grid has no bearing on privacy, which the box decides for every law (`discreet.release._lattice`).
+Privacy does not depend on the grid: the box holds for every law (`discreet.release._lattice`).
 """
 
 import hashlib
@@ -74,7 +72,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.release._randomness import BITS
 
 SHARE_BITS = 20  # the grid is 2^-20 of the total, and finer by the number of outcomes
-NOTHING_BITS = 44  # a smaller share than 2^-44 is none
+NOTHING_BITS = 44  # a share below 2^-44 counts as zero
 
 _SMALLEST_BITS = 1074  # every float is a multiple of 2^-1074
 
@@ -85,7 +83,7 @@ def integer_law_of_counts(outcomes: Iterable[int], counts: Iterable[int]) -> dic
 
 
 def integer_law_of_weights(outcomes: Iterable[int], weights: Iterable[float]) -> dict[int, int]:
-    """The law of records with weights, likewise. (`discreet.release._canonical` computes both for millions of clients.)"""
+    """The same for records with weights. (`discreet.release._canonical` computes both for millions of clients.)"""
     sums = _sums_by_outcome(outcomes, [_in_smallest_units(weight) for weight in weights])
     total = sum(sums.values())
     held = {x: each for x, each in sums.items() if each << NOTHING_BITS >= total}
@@ -122,28 +120,28 @@ DIGEST_WORDS = 4  # the last ones
 _RUN_PERSON = b"discreet run v2"
 DRAW_PERSON = b"discreet draw v2"
 _DIGEST_PERSON = b"discreet data v2"
-_RECORDS, _COUNT, _WEIGHT = 0, 1, 2  # what a question says of the second column
+_RECORDS, _COUNT, _WEIGHT = 0, 1, 2  # the kind of a question's second column
 _ID_BYTES = 32
-_WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")  # as a 64-bit integer is written
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")  # the canonical spelling of a 64-bit integer
 _SECRET_BYTES = 32
 _SECRET_LINE = re.compile(rb"discreet-secret-1 ([0-9a-f]{64})\n?\Z")
 _THE_SAME = (
     "give the one of earlier releases, since another one releases every client anew (the first time make one with: "
     "discreet secret FILE)"
 )
-_LARGEST_FILE = 1024  # nothing longer can be a secret file, and a wrong path must not be read at length
+_LARGEST_FILE = 1024  # a longer file is not a secret, and is not read
 
 
 @dataclass(frozen=True)
 class RunKey:
-    """The key of one question in one round of one agreement: what an engine's workers are given instead of the secret."""
+    """The key of one question in one round of one agreement; an engine's workers get it instead of the secret."""
 
     value: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked of each client: the column of its values and, if there is one, that of their counts or of their weights."""
+    """The question to each client: the column of its values, and optionally that of their counts or weights."""
 
     value: str
     count: str | None = None
@@ -151,7 +149,7 @@ class Question:
 
     @property
     def encoding(self) -> bytes:
-        """Bytes that can be read back uniquely: the length of the first name, that name, a byte for which second column, its name."""
+        """A uniquely decodable encoding: the length of the first name, that name, a byte for the kind of the second column, its name."""
         value = _utf8_bytes(self.value)
         kind, name = (_COUNT, self.count) if self.count is not None else (_WEIGHT, self.weight)
         second = bytes([_RECORDS]) if name is None else bytes([kind]) + _utf8_bytes(name)
@@ -160,11 +158,11 @@ class Question:
 
 @dataclass(frozen=True)
 class InputDigest:
-    """A keyed digest of what a set of clients hold: the sums, modulo 2^64, of the last four words of each.
+    """A keyed digest of the data of a set of clients: the sums, modulo 2^64, of the last four words of each.
 
-    Digests of parts add up to the digest of the whole, in whatever order and however it was cut. Words of different
-    messages are independent and uniform, and each client comes once; so two inputs, chosen without the key, in which any
-    client or law differs have the same digest with probability 2^-256: one such word occurs in one of the sums alone.
+    Digests of parts add up to the digest of the whole, for every order and partition. Words of different messages are independent and
+    uniform, and each client comes once. So two inputs, chosen without the key, in which any client or law differs have the same digest with
+    probability 2^-256: one such word occurs in one of the sums alone.
     """
 
     words: tuple[int, int, int, int] = (0, 0, 0, 0)
@@ -174,22 +172,22 @@ class InputDigest:
         return InputDigest((a, b, c, d))
 
     def sealed_bytes(self, key: RunKey) -> bytes:
-        """32 bytes that stand for the sums, and that tell nothing about them to whoever has not the key."""
+        """32 bytes that identify the sums, and reveal nothing about them without the key."""
         content = struct.pack(f"<{DIGEST_WORDS}Q", *self.words)
         return hashlib.blake2b(content, key=key.value, person=_DIGEST_PERSON, digest_size=32).digest()
 
 
 @dataclass(frozen=True)
 class Secret:
-    """32 random bytes. Whoever knows them and a client's identity can undo its privacy; it never prints itself."""
+    """32 random bytes. Anyone who knows them and a client's identity can undo its privacy; its repr does not show them."""
 
     value: bytes = field(repr=False)
-    state: Path | None = field(default=None, compare=False, repr=False)  # where the rounds released under it are noted
+    state: Path | None = field(default=None, compare=False, repr=False)  # the record of the rounds released under it
 
     def __post_init__(self) -> None:
         if self.state is not None:
             object.__setattr__(self, "state", Path(self.state))
-        # a shorter key can be guessed, and no key at all is one that everybody knows
+        # a shorter key can be guessed, and an empty one is public
         if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
             held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
             raise DiscreetError(
@@ -200,7 +198,7 @@ class Secret:
         """The key for one question in one round of the agreement with this id (64 hexadecimal digits)."""
         check_count("round", round_number)
         about = bytes.fromhex(agreement_id)
-        if len(about) != _ID_BYTES:  # or two keys could be made from one text
+        if len(about) != _ID_BYTES:  # a fixed length keeps the encoding unique
             raise DiscreetError(f"agreement id {agreement_id!r} is not one of {2 * _ID_BYTES} hexadecimal digits")
         about += struct.pack("<Q", round_number) + question.encoding
         return RunKey(hashlib.blake2b(about, key=self.value, person=_RUN_PERSON).digest())
@@ -212,22 +210,22 @@ def fresh_secret() -> Secret:
 
 
 def write_secret(path: str | Path) -> None:
-    """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced."""
+    """Write a fresh secret to a new file that only its owner may read (0600). An existing file is never replaced."""
     fix = "replacing a secret would release every client anew; choose another name"
     with atomic_write(path, what="secret file", private=True, fix=fix) as file:
         file.write(secret_line(fresh_secret().value))
 
 
 def secret_line(secret: bytes) -> bytes:
-    """What a secret's file holds."""
+    """The content of a secret's file."""
     return b"discreet-secret-1 " + secret.hex().encode() + b"\n"
 
 
 def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
-    """The secret in a file, refused if anybody but its owner may read or write it, and if it has a second name (a hard link).
+    """Read the secret in a file. It is an error if others than its owner may read or write the file, or if it has a second hard link.
 
-    `state`: where the rounds that are released under it are noted, by default beside the file itself (whatever symbolic link leads to it).
-    Two hard links of one file would each have a record of their own, and one round could be released twice.
+    `state`: the record of the rounds released under it, by default beside the file itself, after symbolic links. Two hard links of one file
+    would each have a record of their own, and one round could be released twice.
     """
     content = read_private(
         path,
@@ -241,7 +239,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
 
 
 def parse_secret(content: bytes, path: str | Path) -> bytes:
-    """The secret that a file's content states."""
+    """The secret in a file's content."""
     found = _SECRET_LINE.match(content)
     if found is None:
         raise DiscreetError(f"{path} does not hold a secret; {_THE_SAME}")
@@ -259,10 +257,10 @@ def _check_one_name(path: str | Path, status: os.stat_result) -> None:
 
 
 def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
-    """A secret as it is, or the one in the file of that name; None is none."""
+    """The secret itself, or the one in the file of that name; None for None."""
     if secret is None or isinstance(secret, Secret):
         return secret
-    if not isinstance(secret, (str, os.PathLike)):  # its value is not shown: it may be one
+    if not isinstance(secret, (str, os.PathLike)):  # the value is not shown: it may be the secret itself
         raise DiscreetError(
             f"secret is a {type(secret).__name__}; pass the path of a file made by: discreet secret FILE, or read_secret(path)"
         )
@@ -270,23 +268,23 @@ def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
 
 
 def state_beside(path: str | Path) -> Path:
-    """Where the rounds of a secret's file are noted unless somebody says otherwise."""
+    """The default path of the record of rounds of a secret's file."""
     return Path(f"{os.path.realpath(path)}.rounds")
 
 
 def _utf8_bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass")  # what is no Unicode is a name all the same, and another one
+    return name.encode("utf-8", "surrogatepass")  # invalid Unicode is a name too, and a different one
 
 
 def as_integer(name: str) -> int | str:
-    """The 64-bit integer that is written like that; any other name as it is."""
+    """The 64-bit integer with that canonical spelling; any other name unchanged."""
     if _WHOLE.fullmatch(name) and -(1 << 63) <= int(name) < 1 << 63:
         return int(name)
     return name
 
 
 def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
-    """The canonical input of a client: who it is, and its law in whole numbers (`integer_law_of_weights` is for weights)."""
+    """The canonical input of a client: its identity, and its law in whole numbers (`integer_law_of_weights` for weights)."""
     law = integer_law_of_counts(outcomes, counts)
     narrow = all(number < 1 << 32 for number in law.values())
     form = NARROW_FORM if narrow else WIDE_FORM
@@ -310,5 +308,5 @@ def draw_words(key: RunKey, client: int | str, outcomes: Sequence[int], counts: 
 
 
 def uniform_integer(first_word: int) -> int:
-    """The uniform integer in [0, 2^62) that a first word stands for."""
+    """The uniform integer in [0, 2^62) of a first word."""
     return first_word >> (64 - BITS)

@@ -1,37 +1,37 @@
-"""epsilon-LDP as a statement about integers: the `Lattice` of weights that may be drawn, and how it is filled up to 2^62.
+"""Epsilon-LDP as a statement about integers: the `Lattice` of allowed weights, and how weights are filled up to 2^62.
 
-A law is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. Every law that can be drawn obeys
+A distribution is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. All weights that can be drawn with obey
 
     L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
 
 so W_x <= e^epsilon W'_x for any two inputs: no error in a floating-point number can break it. Other notions of privacy are kept likewise
-(`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two laws of the lattice and every beta. The weights are the
-client's affine law rounded down to the box and cut off where their sum would pass 2^62. What is then missing is added to the outcomes
+(`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two rows of weights of the lattice and every beta. The weights are the
+client's affine law rounded down to the box and cut off where their sum would exceed 2^62. The missing units are then added to the outcomes
 that have room, in order:
 
     E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
     W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
 
-A draw u < sum L belongs to the part that all clients share, and does not look at the client at all. So a release is faster than a
-projection, and its cost grows with a client's records rather than with the domain.
+An integer u < sum L belongs to the part that all clients share, and the draw ignores the client. So a release is faster than a projection,
+and its cost grows with a client's records rather than with the domain.
 
-**Portions.** Over a reference that is not uniform, a law that is projected (lift 0, or slope infinite) has E_x = 0 wherever the client
-holds nothing. A client on a small set leaves much of 2^62 to those outcomes: each is to get the same multiple of its floor. Rounding each
-by itself would leave sums that only a pass over the domain finds. So the running sum is rounded instead. With M units to hand out, sizes
-S_x (the reference in units of 2^-62), A_x = sum of S over the unheld outcomes before x, and H over all of them,
+**Portions.** Over a reference that is not uniform, a projected law (lift 0, or slope infinite) has E_x = 0 outside the client's support. A
+client with a small support leaves much of 2^62 to the other outcomes, and each is to get the same multiple of its floor. Rounding each by
+itself would leave sums that only a pass over the domain finds. So the running sum is rounded instead. With M units to hand out, sizes S_x
+(the reference in units of 2^-62), A_x = sum of S over the outcomes before x outside the support, and H over all of them,
 
     portion_x = ceil((A_x + S_x) M/H) - ceil(A_x M/H)          unit i of the M goes to the outcome where floor(i H/M) lies in A_x + [0, S_x)
 
 which sums to M, takes one division and one search, and exceeds S_x M/H by less than one.
 
 *No portion exceeds the room U_x - L_x.* Let R = 2^62 - sum L. Only M <= R H/2^62 units are portioned out, and S_x R/2^62 <= U_x - L_x - 1
-(S_x = 0 where there is no room). Then portion_x <= floor(S_x M/H) + 1 <= U_x - L_x. What M had to leave out, in practice rounding alone,
-goes to the outcomes that have room, in order.
+(S_x = 0 where there is no room). Then portion_x <= floor(S_x M/H) + 1 <= U_x - L_x. The units beyond M, in practice rounding alone, go to the
+outcomes that have room, in order.
 
-*Why so little is left out.* Over the reals S = mu, and a client whose held outcomes are all at U leaves M = 1 - U(held) - L(unheld) = 1 -
-U(held) - b H, at most R H = (1 - b) H because U(held) >= mu(held): the box holds mu. For the same reason a client that holds nothing gets
-L_x + (1 - b) mu_x, the reference itself, up to rounding; and S_x R <= U_x - L_x is mu_x <= U_x, so S is cut down only for outcomes of a
-few units.
+*Why so few units are left.* Over the reals S = mu. A client whose held outcomes (its support) are all at U leaves M = 1 - U(held) - L(unheld)
+= 1 - U(held) - b H. This is at most R H = (1 - b) H because U(held) >= mu(held): the box contains mu. For the same reason a client without
+records gets L_x + (1 - b) mu_x, the reference itself, up to rounding. And S_x R <= U_x - L_x is mu_x <= U_x, so S is reduced only for
+outcomes of a few units.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ _MASK = (1 << _HALF) - 1
 
 
 def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
-    """S: the floors in units that sum to at most 2^62, each as small as its room asks for."""
+    """S: the floors in units that sum to at most 2^62, each reduced where its room requires it."""
     whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
     fine = floor_product(whole, Fraction(TOTAL, exact_sum(whole)), TOTAL)
     rest = TOTAL - shared
@@ -68,7 +68,7 @@ def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers,
 
 
 def all_fit(spans: Integers, available: int) -> NDArray[np.bool_]:
-    """Whether the sum of each row, however large, is at most `available`: then a client's outcomes are all at their ceilings."""
+    """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
     most = available >> _HALF
@@ -76,12 +76,12 @@ def all_fit(spans: Integers, available: int) -> NDArray[np.bool_]:
 
 
 def exact_sum(values: Integers) -> int:
-    """The sum, however large."""
+    """The sum, without overflow."""
     return (int((values >> _HALF).sum()) << _HALF) + int((values & _MASK).sum())
 
 
 def portion_out(parts: Integers, missing: Integers, shared: int, bits: int = BITS + 1) -> Integers:
-    """How much each outcome gets of `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S of the outcomes not held, else 0."""
+    """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]
     limit = np.minimum(missing, fraction_of(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
@@ -105,13 +105,13 @@ def fraction_of(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -
     return quotient.astype(np.int64)
 
 
-_INWARDS = 40  # doublings of the last bit by which a lattice is drawn in before it is given up
+_INWARDS = 40  # doublings of the last bit by which a lattice is narrowed before giving up
 
 
 @with_short_repr
 @dataclass(frozen=True)
 class Lattice:
-    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform."""
+    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each for a uniform reference."""
 
     box: Box
     lower: int | Integers
@@ -132,9 +132,9 @@ class Lattice:
     def keeping(cls, box: Box, privacy: Privacy) -> "Lattice":
         """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
 
-        All laws of the lattice lie between L and ratio L, ratio = max U/L, so its profile is at most that of the box around L/sum L
-        with b = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice;
-        where what is not shared is too much at any ratio, L is raised as well.
+        All weights of the lattice lie between L and ratio L, ratio = max U/L. So its profile is at most that of the box around L/sum L with b
+        = sum L/2^62, and `Privacy.allows` decides on two rationals. A smaller ratio over the same L is a smaller lattice. If the part that is
+        not shared is too large at any ratio, L is raised as well.
         """
         if isinstance(privacy, Pure):
             return cls.of(box, privacy.epsilon)
@@ -151,8 +151,7 @@ class Lattice:
 
     @classmethod
     def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
-        """The integer box nearest to a box with upper <= ratio lower exactly, if there is one; `raised`: lower bounds rather above,
-        times this."""
+        """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _lower_candidates(
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
@@ -166,7 +165,7 @@ class Lattice:
         return None
 
     def keeps(self, privacy: Privacy) -> bool:
-        """Whether any two laws of this lattice whatever certainly keep a notion of privacy, as a statement about integers."""
+        """Whether any two rows of weights of this lattice certainly keep a notion of privacy, as a statement about integers."""
         return privacy.allows(*extreme_masses(Fraction(self.shared_total, TOTAL), self.largest_ratio))
 
     def _is_sound(self) -> bool:
@@ -177,7 +176,7 @@ class Lattice:
 
     @property
     def largest_ratio(self) -> Fraction:
-        """max upper/lower: e to the power of what any two inputs can really be told apart by."""
+        """max upper/lower: e to the power of the actual pure epsilon between any two inputs."""
         if isinstance(self.lower, int):
             return Fraction(int(self.upper), self.lower)
         pairs = np.unique(np.stack([self.lower, np.asarray(self.upper)]), axis=1)
@@ -185,7 +184,7 @@ class Lattice:
 
     @cached_property
     def shared_total(self) -> int:
-        """sum L: how many of the 2^62 integers are answered without looking at the client."""
+        """sum L: how many of the 2^62 integers are answered independently of the client."""
         return self._total(self.lower)
 
     @cached_property
@@ -200,7 +199,7 @@ class Lattice:
 
     @cached_property
     def portions(self) -> Integers:
-        """S, by which what is missing is portioned out over outcomes that are not held (empty for a uniform reference)."""
+        """S, the sizes by which missing units are portioned out outside the support (empty for a uniform reference)."""
         if isinstance(self.lower, int):
             return np.empty(0, dtype=np.int64)
         found = portion_sizes(np.asarray(self.box.lower), self.lower, np.asarray(self.upper), self.shared_total)
@@ -210,8 +209,11 @@ class Lattice:
     def parts(
         self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
     ) -> tuple[Integers, ...]:
-        """What every row adds to L, in the order in which integers fall on it: the excess (rounded down, cut off at 2^62), the
-        portions unless the reference is uniform, and the fill that makes the sum exact."""
+        """The parts that every row adds to L, in the order in which integers fall on them.
+
+        These are the excess (rounded down, cut off at 2^62), the portions unless the reference is uniform, and the fill that makes the sum
+        exact.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             steep = slope[:, None] * TOTAL
             held = laws > NEGLIGIBLE
@@ -221,7 +223,7 @@ class Lattice:
             else:
                 floor = (lift[:, None] * np.asarray(self.box.lower)) * TOTAL
                 value = np.where(held, laws * steep, 0.0) + np.where(portioning, 0.0, floor)
-        low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exactly
+        low, high = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)  # exact
         wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(self.lower)  # NaN gives L
         room = TOTAL - self.shared_total
         excess = np.empty_like(wanted)
@@ -239,7 +241,7 @@ class Lattice:
         return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
 
     def _fill(self, given: Integers, missing: Integers) -> Integers:
-        """What is still missing, to the outcomes that have room, in order."""
+        """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
         for row in np.flatnonzero(missing):
@@ -247,7 +249,7 @@ class Lattice:
         return fill
 
     def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
-        """W for every row: the very law that is drawn."""
+        """W for every row: the exact distribution of the draw."""
         return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
 
     def pick(
@@ -257,7 +259,7 @@ class Lattice:
         lift: NDArray[np.float64],
         uniform: Integers,
     ) -> Integers:
-        """The outcome that each uniform integer falls on: the shared part first, then the others in their order."""
+        """The outcome of each uniform integer: the shared part first, then the other parts in their order."""
         uniform_reference = isinstance(self.lower, int)
         picked = (
             uniform // self.lower if uniform_reference else np.searchsorted(self.shared_edges, uniform, side="right")
@@ -278,9 +280,12 @@ class Lattice:
 
 
 def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Integers]:
-    """Integers near the lower bounds, best first. Rounding down can cost an outcome e^epsilon units of its upper bound,
-    rounding up all outcomes together one unit each: the cheaper comes first. What all clients share must not be less than it is where
-    more than a ratio is promised. A box as thin as rounding itself needs its last bits moved."""
+    """Integers near the lower bounds, best first.
+
+    Rounding down can cost an outcome e^epsilon units of its upper bound; rounding up costs all outcomes together one unit each. The cheaper
+    comes first. If more than a ratio is guaranteed, the shared part must not shrink. A box as thin as rounding itself needs its last bits
+    moved.
+    """
 
     def integers(values: NDArray[np.float64]) -> Integers:
         return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
@@ -293,7 +298,7 @@ def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Int
 
 
 def _bound(values: Integers) -> int | Integers:
-    """One number for a uniform reference, else an array that cannot be written to."""
+    """One number for a uniform reference, else a read-only array."""
     if values.ndim == 0:
         return int(values)
     values = np.ascontiguousarray(values)
@@ -302,13 +307,13 @@ def _bound(values: Integers) -> int | Integers:
 
 
 def representable(values: NDArray[np.int64]) -> Integers:
-    """The largest integers at most these that a float holds exactly: their leading 53 bits."""
+    """The largest integers at most these that a float represents exactly: their leading 53 bits."""
     spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
     return np.asarray((values >> spare) << spare)
 
 
 def hand_out(wanted: Integers, available: int) -> Integers:
-    """How much each outcome gets when `available` units are handed out in order, to each at most what it wants."""
+    """The share of each outcome when `available` units are handed out in order, to each at most what it wants."""
     capped = np.minimum(wanted, available)
     if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits
         ends = np.minimum(np.cumsum(capped), available)

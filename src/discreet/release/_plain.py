@@ -1,7 +1,7 @@
-"""The draws of `_sparse` and `_referenced` in numpy and the standard library: the same words, outcomes, digest and refusals.
+"""The draws of `_sparse` and `_referenced` in numpy and the standard library: the same words, outcomes, digest and errors.
 
-For a few thousand clients this is done before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are
-those of `discreet.release._keyed`, slopes those of `discreet.projection._vectorised`; integers are Python's.
+For a few thousand clients this finishes before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those
+of `discreet.release._keyed`, slopes those of `discreet.projection._vectorised`; integers are Python's.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ from discreet.release._randomness import BITS
 def _excesses_over_reference(
     plan: ReferencePlan, masses: NDArray[np.float64], lengths: NDArray[np.int64], outcomes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """What each client's outcomes get above L, from lists that are padded with zeros."""
+    """The excess over L of each client's outcomes, from lists padded with zeros."""
     present = np.arange(masses.shape[1]) < lengths[:, None]
     low, high = (np.where(present, plan.bounds[outcomes, column], 0.0) for column in (FLOOR, CEILING))
     lower, upper = plan.held[outcomes, LOWER], plan.held[outcomes, UPPER]
@@ -69,7 +69,7 @@ def _excesses_over_reference(
 
 
 def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int], uniform: int) -> int:
-    """The outcome on which an integer past the shared part falls, for a client with excess `own` at `held`."""
+    """The outcome of an integer beyond the shared part, for a client with excess `own` at `held`."""
     shared = int(plan.edges[-1])
     rest = uniform - shared
     for place, excess in zip(held, own, strict=True):
@@ -89,11 +89,11 @@ def _outcome_over_reference(plan: ReferencePlan, held: list[int], own: list[int]
     rest -= limit
 
     def portions_before(place: int) -> int:
-        """Portions of the unheld outcomes before this one."""
+        """Portions of the outcomes outside the support before this one."""
         return -(-(int(plan.portions[place]) - before) * limit // whole) if limit else 0
 
     def room(first: int, last: int) -> int:
-        """What outcomes first..last - 1, none of them held, can still take."""
+        """The remaining room of outcomes first..last - 1, none of them held."""
         high = int(plan.room[last] - plan.room[first])
         return (
             (high << HALF)
@@ -129,7 +129,7 @@ Law = tuple[NDArray[np.uint64], NDArray[np.uint64]]  # outcomes in increasing or
 
 
 class _RefusedRow(Exception):
-    """A row that is refused: which, which of its records, and why."""
+    """A rejected row: its number, the place of the bad record, and the reason."""
 
     def __init__(self, row: int, place: int, why: int) -> None:
         super().__init__(row, place, why)
@@ -137,7 +137,7 @@ class _RefusedRow(Exception):
 
 
 def state_of(key: RunKey) -> RunKey:
-    """What every client of a run starts from: the key itself."""
+    """The common start of all clients of a run: the key itself."""
     return key
 
 
@@ -153,7 +153,7 @@ def draw(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As `sparse.draw`. Where a row is refused nothing else is filled in."""
+    """As `sparse.draw`. If a row is rejected, the outputs stay unfilled."""
     if first == last:
         return -1
     try:
@@ -230,7 +230,7 @@ def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[flo
         if outcome >= size or not 0.0 <= weight < math.inf:
             why = REFUSED_OUTSIDE if outcome >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
             raise _RefusedRow(row, place, REFUSED_NAN if weight != weight else why)
-    sums: dict[int, float] = {}  # in the order in which compiled code adds them, for where they overflow
+    sums: dict[int, float] = {}  # in the order of the compiled code, so that both overflow alike
     for outcome, weight in sorted(zip(outcomes, weights, strict=True), key=lambda record: record[0]):
         sums[outcome] = sums.get(outcome, 0.0) + weight
     total = 0.0
@@ -249,7 +249,7 @@ _LONGEST_INTEGER = 20  # characters
 
 
 class _MessageHead(NamedTuple):
-    """Who a client is, as the start of its message: the header of the narrow form, and the rest."""
+    """A client's identity as the start of its message: the header of the narrow form, and the rest."""
 
     header: int
     rest: bytes
@@ -285,7 +285,7 @@ def _message(head: _MessageHead, law: Law) -> bytes:
 
 
 def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
-    """Where the integers fall that do not belong to the part that all clients share."""
+    """The outcomes of integers beyond the shared part."""
     found = [0 if numbers.size else _outcome_of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
     for some in _lists_of(laws):
         if isinstance(plan, UniformPlan):
@@ -303,14 +303,14 @@ def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[
 
 
 def _outcome_of_nothing(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
-    """The outcome of a client that holds nothing: one of the reference."""
+    """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
         return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
     return _outcome_over_reference(plan, [], [], uniform)
 
 
 def _over_uniform(plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
-    """What outcomes that are held, and those that are not, get above L."""
+    """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
@@ -318,7 +318,7 @@ def _over_uniform(plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArr
 
 
 class _PaddedLaws(NamedTuple):
-    """What some clients hold, a row each, padded with zeros: which clients, how many outcomes, which, and how much of them."""
+    """The laws of some clients, a row each, padded with zeros: the clients, their numbers of outcomes, the outcomes, the masses."""
 
     rows: list[int]
     lengths: NDArray[np.int64]
@@ -327,7 +327,7 @@ class _PaddedLaws(NamedTuple):
 
 
 def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
-    """The laws that hold anything, those of like length together."""
+    """The non-empty laws, those of similar length together."""
     masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
         if numbers.size:
@@ -346,7 +346,7 @@ def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
 
 
 def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Rows to be padded to one length, not many times their own; long ones each by itself."""
+    """Groups of rows of similar length, to be padded to one length; long rows stay alone."""
     kinds = np.ceil(np.log2(np.maximum(lengths, 1)))
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
@@ -365,7 +365,7 @@ def _excess(plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.floa
 
 
 def _outcome(plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int) -> int:
-    """The outcome on which an integer past the shared part falls."""
+    """The outcome of an integer beyond the shared part."""
     found, rest = _locate_in_gaps(uniform - plan.size * plan.lower, base, own, held, plan.size)
     if found >= 0:
         return found
@@ -374,7 +374,7 @@ def _outcome(plan: UniformPlan, held: list[int], own: list[int], base: int, unif
 
 
 def _locate_in_gaps(rest: int, base: int, own: list[int], held: list[int], size: int) -> tuple[int, int]:
-    """As `sparse._landing`."""
+    """As `sparse._locate_in_gaps`."""
     nxt = 0
     for place in range(len(held) + 1):
         here = held[place] if place < len(held) else size

@@ -13,7 +13,7 @@ from discreet._base.moved import OldName
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62
-_TOGETHER = 1 << 15  # integers that are read at once at most: what is read for them stays in cache
+_TOGETHER = 1 << 15  # most integers in one read, so that they stay in cache
 _WORTH_A_THREAD = 1 << 12
 _MOST_THREADS = 16
 
@@ -25,14 +25,14 @@ class Randomness(Protocol):
 
 
 class IntegerFiller(Protocol):
-    """A source that writes its integers where they are used, part by part."""
+    """A source that writes its integers in place, part by part."""
 
     def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
-        """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
+        """Write an integer to every place, from the first on, and yield the number of filled places from time to time."""
 
 
 class SystemEntropy:
-    """The operating system's generator: what a private release draws from."""
+    """The operating system's generator, from which private releases draw."""
 
     def integers(self, count: int) -> NDArray[np.int64]:
         found = np.empty(count, dtype=np.int64)
@@ -41,7 +41,7 @@ class SystemEntropy:
         return found
 
     def fill_by_parts(self, found: NDArray[np.int64]) -> Iterator[int]:
-        """Write an integer to every place, from the first on, and say from time to time how many places have theirs."""
+        """Write an integer to every place, from the first on, and yield the number of filled places from time to time."""
         count, places = len(found), found.view(np.uint64)
         if count <= _WORTH_A_THREAD:
             if count:
@@ -54,7 +54,7 @@ class SystemEntropy:
         done = 0
         for part in _entropy_threads(threads).map(
             _read_entropy, parts
-        ):  # several read where one alone would keep the others waiting
+        ):  # several threads read, since one alone would be the bottleneck
             done += part
             yield done
 
@@ -68,7 +68,7 @@ def _read_entropy(places: NDArray[np.uint64]) -> int:
 
 @lru_cache(maxsize=1)
 def _entropy_threads(threads: int) -> ThreadPoolExecutor:
-    """Threads that stay: to start them takes as long as to read a million integers."""
+    """A permanent thread pool: starting threads takes as long as reading a million integers."""
     return ThreadPoolExecutor(threads, thread_name_prefix="discreet-entropy")
 
 
@@ -77,7 +77,7 @@ if hasattr(os, "register_at_fork"):  # a fork copies no threads: a child starts 
 
 
 class FixedIntegers:
-    """Integers that are there already, as a source: for checks of what is drawn from them. NOT private."""
+    """Given integers as a source, for checks of the draw. NOT private."""
 
     def __init__(self, uniform: NDArray[np.int64]) -> None:
         self._uniform = uniform
@@ -97,7 +97,7 @@ class _SeededRandomness:
 
 
 def generator(rng: np.random.Generator | None) -> np.random.Generator:
-    """The generator given, or a fresh one: for what does not depend on a client."""
+    """The given generator, or a fresh one, for randomness that does not depend on a client."""
     if rng is None:
         return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
@@ -108,7 +108,7 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
 
 
 def seeded_randomness(rng: np.random.Generator) -> Randomness:
-    """Reproducible randomness for experiments; warns that whoever knows the seed can undo the privacy."""
+    """Reproducible randomness for experiments; warns that anyone who knows the seed can undo the privacy."""
     rng = generator(rng)
     warn_caller(
         "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",

@@ -1,13 +1,13 @@
-"""The exact draw over any reference for clients given by their few distinct values, in time that grows with the logarithm of the domain.
+"""The exact draw over any reference for clients with few distinct values, in time that grows with the logarithm of the domain.
 
-The law, and the outcome for a given integer, are those of `Lattice.weights` on the client's k numbers: the shared part, then the excess
-of the held outcomes, then the portions of the others (`discreet.release._lattice`), then the fill. Over outcomes that are not held each
-of these is a difference of running sums. So the gap between two held outcomes takes one step, and the gap that an integer falls into one
+The distribution, and the outcome of a given integer, are those of `Lattice.weights` on the client's k numbers: the shared part, then the
+excess of the held outcomes (the client's support), then the portions of the others (`discreet.release._lattice`), then the fill. Outside the
+support each of these is a difference of running sums. So the gap between two held outcomes takes one step, and the gap of an integer one
 search.
 
-Tables of many outcomes are far from the processor, and a draw that waits for each look-up waits most of the time. So clients are drawn
-for in batches: where the last search of a draw begins is noted (`locate_outcome`), prefetched for all of them, and searched
-(`search_batch`). A prefetch is a hint to the processor that a number will be read soon. It changes no result.
+Large tables are not in cache, and a draw that waits for each look-up waits most of the time. So clients are drawn in batches: the start of
+each draw's last search is recorded (`locate_outcome`), prefetched for the whole batch, and searched (`search_batch`). A prefetch is a hint to
+the processor that a number will be read soon. It changes no result.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ types: Any = numba.core.types
 
 
 def _prefetch(typing: Any, line: Any, place: Any) -> Any:
-    """Begin to bring line[place] near. Any place is allowed: a hint about memory that is not ours is none."""
+    """Prefetch line[place]. Any place is allowed: the processor ignores a hint about invalid memory."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, values[0])
@@ -48,8 +48,8 @@ prefetch: Any = intrinsic(_prefetch)
 _TOTAL = TOTAL
 _UNITS = float(TOTAL)
 _MOST = (1 << 63) - 1
-IN_EDGES, IN_PORTIONS = -2, -3  # sums in which an outcome is still to be searched for
-_HIGHEST = 1 << 31  # room in units of 2^31 past which it is more than anything asked for
+IN_EDGES, IN_PORTIONS = -2, -3  # the sums in which an outcome is still to be found
+_HIGHEST = 1 << 31  # room in units of 2^31 that exceeds every request
 
 
 @kernel()
@@ -73,14 +73,14 @@ def _search_sums(sums: Any, guide: Any, shift: Any, wanted: Any) -> Any:
 
 @kernel()
 def prefetch_held(plan: Any, outcomes: Any) -> None:
-    """Begin to bring near what is looked up of held outcomes."""
+    """Prefetch the table rows of held outcomes."""
     for place in range(outcomes.size):
         prefetch(plan.held, np.int64(outcomes[place]) * ROW)
 
 
 @kernel()
 def places_of_kind(kind: Any, found: Any, numbers: Any) -> Any:
-    """Fill `numbers` with the places where `found` is `kind`, without branches that a processor would have to guess; how many."""
+    """Fill `numbers` with the places where `found` is `kind`, without branches; returns how many."""
     count = 0
     for place in range(found.size):
         numbers[count] = place
@@ -102,14 +102,14 @@ def _search_sums_of_kind(sums: Any, guide: Any, shift: Any, kind: Any, found: An
 
 @kernel()
 def search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
-    """Search for the outcomes of a batch that are not found yet: bring the guides near, then the sums, then look."""
+    """Find the missing outcomes of a batch: prefetch the guides, then the sums, then search."""
     _search_sums_of_kind(plan.edges, plan.edge_guide, plan.shift, IN_EDGES, found, wanted, numbers)
     _search_sums_of_kind(plan.portions, plan.portion_guide, plan.shift, IN_PORTIONS, found, wanted, numbers)
 
 
 @kernel()
 def _room(plan: Any, first: Any, last: Any) -> Any:
-    """The room of outcomes first..last - 1, or 2^63 - 1 where it is so large that it does not matter."""
+    """The room of outcomes first..last - 1, or 2^63 - 1 if it is too large to matter."""
     high = plan.room[last] - plan.room[first]
     if high > _HIGHEST:
         return np.int64(_MOST)
@@ -118,7 +118,7 @@ def _room(plan: Any, first: Any, last: Any) -> Any:
 
 @kernel()
 def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
-    """Where in the running sum of S a place in the sum without what is held lies."""
+    """The place in the running sum of S, from a place in the sum without held outcomes."""
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
         if wanted < plan.held[held, BEFORE]:
@@ -129,7 +129,7 @@ def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
 
 @kernel()
 def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any, rest: Any) -> Any:
-    """The outcome on which `rest` falls among all the room that excess and portions have left."""
+    """The outcome of `rest` in the room that excess and portions have left."""
     first: Any = 0
     before: Any = 0  # S of held outcomes so far
     given: Any = 0  # portions so far
@@ -172,7 +172,7 @@ def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: A
 
 @kernel()
 def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     low, high = np.empty(outcomes.size), np.empty(outcomes.size)
     found, wanted = locate_outcome(plan, outcomes, masses, own, low, high, uniform)
     if found == IN_EDGES:
@@ -184,7 +184,7 @@ def outcome_over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, unif
 
 @kernel()
 def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-    """(the outcome, 0), or (the sum in which it is to be searched for, what is wanted there). `own`, `low`, `high` are scratch."""
+    """(the outcome, 0), or (the sum to be searched, the value to be found there). `own`, `low`, `high` are scratch."""
     shared = plan.edges[plan.size]
     if uniform < shared:
         return np.int64(IN_EDGES), uniform
@@ -195,11 +195,11 @@ def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
         own[place] = plan.held[held, UPPER] - plan.held[held, LOWER]
-        if room >= 0:  # once below it stays so
+        if room >= 0:  # once negative it stays so
             room -= own[place]
         unheld -= plan.held[held, LOWER]
         whole -= plan.held[held, SIZE]
-    if room < 0:  # else all that is held fits at its ceiling, and no slope serves
+    if room < 0:  # else all held outcomes fit at their ceilings, and no slope exists
         _excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _UNITS)
     for place in range(outcomes.size):
         if rest < own[place]:

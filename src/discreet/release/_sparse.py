@@ -1,13 +1,11 @@
-"""The exact draw for clients given by their few distinct values, on any number of outcomes.
+"""The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference.
 
-Here over a uniform reference; `discreet.release._referenced` does it over any other.
+`discreet.release._referenced` draws over other references. The distribution, and the outcome of a given integer, are those of
+`discreet.release._compiled` on the client's k numbers count/total. All outcomes outside the support are alike, so the walk over outcomes
+takes the gap between two held ones in a single step. The cost grows with the number of distinct values and is independent of the domain.
 
-The law, and the outcome for a given integer, are those of `discreet.release._compiled` on the client's k numbers
-count/total; but all outcomes that a client does not hold are alike, so the walk over outcomes takes the gap between two
-held ones in a single step. The cost grows with the number of distinct values and not at all with the domain.
-
-A client without any records draws from the reference itself: W_x = floor(2^62/k), and the remainder as ever to the first
-outcomes with room. (It lies in the box, because L <= 2^62/k <= U.)
+A client without records draws from the reference itself: W_x = floor(2^62/k), and the remainder goes to the first outcomes with room. (It
+lies in the box, because L <= 2^62/k <= U.)
 """
 
 from typing import Any
@@ -49,17 +47,17 @@ _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
 _MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
 _LONGEST_INTEGER, _MOST_DIGITS = 20, 19  # characters
-_BATCH = 32  # clients, whose look-ups in large tables wait together
-_ROOM = 1024  # for what they hold
-_LATE = -1  # in place of an outcome: its client's law is needed
+_BATCH = 32  # clients whose look-ups in large tables are batched
+_ROOM = 1024  # for their outcomes
+_LATE = -1  # in place of an outcome: the draw needs the client's law
 _LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
 
 
 @kernel()
 def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) -> Any:
-    """Where `rest` falls when outcomes[i] is own[i] units long and every other outcome `base` units, in order.
+    """The outcome of `rest` if outcomes[i] is own[i] units long and every other outcome `base` units, in order.
 
-    Returns (outcome, 0), or (-1, what is left of `rest` past the end).
+    Returns (outcome, 0), or (-1, the remaining part of `rest` past the end).
     """
     nxt: Any = 0
     for place in range(outcomes.size + 1):
@@ -79,7 +77,7 @@ def _locate_in_gaps(rest: Any, base: Any, own: Any, outcomes: Any, size: Any) ->
 
 @kernel()
 def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     size, floor, ceiling, lower, upper, projecting, slope, lift = plan
     shared = size * lower
     if uniform < shared:
@@ -102,7 +100,7 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
 
 
 def _outcome_by_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The one of the two functions that draws by this kind of plan."""
+    """The drawing function for this kind of plan."""
     raise TypeError("_of_plan is called from compiled code")
 
 
@@ -119,12 +117,12 @@ def _outcome_by_kind(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: A
 
 @kernel()
 def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
-    """The outcome that a uniform integer falls on, for a client that holds `masses` at `outcomes` (`own` is scratch)."""
+    """The outcome of a uniform integer, for a client with `masses` at `outcomes` (`own` is scratch)."""
     return _outcome_by_plan(plan, outcomes, masses, own, uniform)
 
 
 def _shared_outcome(plan: Any, uniform: Any) -> Any:
-    """(the outcome that an integer of the shared part falls on, or what is to be searched; what for), or (_LATE, 0)."""
+    """(the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)."""
     raise TypeError("_common is called from compiled code")
 
 
@@ -142,7 +140,7 @@ def _shared_outcome_by_kind(plan: Any, uniform: Any) -> Any:
 
 
 def _prefetch_held(plan: Any, outcomes: Any) -> Any:
-    """Begin to bring near what is looked up of held outcomes, where anything is."""
+    """Prefetch the table rows of held outcomes, if there is a table."""
     raise TypeError("_bring is called from compiled code")
 
 
@@ -158,7 +156,7 @@ def _prefetch_held_by_kind(plan: Any, outcomes: Any) -> Any:
 
 
 def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
-    """(the outcome past the shared part, or what is to be searched; what for)."""
+    """(the outcome beyond the shared part or the sum to be searched, the value to be found)."""
     raise TypeError("_above is called from compiled code")
 
 
@@ -176,7 +174,7 @@ def _outcome_above_shared_by_kind(
 
 
 def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
-    """Search for what is not found yet."""
+    """Find the missing outcomes."""
     raise TypeError("_settle is called from compiled code")
 
 
@@ -193,7 +191,7 @@ def _search_batch_by_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> A
 
 @kernel()
 def _as_integer(text: Any, start: int, stop: int) -> Any:
-    """(whether the text is how a 64-bit integer is written, that integer in two's complement): `keyed.as_integer`."""
+    """(whether the text is the canonical spelling of a 64-bit integer, that integer in two's complement): `keyed.as_integer`."""
     none = False, np.uint64(0)
     if stop == start or stop - start > _LONGEST_INTEGER:
         return none
@@ -213,7 +211,7 @@ def _as_integer(text: Any, start: int, stop: int) -> Any:
 
 @kernel()
 def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
-    """Write header (of the narrow form) and client to `words`; how many words that took."""
+    """Write header (of the narrow form) and client to `words`; returns the number of words."""
     if integers.size:
         words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
         words[1] = np.uint64(integers[row])
@@ -239,7 +237,7 @@ def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any
 def _draw_batch(
     plan: Any, drawn: Any, wanted: Any, ends: Any, keys: Any, masses: Any, own: Any, low: Any, high: Any, numbers: Any
 ) -> None:
-    """Draw for the clients of a batch whose integers lie past the shared part; what they need was brought near meanwhile."""
+    """Draw for the clients of a batch whose integers lie beyond the shared part; their data were prefetched meanwhile."""
     for number in range(places_of_kind(_LATE, drawn, numbers)):
         place = numbers[number]
         start, stop = (ends[place - 1] if place else 0), ends[place]
@@ -263,9 +261,9 @@ def draw(
     digest: Any,
     problem: Any,
 ) -> int:
-    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest`. The first bad row, or -1.
+    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest`. Returns the first bad row, or -1.
 
-    `problem` then holds which record of the row is bad, and why. The GIL is not held: give each thread its own rows.
+    `problem` then has the place of the bad record of the row, and the reason. The GIL is released: give each thread its own rows.
     """
     size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
