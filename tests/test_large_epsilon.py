@@ -19,7 +19,7 @@ FAMILY = dc.Simplex(10)
 
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
 def test_a_sampler_warns_where_it_is_made(kind: Callable[..., Any]) -> None:
-    with pytest.warns(dc.LargeEpsilonWarning, match="epsilon = 95 hides next to nothing.*percentages") as told:
+    with pytest.warns(dc.LargeEpsilonWarning, match="epsilon = 95 hides next to nothing.*not a percentage") as told:
         kind(FAMILY, epsilon=95.0)
     assert [Path(each.filename).name for each in told] == [Path(__file__).name]  # once, at the line that asks for it
     with warnings.catch_warnings():

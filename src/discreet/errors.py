@@ -1,11 +1,10 @@
-"""Errors that name the argument, the value, what is allowed, and the fix.
+"""Errors and warnings, and checks whose messages name the argument, the value, the allowed range and the fix.
 
-A `Range` checks a number and prints itself in the message, so that no comparison can let NaN through:
-`epsilon = nan is not in (0, inf)`.
+A `Range` checks a number and prints itself in the message, so that NaN fails every check: `epsilon = nan is not in (0, inf)`.
 
-Messages quote labels, file names and fields of documents that others wrote. `visible` spells out whatever in them would move a
-cursor, change a colour or turn the direction of writing, so that no text can hide another; every `DiscreetError` and every line
-that a command prints has passed through it.
+Messages quote labels, file names and fields of documents that others wrote. `visible` spells out characters that would move a cursor, change
+a colour or turn the direction of writing, so that no text can hide another. Every `DiscreetError` and every line that a command prints passes
+through it.
 """
 
 import inspect
@@ -36,10 +35,10 @@ __all__ = [
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """The text with every character that is no visible one spelled out, as `repr` does: ESC is \\x1b, a line break \\n.
+    """The text with every invisible character spelled out, as `repr` does: ESC is \\x1b, a line break \\n.
 
-    These are controls, formats (bidirectional overrides among them), surrogates, unassigned characters and all separators but the
-    space. `keep`: characters that stay, such as line breaks of our own.
+    These are controls, formats (bidirectional overrides among them), surrogates, unassigned characters and all separators but the space.
+    `keep`: characters that stay, such as line breaks of our own.
     """
     if text.isprintable():
         return text
@@ -50,18 +49,18 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 class DiscreetError(ValueError):
-    """Bad input. Raised before anything is drawn, charged or written."""
+    """Invalid input. Raised before anything is drawn, charged or written."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(visible(message))
 
 
 class OutsideFamilyError(DiscreetError):
-    """A client's law is not in the family the mechanism was built for."""
+    """A client's distribution is not in the mechanism's family."""
 
 
 class ImpossibleError(DiscreetError):
-    """No epsilon-LDP sampler can do what was asked."""
+    """No epsilon-LDP sampler can meet the request."""
 
 
 class BudgetError(DiscreetError):
@@ -69,13 +68,14 @@ class BudgetError(DiscreetError):
 
 
 class CollectorError(DiscreetError):
-    """A collector cannot be reached, refuses, or says what cannot be. What was drawn is in the ledger: sending again sends the same."""
+    """A collector cannot be reached, rejects the request, or answers inconsistently. Send again: the ledger has the same sample."""
 
 
 class StoreError(DiscreetError):
-    """A collector's store cannot be reached or written. Nothing was changed, or, where the end was not heard of, all of it was: send the
+    """A collector's store cannot be reached or written.
 
-    same again, under the same keys, and it is counted once.
+    Nothing was changed, or, if the connection was lost at the end, all of it was. Send the same again, under the same keys, and it is counted
+    once.
     """
 
 
@@ -84,31 +84,31 @@ class LedgerError(DiscreetError):
 
 
 class ClientNameWarning(UserWarning):
-    """Clients may be called otherwise than in earlier releases, or not be clients at all. A new name is a new client, with a new budget."""
+    """Clients may have other names than in earlier releases, or not be clients at all. A new name is a new client, with a new budget."""
 
 
 class NotPrivateWarning(UserWarning):
-    """The randomness is reproducible: good for experiments, never for a release."""
+    """The randomness is reproducible: suitable for experiments, never for a release."""
 
 
 class OutsideFamilyWarning(UserWarning):
-    """A client's law is not in the family: its privacy holds all the same, the bound on its utility does not."""
+    """A client's distribution is not in the family: its privacy holds, but the bound on its utility does not."""
 
 
 class UnresolvedWarning(UserWarning):
-    """A client has mass that no node saw: what is reported of its output law may be off by as much. Its privacy holds all the same."""
+    """Nodes missed some of a client's mass: reports about its output may be off by as much. Its privacy holds."""
 
 
 class LargeEpsilonWarning(UserWarning):
-    """epsilon is so large that a release hides next to nothing: perhaps a percentage was typed. Or delta is, and the promise says little."""
+    """epsilon is so large that a release hides almost nothing (perhaps a percentage was typed), or delta is too large."""
 
 
 class WideBracketWarning(UserWarning):
-    """A design was found, but the proof of how good it is leaves more room than usual between its value and the lower bound."""
+    """A design was found, but the gap between its value and the certified lower bound is wider than usual."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called into the library, however deep inside it the matter was noticed."""
+    """Warn at the line of the user's code that called into the library, from any depth."""
     package = os.path.dirname(__file__)
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):
@@ -117,7 +117,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 
 def is_called_by_user(*through: str) -> bool:
-    """Whether the user's own code is what called, through frames of those parts of the library alone ("mechanisms", ...)."""
+    """Whether the user's own code is the caller, through frames of these rooms of the library only ("mechanisms", ...)."""
     package = os.path.dirname(__file__)
     parts = tuple(os.path.join(package, part) for part in ("errors", *through))
     frame = inspect.currentframe()
@@ -127,11 +127,11 @@ def is_called_by_user(*through: str) -> bool:
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message holds the command that installs it."""
+    """An optional dependency is not installed; the message has the command that installs it."""
 
 
 def need_extra(extra: str, cause: ImportError) -> NoReturn:
-    """Turn a failed optional import into the `pip install` line that mends it; we are on no index, so it names the checkout."""
+    """Turn a failed optional import into the `pip install` command that fixes it, for a checkout, since the package is on no index."""
     raise MissingExtraError(
         f"{cause.name} is not installed. In a checkout of discreet, install it with: pip install '.[{extra}]'"
     ) from cause
@@ -149,7 +149,7 @@ class Range:
     def __contains__(self, value: float) -> bool:
         above = value > self.low if self.low_open else value >= self.low
         below = value < self.high if self.high_open else value <= self.high
-        return above and below  # NaN compares false with everything
+        return above and below  # NaN compares false
 
     def __str__(self) -> str:
         left, right = "(" if self.low_open else "[", ")" if self.high_open else "]"
@@ -161,7 +161,7 @@ class Range:
             raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
         try:
             number = float(value)
-        except OverflowError:  # a whole number past every float
+        except OverflowError:  # a whole number beyond every float
             huge: Any = value
             number = math.inf if huge > 0 else -math.inf
         if number not in self:
@@ -175,13 +175,13 @@ def _fix(fix: str) -> str:
 
 POSITIVE = Range(0.0, math.inf, low_open=True, high_open=True)
 NON_NEGATIVE = Range(0.0, math.inf, high_open=True)
-LENGTH = Range(1e-100, 1e100)  # of lengths whose squares and ratios neither overflow nor vanish
+LENGTH = Range(1e-100, 1e100)  # lengths whose squares and ratios neither overflow nor vanish
 PROBABILITY = Range(0.0, 1.0)
 OPEN_UNIT = Range(0.0, 1.0, low_open=True, high_open=True)
 
 
 def check_kind(name: str, value: Any, kind: type, fix: str) -> None:
-    """Raise unless the value is of that kind: the message names the argument, what came, and what to pass."""
+    """Raise unless the value is of that kind; the message names the argument, its value, and what to pass."""
     if not isinstance(value, kind):
         raise DiscreetError(f"{name} = {value!r} is not a {kind.__name__}; {fix}")
 
@@ -198,7 +198,7 @@ def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: 
 
 
 def check_columns(names: Sequence[str], where: str) -> None:
-    """Refuse a table with two columns of one name: which of them is meant cannot be told."""
+    """Reject a table with two columns of one name, since the name would be ambiguous."""
     seen: set[str] = set()
     for name in names:
         if name and name in seen:

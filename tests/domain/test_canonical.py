@@ -88,6 +88,6 @@ def test_half_a_character_is_refused(version: int) -> None:
 
 @pytest.mark.parametrize("whole", [2**53 + 1, -(2**53) - 1, 10**400, 10**23])
 def test_a_whole_number_that_no_float_holds_is_refused(whole: int) -> None:
-    with pytest.raises(DiscreetError, match="is no 64-bit float"):
+    with pytest.raises(DiscreetError, match="is not a 64-bit float"):
         canonical(whole)
     assert canonical(whole, 1) == str(whole)

@@ -128,7 +128,7 @@ def test_bins_need_not_be_equally_wide() -> None:
     assert bins.numbers(np.asarray(bins.to_samples(np.arange(4)))).tolist() == [0, 1, 2, 3]
     assert bins == Bins([0, 1, 2, 4, 8]) != Bins([0, 1, 2, 4, 9])
     assert len({bins, Bins([0, 1, 2, 4, 8])}) == 1
-    with pytest.raises(dc.DiscreetError, match="bins stand in no agreement; agree on equal cells"):
+    with pytest.raises(dc.DiscreetError, match="bins cannot stand in an agreement; agree on equal cells"):
         dc.Agreement.of(dc.OptimalSampler(dc.Simplex(bins), epsilon=1.0)).id  # noqa: B018
 
 
@@ -138,7 +138,7 @@ def test_what_is_given_as_a_domain() -> None:
     agreed = dc.Agreement.of(dc.OptimalSampler(family, epsilon=1.0))
     assert as_domain(cells) == as_domain(family.domain) == as_domain(agreed.domain) == cells
     for more in (family, agreed):  # a band is not all laws on its domain
-        with pytest.raises(dc.DiscreetError, match=r"says more than one; pass its \.domain, or say family="):
+        with pytest.raises(dc.DiscreetError, match=r"is more than a domain; pass its \.domain, or say family="):
             as_domain(more)
     assert as_domain(np.int64(3)) == as_domain(np.array(3)) == dc.Numbers(3)
     assert as_domain(np.array(["a", "b"])) == as_domain(iter("ab")) == dc.Labels(("a", "b"))

@@ -456,7 +456,7 @@ def test_a_huge_domain() -> None:
         ({"domain": "abc"}, "is a text; pass a number of outcomes or a list of labels"),
         ({"domain": True}, "domain = True is not a whole number"),
         ({"domain": 2.5}, "domain = 2.5 is not a whole number"),
-        ({"domain": dc.Simplex(40)}, "says more than one; pass its .domain, or say family="),
+        ({"domain": dc.Simplex(40)}, "is more than a domain; pass its .domain, or say family="),
         ({"domain": ["a", "b"]}, "holds integers but label 'a' is none"),
         ({"domain": dc.Interval(0, 1, cells=4), "other": "x"}, "'nearest'"),
         ({"domain": 40, "other": 40}, "other = 40 is not one of the outcomes"),

@@ -1,7 +1,7 @@
-"""A room's door: what other rooms may import from it, where some of that must not be loaded before it is used.
+"""Lazy names for a room's `__init__`.
 
-A room's `__init__` names everything that others may use. What needs an optional dependency, or time, is listed by the module that
-holds it, and imported when it is first asked for.
+A room's `__init__` names everything that other rooms may use. Names that need an optional dependency, or load slowly, are listed by module
+and imported on first use.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from discreet.errors import MissingExtraError, need_extra
 
 
 def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a room: names and the modules of the room that they are in; `extra` is what to install where an import fails."""
+    """The `__getattr__` of a room: maps modules of the room to their names; `extra` is the extra to install if an import fails."""
     by_name = {name: module for module, names in homes.items() for name in names.split()}
 
     def get_name(name: str) -> Any:

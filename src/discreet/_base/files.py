@@ -1,10 +1,10 @@
-"""Files that appear whole or not at all, under the mode they should have, and never in the place of what must stay.
+"""Atomic writes of files with the right mode, and checked reads of private files.
 
-A file is written beside its target, flushed to the disk and only then given its name: a crash, a full disk or a kill at any
-moment leaves what was there before, or the whole new file, never a part of one. What it may leave is a file `.NAME.*.partial`.
+A file is written beside its target, flushed to the disk and only then given its name. A crash, a full disk or a kill at any moment leaves the
+old file or the whole new one, never a part. It may leave a file `.NAME.*.partial`.
 
-Only a plain file is ever replaced, only where the caller allows it, and it keeps its mode. A link, a device, a pipe or a
-folder is refused: renaming over it would replace the thing itself rather than what it leads to.
+Only a plain file is ever replaced, only if the caller allows it, and it keeps its mode. A link, a device, a pipe or a folder is an error:
+renaming over it would replace the link itself rather than its target.
 """
 
 import errno
@@ -37,7 +37,7 @@ def reason(error: Exception) -> str:
 
 @contextmanager
 def translate_read_errors(name: str, what: str, *also: type[Exception]) -> Iterator[None]:
-    """What reading data from outside fails on (`also`: in the words of a library), as one of our errors: the first line of it."""
+    """Turn errors of reading outside data (`also`: those of a library) into a `DiscreetError` with their first line."""
     problems: tuple[type[Exception], ...] = (*also, ValueError, KeyError, MemoryError, OverflowError)
     try:
         yield
@@ -55,7 +55,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
-    """The lines of a UTF-8 text file, none of them empty."""
+    """The lines of a UTF-8 text file; an empty line is an error."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -72,7 +72,7 @@ def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
 def check_target(
     path: str | Path, *, what: str = "output", replace: bool = False, fix: str = "name another file"
 ) -> None:
-    """Refuse a name under which no file may be written: something else than a plain file, or any file unless `replace`."""
+    """Reject a name that cannot be written: anything but a plain file, or any existing file unless `replace`."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def check_target(
 
 
 def check_apart(path: str | Path, others: Mapping[str, str | Path | None], *, what: str = "output") -> None:
-    """Refuse a name that leads, by any path or link, to one of the other files: {what it is: where it lies}."""
+    """Reject a name that leads, by any path or link, to one of the other files: {its role: its path}."""
     for role, other in others.items():
         if other is not None and same_file(path, other):
             raise DiscreetError(f"{what} {path} would replace the {role}; name another file")
@@ -101,7 +101,7 @@ def same_file(path: str | Path, other: str | Path) -> bool:
         if os.path.exists(path) and os.path.exists(other):
             return os.path.samefile(path, other)
         return os.path.realpath(path) == os.path.realpath(other)
-    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+    except (OSError, ValueError):  # opening it will raise the right error
         return False
 
 
@@ -115,10 +115,9 @@ def atomic_write(
     folders: bool = False,
     fix: str = "name another file",
 ) -> Iterator[IO[bytes]]:
-    """A file to write to, which gets its name only if all goes well. `private`: its owner alone may read it (0600). `folders`: those on
-    the way are made.
+    """A file to write to, which gets its name only on success. `private`: only its owner may read it (0600). `folders`: make missing parents.
 
-    A file that is replaced passes its mode on. Without `replace`, one that appears meanwhile is refused as well.
+    A replaced file passes on its mode. Without `replace`, a file that appears meanwhile is an error too.
     """
     target = Path(path)
     if folders:
@@ -159,14 +158,14 @@ def _make_folder(target: Path, what: str) -> None:
 
 def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
     if private:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask
+        os.fchmod(file.fileno(), 0o600)  # for every umask
         return
     with suppress(FileNotFoundError):
         os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
 
 
 def _give_name(partial: Path, target: Path) -> None:
-    """Give a file its name unless something has that name by now."""
+    """Give a file its name, unless the name is taken by now."""
     try:
         os.link(partial, target)
     except OSError as error:
@@ -178,7 +177,7 @@ def _give_name(partial: Path, target: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """So that a new name survives a power cut, where the system can promise that."""
+    """Flush a folder, so that a new name survives a power cut where the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -193,7 +192,7 @@ def sync_folder(folder: Path) -> None:
 def check_private(
     path: str | Path, status: os.stat_result, *, what: str, after: str = "", error: type[DiscreetError] = DiscreetError
 ) -> None:
-    """Refuse what anybody but its owner may read or write, with the line that mends it. `after`: what else to do."""
+    """Reject a file that others than its owner may read or write, with the command that fixes it. `after`: a further instruction."""
     if status.st_mode & 0o077:
         mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
         raise error(
@@ -212,26 +211,26 @@ def read_private(
     own: bool = False,
     check: Callable[[os.stat_result], None] | None = None,
 ) -> bytes:
-    """What a plain file holds that its owner alone may read or write, checked on the very file that is read.
+    """Read a plain file that only its owner may read or write; the checks are made on the open file itself.
 
     Args:
-        path: where it lies.
-        what: what errors call it.
-        most: bytes that are read at most.
-        fix: what errors advise for a file that cannot be read.
-        after: what else to do where others may have read it.
-        own: whether the file must also be this user's, with no other name: no symbolic link, no second hard link.
-        check: a further look at the file, which raises for one that is refused.
+        path: the file's path.
+        what: the name of the file in errors.
+        most: the largest number of bytes to read.
+        fix: the advice of errors for a file that cannot be read.
+        after: a further instruction if others may have read it.
+        own: whether the file must also belong to this user and have no other name: no symbolic link, no second hard link.
+        check: a further check of the file's status, which raises an error.
 
     Returns:
         Its content.
 
     Raises:
-        DiscreetError: for what cannot be read, is no plain file, or may be read or written by others.
+        DiscreetError: for a file that cannot be read, is not plain, or may be read or written by others.
     """
     no_link = os.O_NOFOLLOW if own else 0
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | no_link)  # a pipe is not waited for
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | no_link)  # do not wait for a pipe
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):

@@ -1,9 +1,8 @@
-"""Threads do not survive a fork: a child whose parent had started those of polars would wait for them for ever.
+"""Detect forks that would hang: the threads of polars do not survive a fork.
 
-`os.fork`, and `multiprocessing` where it forks, copy the memory of a process but only the thread that asked for it. Python, numpy
-and this package's own threads are fine with that (ours are gone after each call, or started anew in a child); the worker threads of
-polars, which read tables for the engines, are not. So it is noted at each fork whether they were running, and a child that cannot
-work is told so.
+`os.fork`, and `multiprocessing` where it forks, copy the memory of a process but only the calling thread. Python, numpy and this package's
+own threads handle that (ours end after each call, or start anew in a child). The worker threads of polars, which read tables for the engines,
+do not: a child would wait for them for ever. So each fork records whether they were running, and a child that cannot work raises an error.
 """
 
 import os
@@ -14,13 +13,13 @@ from discreet.errors import DiscreetError
 
 _WORKERS = re.compile(r"polars-\d|tokio-|async-exec")  # what polars calls its threads
 
-_used = False  # polars, by us
-_noted = False  # whether its threads were running before the latest fork
-_lost = False  # whether they were in a process that this one was forked from
+_used = False  # whether this package has used polars
+_noted = False  # whether its threads were running at the latest fork
+_lost = False  # whether they were running in a process from which this one was forked
 
 
 def refuse_after_fork() -> None:
-    """Say what to do in a child that would hang. Called before polars is put to work."""
+    """Raise an error in a child that would hang. Called before polars is used."""
     global _used
     if _lost:
         raise DiscreetError(

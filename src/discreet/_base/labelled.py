@@ -1,10 +1,10 @@
-"""Values that carry labels are read by them, never by their position.
+"""Labelled values, read by their labels and never by their position.
 
-A dict, a Series, a frame (columns are outcomes, rows are clients) and lists of these carry labels. A label that is left out stands
-for nothing: a count or a probability of 0, a logit of minus infinity. One that the domain does not have is an error, and so is one
-that comes twice. The index that pandas gives by itself (0, 1, 2, ...) names nothing: its values are in the order of the outcomes.
+A dict, a Series, a frame (columns are outcomes, rows are clients) and lists of these carry labels. A missing label stands for a count or a
+probability of 0, or a logit of minus infinity. A label outside the domain is an error, and so is a repeated one. The default index of pandas
+(0, 1, 2, ...) carries no labels: its values are in the order of the outcomes.
 
-Frames are known by what they offer (`.columns`, `.index`, `.column_names`), so that none of the packages that make them is needed.
+Frames are recognised by their attributes (`.columns`, `.index`, `.column_names`), so that none of the packages that make them is needed.
 """
 
 import numbers
@@ -32,7 +32,7 @@ class LabelledValues:
 
 
 def labelled_values(values: Any, name: str) -> LabelledValues | None:
-    """The labels that one dict, Series or frame carries, with its numbers; None for values without labels."""
+    """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
         return LabelledValues(tuple(values), _dict_numbers(values, name))
     labels = _names(values)
@@ -50,7 +50,7 @@ def labelled_values(values: Any, name: str) -> LabelledValues | None:
 
 
 def carries_labels(values: Any) -> bool:
-    """Whether values name their entries: a dict, or a Series or frame with names of its own."""
+    """Whether values are labelled: a dict, or a Series or frame with names of its own."""
     if isinstance(values, Mapping):
         return True
     names = _names(values)
@@ -58,9 +58,9 @@ def carries_labels(values: Any) -> bool:
 
 
 def plain_column(column: Any) -> Any:
-    """A column of pyarrow, which holds boxes around values, as a list of them; others as they are.
+    """A pyarrow column, whose values are boxed, as a list of plain values; other columns unchanged.
 
-    It is checked in full first: its offsets and indices are claims by whoever wrote it, and may point anywhere in this process.
+    It is validated in full first: its offsets and indices come from outside, and could point anywhere in this process.
     """
     if not hasattr(column, "to_pylist"):
         return column
@@ -68,19 +68,19 @@ def plain_column(column: Any) -> Any:
         if hasattr(column, "validate"):
             column.validate(full=True)
         return column.to_pylist()
-    except (ValueError, LookupError):  # as Arrow's own errors are
+    except (ValueError, LookupError):  # Arrow's own errors are of these kinds
         raise DiscreetError(
             "a column of pyarrow is damaged: it points outside of its own values, or holds text that is not UTF-8; write it again"
         ) from None
 
 
 def is_frame(values: Any) -> bool:
-    """Whether going through the values gives names of columns instead of values."""
+    """Whether iterating over the values gives column names instead of values."""
     return isinstance(values, Mapping) or (_attribute(values, "columns") is not None and hasattr(values, "__array__"))
 
 
 def in_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
-    """Labelled values as an array (..., size) in the order of the outcomes; values without labels as they are."""
+    """Labelled values as an array (..., size) in the order of the outcomes; values without labels unchanged."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
         if not any(carries_labels(one) for one in values):
             return values
@@ -102,7 +102,7 @@ def in_order(values: Any, size: int, places: Places, name: str, missing: float =
 
 
 def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
-    """Two laws under the same labels, in one order; what one of them leaves out is 0 there. Without labels they stay as they are."""
+    """Two distributions under the same labels, in one order; missing labels are 0. Without labels they are unchanged."""
     names = [dict.fromkeys(_labels(values)) for values in (p, q)]
     if not any(names):
         return p, q
@@ -121,7 +121,7 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
 
 
 def _labels(values: Any) -> list[Any]:
-    """Every label that values carry, themselves or in a list."""
+    """All labels of values, themselves or in a list."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
         return [label for one in values for label in _labels(one)]
     if not carries_labels(values):
@@ -144,7 +144,7 @@ def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
 
 
 def _numbers(values: Any, name: str) -> NDArray[Any]:
-    """Values as an array of numbers: a column that may hold nothing is one of objects, though it holds numbers alone."""
+    """Values as an array of numbers; a nullable column is an array of objects even if it contains only numbers."""
     if isinstance(values, np.ma.MaskedArray):
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
     try:
@@ -159,7 +159,7 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
 
 
 def _names(values: Any) -> Any:
-    """What names the last axis: the columns of a frame, the index of a Series."""
+    """The names of the last axis: the columns of a frame, the index of a Series."""
     if not hasattr(values, "__array__"):
         return None
     for attribute in ("column_names", "columns", "index"):
@@ -175,14 +175,14 @@ def _attribute(values: Any, name: str) -> Any:
 
 
 def _is_default(names: Any) -> bool:
-    """pandas' RangeIndex from 0 in steps of 1: nobody has named anything."""
+    """Whether it is pandas' RangeIndex from 0 in steps of 1, which names nothing."""
     return (getattr(names, "start", None), getattr(names, "step", None)) == (0, 1) and getattr(
         names, "stop", None
     ) == len(names)
 
 
 def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
-    """A default index whose numbers are labels too, but in other places: both readings would be right."""
+    """Reject a default index whose numbers are also labels of other outcomes: both readings would be possible."""
     names = _names(values)
     if names is None:
         return

@@ -1,7 +1,7 @@
-"""Public modules that have moved: the old name still imports, and warns with the new one.
+"""Old names of public modules, functions and methods, which still work and warn with the new one.
 
-`import discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs. An old name
-is kept for one release after the one that moved it.
+`import discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs. An old name is kept
+for one release after the one that moved it.
 """
 
 import sys
@@ -27,11 +27,11 @@ MOVED = {
 }
 _ADVISED = {
     "discreet.numerics": "discreet.privacy"
-}  # where the new place is private, the public one that has the same names
+}  # the public module with the same names, if the new place is private
 
 
 def new_name(old: str) -> str | None:
-    """The present name of a module that has moved, or of a module inside one; None for others."""
+    """The present name of a moved module, or of a module inside one; None for others."""
     for moved, target in MOVED.items():
         if old == moved or old.startswith(f"{moved}."):
             return target + old.removeprefix(moved)
@@ -39,13 +39,13 @@ def new_name(old: str) -> str | None:
 
 
 def warn_of_move(old: str) -> None:
-    """Say which name to use from now on."""
+    """Warn with the new name."""
     advised = _ADVISED.get(old) or new_name(old)
     warnings.warn(f"{old} is now {advised}; the old name goes with the next release", DeprecationWarning, stacklevel=2)
 
 
 class _MovedLoader(InspectLoader, Loader):
-    """Loads a module under its old name: the module that the new name gives."""
+    """Loads a module under its old name: the module of the new name."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -57,7 +57,7 @@ class _MovedLoader(InspectLoader, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # the import system has set that of the old name
+        module.__spec__ = self._spec  # the import system has replaced it by that of the old name
 
     def is_package(self, fullname: str) -> bool:
         found = find_spec(self._target)
@@ -89,13 +89,13 @@ class _MovedModules(MetaPathFinder):
 
 
 def keep_old_names() -> None:
-    """Let modules be imported by their old names too."""
+    """Make modules importable by their old names too."""
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _MovedModules())  # before the folders: an old package has the new one's
 
 
 class OldName:
-    """The old name of a method or a property, as an attribute of its class: it gives what the new name gives, and warns."""
+    """The old name of a method or a property, as a class attribute: it returns the new one's value, and warns."""
 
     def __init__(self, new: str) -> None:
         self._new = new
@@ -136,7 +136,7 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
 
 
 def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module that knows old names of its functions; `others` is the one it would have had."""
+    """The `__getattr__` of a module for old names of its functions; `others` is the module's previous `__getattr__`."""
 
     def get_name(name: str) -> Any:
         if name in names:

@@ -1,14 +1,14 @@
 """Directed rounding: rationals that are certainly at most e^epsilon, and integer products that are certainly at most exact.
 
-Privacy is `weight <= e^epsilon * weight'` between integers, so the only real number it needs is a lower bound of
-e^epsilon. `exp_lower` gives one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it,
-rounding down. Rounding down can cost utility (by about 2^-62), never privacy.
+Privacy is `weight <= e^epsilon * weight'` between integers, so the only real number it needs is a lower bound of e^epsilon. `exp_lower` gives
+one as a `Fraction`; `floor_product` multiplies a whole array of 63-bit integers by it, rounding down. Rounding down can cost utility (by
+about 2^-62), never privacy.
 
-A box itself is made of floats, and which integers it becomes depends on their last bits. `exp_nearest` and `expm1_nearest` are
-the floats nearest to the true values, which a machine's own library need not return: so every machine, and a browser, has the same box.
+A box itself consists of floats, and its integers depend on their last bits. `exp_nearest` and `expm1_nearest` are the floats nearest to the
+true values, which a machine's own library need not return. So every machine, and a browser, has the same box.
 
-What is spent is rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred
-times 0.1 is more than 10, because the float 0.1 is more than a tenth.
+Spent budgets are rounded up: `product_up` and `sum_up` are the least floats that are not below the exact product or sum. A hundred times 0.1
+is more than 10, because the float 0.1 is more than a tenth.
 """
 
 import decimal
@@ -35,28 +35,26 @@ __all__ = [
     "sum_up",
 ]
 
-# Traps nothing and knows nothing of what the caller set for itself.
+# Independent of the caller's decimal context, without traps.
 _CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
-_LINEAR = (
-    1e-18  # closer to 0 than this the nearest float to e^x - 1 is x, and further away 60 digits of e^x leave 42 of it
-)
+_LINEAR = 1e-18  # for smaller |x| the nearest float to e^x - 1 is x; for larger, 60 digits of e^x leave 42 of e^x - 1
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
 def stated_decimal(epsilon: float) -> decimal.Decimal:
-    """The epsilon that a float stands for: the shortest decimal that reads back as it, which is what was written.
+    """The epsilon that a float stands for: the shortest decimal that reads back as it, as the user wrote it.
 
-    Whoever writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers
-    draw at most at the smaller of the two, so budgets may be added up as they were written, and the sum is true of what is drawn.
+    A user who writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers draw at
+    most at the smaller of the two. So budgets may be added up as written, and the sum holds for the draws.
     """
     with decimal.localcontext(_CONTEXT):
         return decimal.Decimal(repr(float(epsilon)))
 
 
 def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
-    """A rational at least 1 and at most e^epsilon, within 1e-58 of it relatively; past epsilon = 64 simply e^64.
+    """A rational of at least 1 and at most e^epsilon, within 1e-58 of it relatively; above epsilon = 64 that of e^64.
 
-    `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
+    `Decimal.exp` is correctly rounded at the working precision, so one unit down in the last place is a true lower bound.
     """
     with decimal.localcontext(_CONTEXT):
         rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
@@ -129,8 +127,8 @@ def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
 def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """The least floats that are at least factor * count, for |count| < 2^26 and 0 < factor < 1e300.
 
-    The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact; their sum is rounded, and what
-    rounding took off is known exactly (Dekker).
+    The factor is cut into two halves of 26 bits (Veltkamp), whose products with a count are exact. Their sum is rounded, and the rounding
+    error is known exactly (Dekker).
     """
     many = counts.astype(np.float64)
     if factor < 1e-280:  # the lower half could underflow
@@ -141,7 +139,7 @@ def product_up(factor: float, counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def sum_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least floats that are at least first + second (Knuth's sum gives what rounding took off, exactly)."""
+    """The least floats that are at least first + second (Knuth's sum gives the exact rounding error)."""
     total = first + second
     part = total - first
     left = (first - (total - part)) + (second - part)

@@ -1,14 +1,14 @@
-"""Gauss-Legendre panels that refine themselves: boxes of coordinates, nodes in them, and how well they resolve a function.
+"""Adaptive Gauss-Legendre panels: boxes of coordinates, their nodes, and estimates of how well they resolve a function.
 
-On a panel of width w, q nodes integrate polynomials of degree 2q - 1 exactly along each axis. How far a function is from
-that is read off its Legendre coefficients on the nodes themselves, with no further evaluation. They fall like a geometric
-sequence where the function is smooth, and like a power of the degree where a derivative jumps. The error of the integral is
-near the coefficient of degree 2q, which is extrapolated from c_top, the largest of the last k coefficients (k = q/3, at least
-two), and c_middle, of the k before: geometrically where they fall fast, as a power law where they do not.
+On a panel of width w, q nodes integrate polynomials of degree 2q - 1 exactly along each axis. The distance of a function from such
+polynomials is read off its Legendre coefficients on the nodes themselves, with no further evaluation. They fall like a geometric sequence
+where the function is smooth, and like a power of the degree where a derivative jumps. The error of the integral is near the coefficient of
+degree 2q. It is extrapolated from c_top, the largest of the last k coefficients (k = q/3, at least two), and c_middle, of the k before:
+geometrically where they fall fast, as a power law where they do not.
 
     error = |c_top| rho^s,   rho = min(1, |c_top| / |c_middle|),   s = (q+1)/k or log 2 / log((q - 1/2)/(q - 1/2 - k))
 
-The estimate decides where panels are split, and what is reported as an error. No privacy guarantee rests on it.
+The estimate decides where panels are split, and is the reported error. No privacy guarantee depends on it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ ORDER = {1: 10, 2: 6, 3: 5}  # Gauss-Legendre nodes along each axis of a panel, 
 _CLIENTS = {1: 1e-12, 2: 2e-8, 3: 1e-5}  # relative error of the reference's mass on the nodes for clients
 _INTEGRAL = {1: 1e-11, 2: 1e-8, 3: 1e-5}  # and of the normalising constant
 _NARROWEST = 1e-14
-_INSIDE = 1e-9  # of a panel, from its ends: at an end a density may be infinite
+_INSIDE = 1e-9  # share of a panel, away from its ends, where a density may be infinite
 _SQUARES = 1e150
-_FAST = 0.1  # past this rho they fall like a power of the degree
+_FAST = 0.1  # above this rho they fall like a power of the degree
 
 
 @with_short_repr
@@ -98,12 +98,12 @@ class Panels:
 
     @property
     def divisible(self) -> NDArray[np.bool_]:
-        """(n,) whether a panel is wide enough to be split: not next to rounding, compared with all of them together."""
+        """(n,) whether a panel is wide enough to be split: well above rounding, relative to the extent of all panels."""
         return np.asarray(np.all(self.upper - self.lower > self.narrowest, axis=1))
 
     @property
     def narrowest(self) -> Floats:
-        """(dim,) the sides below which a panel is next to rounding, compared with all of them together."""
+        """(dim,) the side lengths below which a panel is within rounding, relative to the extent of all panels."""
         return np.asarray(_NARROWEST * (self.upper.max(axis=0) - self.lower.min(axis=0)))
 
     def concat(self, other: "Panels") -> "Panels":
@@ -119,7 +119,7 @@ class Panels:
 def errors_on_unit_cube(values: Floats, order: int, dim: int, fast: float = _FAST) -> Floats:
     """(n,) estimated errors of the integrals over the unit cube of functions with values (n, order^dim) on `tensor_rule`.
 
-    Coefficients that fall by less than a factor `fast` from c_middle to c_top are taken to follow a power law; with 0, all are.
+    Coefficients that fall by less than a factor `fast` from c_middle to c_top are assumed to follow a power law; with 0, all are.
     """
     total = np.zeros(len(values))
     if not len(values):
@@ -170,7 +170,7 @@ def _last_coefficients(order: int, count: int) -> Floats:
 
 @cache
 def _end_values(order: int) -> Floats:
-    """The map (order, 2) from values on a line to what their polynomial has near its two ends."""
+    """The map (order, 2) from values on a line to the values of their polynomial near its two ends."""
     nodes, _ = gauss_rule(order)
     basis = np.linalg.inv(np.polynomial.legendre.legvander(2.0 * nodes - 1.0, order - 1))
     near = np.polynomial.legendre.legvander(2.0 * np.array([_INSIDE, 1.0 - _INSIDE]) - 1.0, order - 1)
@@ -178,7 +178,7 @@ def _end_values(order: int) -> Floats:
 
 
 def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
-    """Increasing breaks with points put between them so that no gap exceeds `width` (or there are `most` gaps in all)."""
+    """Increasing breaks with points inserted so that no gap exceeds `width` (or there are `most` gaps in all)."""
     gaps = np.diff(breaks)
     width = max(width, float(gaps.sum()) / most)
     counts = np.maximum(1, np.ceil(gaps / width - 1e-9)).astype(int)
@@ -189,16 +189,16 @@ def subdivide_breaks(breaks: Floats, width: float, most: int = 4096) -> Floats:
 
 
 def integrate_reference(panels: Panels, element: Element) -> tuple[Panels, float, float]:
-    """Panels good enough to evaluate every client on; and the integral of `element(t)`, known better than that, with its error."""
+    """Panels fine enough to evaluate every client on; and the integral of `element(t)`, more accurate than that, with its error."""
     dim = panels.dim
     coarse, *_ = integrate_element(panels, element, _CLIENTS[dim], 0.1)
     return (coarse, *integrate_element(coarse, element, _INTEGRAL[dim], 0.0)[1:])
 
 
 def integrate_element(panels: Panels, element: Element, tolerance: float, fast: float) -> tuple[Panels, float, float]:
-    """Panels split until the integral of `element(t)` is known to a relative tolerance, with the integral and its error.
+    """Panels split until the integral of `element(t)` has a relative tolerance, with the integral and its error.
 
-    `fast` as in `errors_on_unit_cube`: 0 for an error that a jump in some derivative cannot hide from.
+    `fast` as in `errors_on_unit_cube`: 0 for an error estimate that also detects a jump in some derivative.
     """
     fine, _, integrals, errors = integrate_parts(panels, element, tolerance, fast)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -208,15 +208,15 @@ def integrate_element(panels: Panels, element: Element, tolerance: float, fast: 
 def integrate_parts(
     panels: Panels, element: Element, tolerance: float, fast: float, *, ends: bool = False
 ) -> tuple[Panels, NDArray[np.intp], Floats, Floats]:
-    """The same part by part: the panels, of which of the given ones each is a part, their integrals and the errors of these.
+    """The same part by part: the panels, the given panel that each is a part of, their integrals and the errors of these.
 
-    `ends`: on a line, look at the ends of panels too, since a jump between the outermost node and an end shows nowhere else.
+    `ends`: on a line, evaluate at the ends of panels too, since a jump between the outermost node and an end shows nowhere else.
     """
     order, most = ORDER[panels.dim], max(2 * len(panels), 1 << 12)
 
     def values_of(some: Panels) -> tuple[Floats, Floats]:
         t, weights = some.nodes(order)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or none
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then the integral is infinite or NaN
             values = element(t)
             errors = some.errors(values, order, fast)
             if ends:
@@ -248,7 +248,7 @@ def integrate_parts(
 
 
 def worst_panels(errors: Floats, allowed: float) -> NDArray[np.bool_]:
-    """The fewest panels whose errors must go so that those of the rest add up to no more than allowed."""
+    """The fewest panels to refine so that the errors of the rest add up to at most `allowed`."""
     order = np.argsort(errors)
     chosen = np.zeros(len(errors), dtype=bool)
     chosen[order[np.searchsorted(np.cumsum(errors[order]), allowed, side="right") :]] = True

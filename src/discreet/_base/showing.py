@@ -1,7 +1,7 @@
-"""How objects show themselves: in one short line at a prompt, in a small table in a notebook; never with all they hold.
+"""Short displays of objects: one line at a prompt, a small table in a notebook.
 
-A line shows the first few entries of a list and the shape of an array. A table's texts are escaped, and what is no visible character in
-them is spelled out: labels and purposes are written by others.
+A line shows the first few entries of a list and the shape of an array. A table's texts are escaped, and invisible characters are spelled out,
+since others write labels and purposes.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 class _ShortRepr(reprlib.Repr):
-    """reprlib with arrays; it cuts lists and texts by itself."""
+    """reprlib with arrays; reprlib itself cuts lists and texts."""
 
     def repr1(self, x: Any, level: int) -> str:
         if isinstance(x, np.ndarray):
@@ -32,7 +32,7 @@ class _ShortRepr(reprlib.Repr):
         return super().repr1(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:
-        return repr(x)  # what has a line of its own is short already
+        return repr(x)  # an own repr is short already
 
 
 def _cutter() -> _ShortRepr:
@@ -51,7 +51,7 @@ def short_repr(value: Any) -> str:
 
 
 def with_short_repr(cls: _Class) -> _Class:
-    """For a dataclass: a repr of the same form that shows no more than the beginning of each field."""
+    """Give a dataclass a repr of the usual form that shows only the beginning of each field."""
 
     def line(self: Any) -> str:
         fields = (field.name for field in dataclasses.fields(self) if field.repr)
@@ -67,7 +67,7 @@ def pluralise(count: int, noun: str) -> str:
 
 
 def json_number(value: float) -> float | None:
-    """The number itself, or null where it is infinite: JSON has no infinity."""
+    """The number itself, or None (null) if it is infinite: JSON has no infinity."""
     return float(value) if math.isfinite(value) else None
 
 

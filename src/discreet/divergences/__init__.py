@@ -1,4 +1,4 @@
-"""D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B]."""
+"""f-divergences D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B]."""
 
 from discreet.divergences._divergences import (
     BUILT_IN as BUILT_IN,

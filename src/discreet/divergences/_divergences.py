@@ -1,15 +1,16 @@
-"""D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0 [paper, Section 2.1 and Appendix B].
+"""f-divergences, by name or with a user's own f: D_f(P||Q) = sum_x q_x f(p_x / q_x) for convex f with f(1) = 0.
 
-Zero conventions, with f(0) the limit at zero and f*(0) = lim f(x)/x the slope at infinity (either may be infinite):
+See [paper, Section 2.1 and Appendix B]. Zero conventions, with f(0) the limit at zero and f*(0) = lim f(x)/x the slope at infinity (either
+may be infinite):
 
     0 f(0/0) = 0,    q f(0/q) = q f(0),    0 f(p/0) = p f*(0).
 
-Hence 0 <= D_f(P||Q) <= M_f = f(0) + f*(0) for laws, with equality on the right for disjoint supports.
+Hence 0 <= D_f(P||Q) <= M_f = f(0) + f*(0) for distributions, with equality on the right for disjoint supports.
 
-Each divergence is the sum of its perspective q f(p/q), a convex function of (p, q) that is homogeneous of degree one;
-the ones shipped here evaluate it without ever forming a ratio that overflows. Densities on quadrature nodes and
-partial sums are summed just as they are given, but the theorems speak of equal masses: f and f + c (x - 1) are one
-divergence between laws (x^2 - 1 and (x - 1)^2 are both chi-squared), and two different sums otherwise.
+Each divergence is the sum of its perspective q f(p/q), a convex function of (p, q) that is homogeneous of degree one. The built-in ones
+evaluate it without forming a ratio that overflows. Densities on quadrature nodes and partial sums are summed as given, but the theorems
+assume equal masses: f and f + c (x - 1) are one divergence between distributions (x^2 - 1 and (x - 1)^2 are both chi-squared), and two
+different sums otherwise.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ _TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)
 class _Generator:
     """f(x) = g(x) + c (x - 1), with c = `slope_at_one` a slope of f at 1, so that g >= 0.
 
-    `tangent` is the perspective of g on positive p and q, as a function of p, q and p - q (which may be known to more
-    digits than p and q show). Between laws it has the same sum as that of f but no negative term: nothing cancels, and
-    rounding cannot make a divergence negative. `exact` is the perspective of f itself, given where adding c (p - q) back
-    would cancel. (One's own f is summed as it is: c = 0.)
+    `tangent` is the perspective of g on positive p and q, as a function of p, q and p - q (which may be known to more digits than p and q
+    show). Between distributions it has the same sum as that of f but no negative term: nothing cancels, and rounding cannot make a divergence
+    negative. `exact` is the perspective of f itself, given where adding c (p - q) back would cancel. (A user's own f is summed as given: c =
+    0.)
     """
 
     tangent: Tangent
@@ -95,14 +96,14 @@ class _Generator:
 class FDivergence:
     """The divergence of one convex f with f(1) = 0, as a value: `d(p, q)`, `d.f(x)`, `d.maximum`.
 
-    `f` is a vectorised function of positive floats. It is tried on a grid, and refused where it is not convex. The
-    limits f(0) and f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` give them.
+    `f` is a vectorised function of positive floats. It is tested on a grid; an f that is not convex there is an error. The limits f(0) and
+    f*(0) = lim f(x)/x are found numerically unless `at_zero` and `slope_at_infinity` are given.
 
-    One's own f is only as good as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) stands in.
+    A user's own f is as accurate as its floats: where p/q or f(p/q) overflows, the limit f(0) or f*(0) is used.
 
     Args:
         f: convex on the positive numbers with f(1) = 0, written with numpy.
-        name: what it is called in messages.
+        name: its name in messages.
         at_zero: the limit f(0); found numerically unless given.
         slope_at_infinity: the limit of f(x)/x; found numerically unless given.
 
@@ -135,7 +136,7 @@ class FDivergence:
 
     @property
     def maximum(self) -> float:
-        """M_f = f(0) + f*(0): no two laws are further apart, and laws with disjoint supports are exactly this far."""
+        """M_f = f(0) + f*(0): the largest divergence of two distributions, attained by disjoint supports."""
         return self.at_zero + self.slope_at_infinity
 
     def f(self, x: ArrayLike) -> float | FloatArray:
@@ -149,11 +150,11 @@ class FDivergence:
         return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
 
     def chord_at_one(self, below: float, above: float) -> float:
-        """The height at 1 of the chord of f from 1 - below to 1 + above: what the paper's risk is.
+        """The height at 1 of the chord of f from 1 - below to 1 + above, which is the paper's risk.
 
-        The tangent of f at 1 is taken off first: it is a chord of height 0, and without it nothing cancels. The two
-        distances are passed instead of the ends, because 1 + 1e-20 is not a float. (One's own f is evaluated at the
-        floats there are: below distances of about 1e-8 its values near 1 hold few digits.)
+        The tangent of f at 1 is subtracted first: it is a chord of height 0, and without it nothing cancels. The two distances are passed
+        instead of the ends, because 1 + 1e-20 is not a float. (A user's own f is evaluated at floats: below distances of about 1e-8 its
+        values near 1 have few digits.)
         """
         if below <= 0.0 or above <= 0.0:
             return 0.0
@@ -165,15 +166,14 @@ class FDivergence:
         generator = self._generator
         if t <= -1.0:
             return self.at_zero + generator.slope_at_one
-        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+        with np.errstate(all="ignore"):  # on overflow the result exceeds the largest float
             return float(generator.tangent(np.array([1.0 + t]), np.ones(1), np.array([t]))[0])
 
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
-        """D_f(P||Q) over the last axis: a float for two laws, an array for batches (leading axes broadcast).
+        """D_f(P||Q) over the last axis: a float for two distributions, an array for batches (leading axes broadcast).
 
-        With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)).
-        Masses that agree up to rounding count as equal, so that between laws the result is never negative;
-        others are taken at their word.
+        With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)). Masses that agree up to rounding count
+        as equal, so that between distributions the result is never negative; other masses are used as given.
         """
         p, q = _laws(p, q)
         nodes = _nodes(weights, p.shape[-1])
@@ -188,7 +188,7 @@ class FDivergence:
         """The perspective of f(x) - slope (x - 1), extended from positive entries to zeros by the conventions."""
         terms = np.zeros(p.shape)  # 0 f(0/0) = 0
         both, only_q, only_p = (p > 0) & (q > 0), (p == 0) & (q > 0), (p > 0) & (q == 0)
-        with np.errstate(all="ignore"):  # an overflow here is an answer past the largest float
+        with np.errstate(all="ignore"):  # on overflow the result exceeds the largest float
             terms[both] = perspective(p[both], q[both])
             terms[only_q] = q[only_q] * (self.at_zero + slope)  # q f(0/q) = q f(0)
             terms[only_p] = p[only_p] * (self.slope_at_infinity - slope)  # 0 f(p/0) = p f*(0)
@@ -246,12 +246,12 @@ def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
 
 def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
     with np.errstate(all="ignore"):
-        weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # a null set carries nothing
+        weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # weight 0 adds nothing
         return np.asarray(weighted.sum(axis=-1))
 
 
 def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
-    """Whether two masses differ by no more than normalising k floats to one can leave behind (or overflow)."""
+    """Whether two masses differ by no more than the rounding of normalising k floats to one (or overflow)."""
     mass_p, mass_q = _sum(p, nodes), _sum(q, nodes)
     with np.errstate(all="ignore"):
         rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
@@ -262,7 +262,7 @@ def _float_or_array(values: FloatArray) -> float | FloatArray:
     return float(values) if values.ndim == 0 else values
 
 
-# The divergences shipped.
+# The built-in divergences.
 
 
 def _make_divergence(name: str, at_zero: float, slope_at_infinity: float, generator: _Generator) -> FDivergence:
@@ -302,8 +302,8 @@ def hockey_stick(gamma: float) -> FDivergence:
 class RenyiDivergence(FDivergence):
     """log(sum p^a q^(1-a))/(a - 1) = log(1 + a (a-1) D_alpha)/(a - 1): an increasing function of the alpha divergence of the same order.
 
-    So whatever is nearest, worst or minimax for the alpha divergence is so for this one, and its worst case is that function of the
-    other's. Its mean over clients is not a function of the other's mean, which is why designs refuse it. `f`, `perspective`, `at_zero`
+    So the nearest distribution, the worst client and the minimax sampler are those of the alpha divergence, and its worst case is that
+    function of the other's. Its mean over clients is not a function of the other's mean, so designs reject it. `f`, `perspective`, `at_zero`
     and `slope_at_infinity` are those of the alpha divergence, `alpha`.
     """
 
@@ -324,11 +324,11 @@ class RenyiDivergence(FDivergence):
 
     @property
     def maximum(self) -> float:
-        """Infinite: laws with disjoint supports are infinitely far apart."""
+        """Infinite: distributions with disjoint supports are infinitely far apart."""
         return math.inf
 
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
-        """The divergence of laws over the last axis, as `FDivergence` takes them."""
+        """The divergence of distributions over the last axis, as for `FDivergence`."""
         found = np.asarray(self.alpha(p, q, weights=weights))
         first, second = _laws(p, q)
         nodes = _nodes(weights, first.shape[-1])
@@ -348,8 +348,8 @@ class RenyiDivergence(FDivergence):
         return float(self._from_alpha(np.asarray(self.alpha.chord_at_one(below, above)), np.asarray(log_sum)))
 
     def _from_alpha(self, found: FloatArray, log_sum: FloatArray) -> FloatArray:
-        """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from the sum itself, which may be past every float."""
-        with np.errstate(all="ignore"):  # an overflow here is one that the sum itself answers
+        """log(1 + a (a-1) found)/(a - 1) where that keeps its digits; elsewhere from `log_sum`, since the sum may overflow."""
+        with np.errstate(all="ignore"):  # on overflow log_sum is used
             grown = self.order * (self.order - 1.0) * found
             near = np.abs(grown) <= 0.5
             values = np.where(near, np.log1p(np.where(near, grown, 0.0)), log_sum) / (self.order - 1.0)
@@ -357,7 +357,7 @@ class RenyiDivergence(FDivergence):
 
 
 def renyi(order: float) -> FDivergence:
-    """The Renyi divergence of a positive order; of order 1 it is KL."""
+    """The Renyi divergence of a positive order; order 1 is KL."""
     return kl if order == 1.0 else RenyiDivergence(order)
 
 
@@ -387,13 +387,13 @@ def divergence(name: str | FDivergence) -> FDivergence:
     """The divergence called "kl", "total variation", "Jensen-Shannon", "alpha:0.5", "renyi:2", "hockey stick:2", ...
 
     Args:
-        name: a name, in which case, spaces and hyphens do not matter; or a divergence, which stays as it is.
+        name: a name, in which case, spaces and hyphens do not matter; or a divergence, which is returned unchanged.
 
     Returns:
-        A function of two laws, an `FDivergence`; "renyi:..." is an increasing function of one, and its worst cases are too.
+        A function of two distributions, an `FDivergence`; "renyi:..." is an increasing function of one, and its worst cases are too.
 
     Raises:
-        DiscreetError: for an unknown name, with those there are.
+        DiscreetError: for an unknown name; the message lists the known ones.
     """
     if isinstance(name, FDivergence):
         return name

@@ -1,8 +1,8 @@
-"""q f(p/q) on positive p and q of any size: for the divergences shipped without a ratio that overflows or a difference that cancels,
-and for one's own f, which is tried on a grid, followed to its limits and evaluated by ratios.
+"""Perspectives q f(p/q) of the built-in divergences and of a user's own f, on positive p and q of any size.
 
-A perspective is a convex function of (p, q), homogeneous of degree one. It is given p - q too, which may be known to more digits than p
-and q show.
+The built-in ones avoid ratios that overflow and differences that cancel. A user's own f is tested on a grid, followed to its limits and
+evaluated by ratios. A perspective is a convex function of (p, q), homogeneous of degree one. It also takes p - q, which may be known to more
+digits than p and q show.
 """
 
 import math
@@ -51,9 +51,9 @@ class PowerPerspective:
     order: float
 
     def __call__(self, p: FloatArray, q: FloatArray, difference: FloatArray) -> FloatArray:
-        if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; no division by a small a is left
+        if self.order < 0.5:  # order 1 - a is order a with p and q exchanged; this avoids division by a small a
             return PowerPerspective(1.0 - self.order)(q, p, -difference)
-        from scipy.special import exprel  # here, because importing it costs more than most commands do
+        from scipy.special import exprel  # imported here because it is slow
 
         t, exponent = difference / q, (self.order - 1.0) * log_ratio(p, q, difference)
         grown = np.where(exponent < 600.0, p * exprel(exponent), np.exp(np.log(p) + exponent - np.log(exponent)))
@@ -65,7 +65,7 @@ class PowerPerspective:
 
 @dataclass(frozen=True)
 class HockeyStickPerspective:
-    """max(p - gamma q, 0); for gamma < 1 with its tangent taken off, which leaves max(gamma q - p, 0)."""
+    """max(p - gamma q, 0); for gamma < 1 less its tangent, which gives max(gamma q - p, 0)."""
 
     gamma: float
 
@@ -115,12 +115,12 @@ def triangular_discrimination(p: FloatArray, q: FloatArray, difference: FloatArr
     return np.abs(difference) * np.abs(contrast(p, q, difference)) / 2
 
 
-# One's own f: tried on a grid, followed to its limits, evaluated by ratios.
+# A user's own f: tested on a grid, followed to its limits, evaluated by ratios.
 
 
 @dataclass(frozen=True)
 class RatioPerspective:
-    """q f(p/q) through the ratio, for an f that is known only as a function of floats."""
+    """q f(p/q) through the ratio, for an f known only as a function of floats."""
 
     f: Function
     at_zero: float
@@ -138,7 +138,7 @@ class RatioPerspective:
 def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
     try:
         with np.errstate(all="ignore"):
-            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may work in place
+            values = np.asarray(f(x.copy()), dtype=np.float64)  # f may change it in place
     except (TypeError, ValueError) as cause:
         raise DiscreetError(f"f cannot be evaluated on an array of floats ({cause}); write it with numpy") from cause
     if values.shape != x.shape:
@@ -149,7 +149,7 @@ def evaluate_generator(f: Function, x: FloatArray) -> FloatArray:
 
 
 def check_generator(f: Function) -> None:
-    """Refuse f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
+    """Reject f unless f(1) = 0 and, on the grid, f is a number and never above the chord of its neighbours."""
     values = evaluate_generator(f, _GRID)
     _refuse(np.isnan(values) | np.isneginf(values), _GRID, values, "is not a real number; f must be finite on (0, inf)")
     _refuse((_GRID == 1) & (np.abs(values) > 1e-12), _GRID, values, "is not 0; subtract it from f")
@@ -169,10 +169,10 @@ def _refuse(bad: NDArray[np.bool_], x: FloatArray, values: FloatArray, why: str)
 
 
 def sequence_limit(name: str, values: FloatArray) -> float:
-    """The limit of a sequence that clearly settles, or inf if it clearly grows for ever; otherwise ask.
+    """The limit of a sequence that clearly converges, or inf if it clearly grows for ever; otherwise an error that asks for it.
 
-    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Values that overflow
-    say nothing beside four that do not: x^2/(1 + x) turns infinite long before its slope differs from 1.
+    A convex f is monotone near its ends, so growth by steps that do not shrink has no finite limit. Overflowing values are ignored beside
+    four that do not overflow: x^2/(1 + x) turns infinite long before its slope differs from 1.
     """
     last = values[np.isfinite(values)][-4:]
     steps = np.diff(last)

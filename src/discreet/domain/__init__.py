@@ -1,7 +1,7 @@
-"""The public outcomes, as one type that everybody holds: families, agreements, engines, estimates and plans.
+"""Public domains: the outcomes that families, agreements, engines, estimates and plans share.
 
-A domain is public and explicit: inferring labels, bounds or cells from the data would leak them. It turns values into outcome numbers
-and outcome numbers into samples, and it has one canonical form, so that two parties can tell whether they mean the same outcomes.
+A domain is public and explicit: inferring labels, bounds or cells from the data would leak them. It maps values to outcome numbers and
+outcome numbers to samples. Its canonical form lets two parties check that they mean the same outcomes.
 """
 
 from discreet.domain._canonical import (

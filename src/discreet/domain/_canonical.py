@@ -1,8 +1,8 @@
-"""One JSON text for each value, and its digest, in the form that the version of a document says.
+"""The canonical JSON text of a value, and its digest, in the form of a document's version.
 
-Version 2 is RFC 8785, the JSON Canonicalization Scheme: UTF-8, no spaces, keys sorted by their UTF-16 code units, and every number the
-64-bit float it stands for, written as ECMAScript writes it. So any language can compute a digest: in a browser `JSON.stringify` writes the
-numbers and texts. A whole number that no such float holds would read back as another there, and is refused.
+Version 2 is RFC 8785, the JSON Canonicalization Scheme: UTF-8, no spaces, keys sorted by their UTF-16 code units, and every number the 64-bit
+float it stands for, written as ECMAScript writes it. So any language can compute a digest: in a browser `JSON.stringify` writes the numbers
+and texts. A whole number that is not a 64-bit float is an error, since it would read back as another there.
 
 Version 1 wrote numbers as Python shows them ("1.0", "1e-05") and whole numbers of any size. Documents of that version are still read, and
 keep their digest.
@@ -17,12 +17,12 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 
-VERSION = 2  # what new documents are written in
+VERSION = 2  # of new documents
 _PLAIN_FROM, _PLAIN_TO = -6, 21  # decimal exponents between which ECMAScript writes a number without one
 
 
 def canonical(value: Any, version: int = VERSION) -> str:
-    """The one JSON text of a value."""
+    """The canonical JSON text of a value."""
     try:
         text = _FORMS[version](value)
         text.encode()
@@ -36,7 +36,7 @@ def canonical(value: Any, version: int = VERSION) -> str:
 
 
 def check_version(version: Any) -> int:
-    """The version of a document, if it is one that can be read."""
+    """Check that the version of a document can be read."""
     if isinstance(version, bool) or not isinstance(version, int) or version not in _FORMS:
         raise DiscreetError(
             f"discreet = {version!r} is not one of the versions {', '.join(map(str, _FORMS))}; upgrade discreet to read it"
@@ -45,9 +45,9 @@ def check_version(version: Any) -> int:
 
 
 def read_number(digits: str) -> float:
-    """A number of a document of version 2: the 64-bit float that every reader makes of its digits.
+    """A number of a document of version 2: the 64-bit float of its digits.
 
-    It is read as its canonical form would be, however it was spelled: 3.0 and 3e0 have the form 3, and are the whole number.
+    It is read like its canonical form, for every spelling: 3.0 and 3e0 have the form 3, and are the whole number.
     """
     held = float(digits)
     if math.isinf(held):
@@ -97,7 +97,7 @@ def _in_utf16(name: str) -> bytes:
 
 
 def _text(text: str) -> str:
-    """RFC 8785 and `json` agree: quotes, backslashes and controls are escaped, nothing else is."""
+    """A JSON string. RFC 8785 and `json` agree: only quotes, backslashes and controls are escaped."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -110,8 +110,8 @@ def _number_text(number: float) -> str:
     if held != number:
         if isinstance(number, int):
             raise DiscreetError(
-                f"{number if abs(number) < 10**30 else 'a number of many digits'} is no 64-bit float, so not every reader of an "
-                "agreement could tell it from its neighbours; write it as a text"
+                f"{number if abs(number) < 10**30 else 'a number of many digits'} is not a 64-bit float, so not every reader of an "
+                "agreement could distinguish it from its neighbours; write it as a text"
             )
         raise ValueError
     sign, digits, exponent = decimal.Decimal(repr(held)).normalize(_DIGITS).as_tuple()
@@ -135,5 +135,5 @@ def _decimal_text(digits: str, point: int) -> str:
     return f"{digits[0]}{fraction}e{point - 1:+d}"
 
 
-_DIGITS = decimal.Context(prec=40, traps=[])  # knows nothing of what the caller set for itself
+_DIGITS = decimal.Context(prec=40, traps=[])  # independent of the caller's decimal context
 _FORMS: dict[int, Callable[[Any], str]] = {1: _as_python_shows, 2: _as_ecmascript_shows}

@@ -1,9 +1,9 @@
 """Domains of cells on a line: `Interval`, [low, high] in equal cells, and `Bins`, cells between any increasing edges.
 
-In an `Interval` a value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` is in the last one. The formula is in
-floating point, in this order of operations. It decides where a value on an edge belongs, here as in a table's column; the printed edges
-do not. (polars divides a column by a number in the same way: it multiplies by the reciprocal.) Cells that floats near the bounds cannot
-tell apart are refused, so that the middle of every cell lies in it.
+In an `Interval` a value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` is in the last one. The formula is in floating
+point, in this order of operations. It decides the cell of a value on an edge, here as in a table's column; the printed edges do not. (polars
+divides a column by a number in the same way: it multiplies by the reciprocal.) Cells narrower than floats near the bounds can resolve are
+errors, so that the middle of every cell lies in it.
 
 A curator counts the samples of a continuous family with `Bins`.
 """
@@ -26,9 +26,9 @@ from discreet.domain._labels import LARGEST_VALUE
 from discreet.errors import DiscreetError, Range, check_count
 
 MOST_CELLS = 2**40
-_APART = 4.0  # spacings of floats that a cell is wide at least
+_APART = 4.0  # least width of a cell, in spacings of floats
 _LARGEST = float(np.finfo(np.float64).max)
-_ORDINARY = 1e-200  # lengths of intervals whose cells are no subnormal numbers
+_ORDINARY = 1e-200  # least length of an interval without subnormal cells
 _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
 
@@ -38,12 +38,12 @@ class Interval(Domain[float]):
     """The numbers of [low, high], whose outcomes are equal cells: cell i reaches from low + i (high - low)/cells to the next.
 
     Args:
-        low: the least value there can be.
+        low: the smallest possible value.
         high: the largest; it belongs to the last cell.
-        cells: how many cells the interval is cut into.
+        cells: the number of cells.
 
     Raises:
-        DiscreetError: for bounds that enclose nothing, or cells that floats cannot tell apart.
+        DiscreetError: for bounds that enclose no interval, or cells too narrow for floats.
 
     Example:
         >>> minutes = Interval(0, 60, cells=4)
@@ -78,7 +78,7 @@ class Interval(Domain[float]):
 
     @property
     def labels(self) -> None:
-        """None: cells have names for people, but are known by the values in them."""
+        """None: cells have names for display, but no labels."""
         return
 
     @property
@@ -87,7 +87,7 @@ class Interval(Domain[float]):
 
     @property
     def per_length(self) -> float:
-        """1/(high - low), by which a distance from `low` is multiplied to be a share of the interval."""
+        """1/(high - low), which turns a distance from `low` into a share of the interval."""
         return 1.0 / self._width
 
     @cached_property
@@ -95,12 +95,12 @@ class Interval(Domain[float]):
         """The cells + 1 ends of the cells, in order."""
         if _ORDINARY < self._width < 1.0 / _ORDINARY:
             return _read_only(np.linspace(self.low, self.high, self.cells + 1))
-        starts = self.within(np.arange(self.cells), 0.0)  # whose steps neither overflow nor lose their digits
+        starts = self.within(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
         return _read_only(np.append(starts, self.high))
 
     @cached_property
     def names(self) -> list[str]:
-        """The ends of every cell, with as many digits as tell them apart."""
+        """The ends of every cell, with enough digits to distinguish them."""
         return cell_names(self.edges)
 
     @cached_property
@@ -109,7 +109,7 @@ class Interval(Domain[float]):
         return _read_only(cell_middles(self.edges))
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; one outside [low, high] is an error that names the first few."""
+        """The cell of every value; a value outside [low, high] is an error that names the first few."""
         values = flat_points(records)
         outside = ~((values >= self.low) & (values <= self.high))
         if outside.any():
@@ -120,7 +120,7 @@ class Interval(Domain[float]):
         return self._cells_of(values)
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every number, -1 for what lies outside [low, high] or is no number."""
+        """The cell of every value; -1 if it is outside [low, high] or not a number."""
         values = numbers_or_nan(records)
         found = np.full(values.shape, -1, dtype=np.int64)
         inside = (values >= self.low) & (values <= self.high)
@@ -137,25 +137,25 @@ class Interval(Domain[float]):
         return found if found.ndim else float(found)
 
     def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         return np.clip(self.low + (numbers + place) / self.cells * self._width, self.low, self.high)
 
     def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        """The numbers of cells; a dict uses them as keys, since two values may lie in one cell."""
         return Numbers(self.cells).numbers(labels)
 
     @property
     def terms(self) -> dict[str, Any]:
-        """How many cells there are, and the bounds."""
+        """The number of cells, and the bounds."""
         return {"size": self.cells, "interval": [self.low, self.high]}
 
 
 def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
-    """Numbers as a flat array of their own; NaN and what is no number are refused."""
+    """Numbers as a new flat array; NaN and other values are errors."""
     given = records if isinstance(records, np.ndarray) else list_records(records)
     try:
         found = np.asarray(given).ravel()
-        if found.dtype.kind == "O":  # whole numbers past 64 bits, perhaps among others
+        if found.dtype.kind == "O":  # may contain whole numbers of more than 64 bits
             found = np.array([math.nan if number is None else number * 1.0 for number in found])
         if found.dtype.kind not in "fiu":
             raise TypeError
@@ -168,7 +168,7 @@ def flat_points(records: Any, name: str = "records") -> NDArray[np.float64]:
 
 
 def numbers_or_nan(records: Any) -> NDArray[np.float64]:
-    """Every record as a float, NaN for what is no number."""
+    """Every record as a float; NaN for a record that is not a number."""
     return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
@@ -178,7 +178,7 @@ def _number_or_nan(record: Any) -> float:
     number: Any = record
     try:
         return float(number)
-    except OverflowError:  # a number past every float: beyond the end on its side
+    except OverflowError:  # beyond every float: outside on its side
         return math.inf if number > 0 else -math.inf
     except (ValueError, ArithmeticError):  # a signalling NaN
         return math.nan
@@ -198,21 +198,21 @@ def cell_middles(edges: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same array, which whoever holds the domain cannot change."""
+    """The same array, made read-only."""
     array.setflags(write=False)
     return array
 
 
 class Bins(Domain[float]):
-    """Cells between increasing edges; each holds its lower edge, and the last one both.
+    """Cells between increasing edges; each contains its lower edge, and the last one both.
 
-    Samples of a continuous family are counted with them. They stand in no agreement: there it is the equal cells of an `Interval`.
+    They count the samples of a continuous family. They cannot stand in an agreement: agree on the equal cells of an `Interval`.
 
     Args:
         edges: public numbers, one more than there are cells.
 
     Raises:
-        DiscreetError: for edges that do not increase, or are past 1e100.
+        DiscreetError: for edges that do not increase, or exceed 1e100.
     """
 
     def __init__(self, edges: Any) -> None:
@@ -239,7 +239,7 @@ class Bins(Domain[float]):
 
     @property
     def labels(self) -> None:
-        """None: cells are known by the values in them."""
+        """None: cells have no labels."""
         return
 
     @cached_property
@@ -253,7 +253,7 @@ class Bins(Domain[float]):
         return cell_middles(self.edges)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; one in no cell is an error."""
+        """The cell of every value; a value in no cell is an error."""
         found = flat_points(records)
         inside = (found >= self.edges[0]) & (found <= self.edges[-1])
         if not inside.all():
@@ -263,17 +263,17 @@ class Bins(Domain[float]):
         return self.cells_of(found)
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every number, -1 for what lies in no cell or is no number."""
+        """The cell of every value; -1 if it is in no cell or not a number."""
         values = numbers_or_nan(records)
         inside = (values >= self.edges[0]) & (values <= self.edges[-1])
         return np.where(inside, self.cells_of(values), -1)
 
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The cell of each value, which lies between the ends."""
+        """The cell of each value; values lie between the ends."""
         return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
 
     def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+        """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         low, high = self.edges[numbers], self.edges[numbers + 1]
         return np.asarray(np.minimum(low + (high - low) * place, high))
 
@@ -282,13 +282,13 @@ class Bins(Domain[float]):
         return self.values[numbers] if numbers.ndim else float(self.values[int(numbers)])
 
     def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        """The numbers of cells; a dict uses them as keys, since two values may lie in one cell."""
         return Numbers(self.size).numbers(labels)
 
     @property
     def terms(self) -> NoReturn:
-        """An error: bins stand in no agreement."""
-        raise DiscreetError("bins stand in no agreement; agree on equal cells: Interval(low, high, cells=...)")
+        """Raises an error: bins cannot stand in an agreement."""
+        raise DiscreetError("bins cannot stand in an agreement; agree on equal cells: Interval(low, high, cells=...)")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bins) and np.array_equal(self.edges, other.edges)

@@ -1,7 +1,7 @@
-"""The abstract `Domain`, its plainest kind `Numbers`, and records as users pass them.
+"""The abstract `Domain`, its simplest kind `Numbers`, and the reading of records.
 
 For every outcome number n, `numbers(to_samples(n)) = n`, and equal canonical forms mean the same outcomes. `Numbers(size)` are the whole
-numbers 0 to size - 1, which are their own outcomes. Records are a list of values: one text or a frame is refused, and messages name the
+numbers 0 to size - 1, which are their own outcomes. Records are a list of values. A single text or a frame is an error, and messages name the
 first few records outside the domain.
 """
 
@@ -35,7 +35,7 @@ def list_records(records: Any) -> list[Any]:
 
 
 def first_few(items: Iterable[Any]) -> str:
-    """The first three different items, and how many more there are."""
+    """The first three distinct items, and how many more there are."""
     distinct = list(dict.fromkeys(repr(item) for item in items))
     return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
 
@@ -51,18 +51,18 @@ else:
 
 
 class Domain(ABC, Generic[Outcome]):
-    """The public outcomes 0 to size - 1, and what they stand for: `Labels`, `Numbers` or the cells of an `Interval`.
+    """The public outcomes 0 to size - 1, and their meaning: `Labels`, `Numbers` or the cells of an `Interval`.
 
     Attributes:
         size: how many outcomes there are.
-        labels: their labels in order, None where they are numbers or cells.
-        names: what people call each of them.
-        values: the number that each stands for in a statistic, None where they are no numbers.
-        edges: the size + 1 ends of cells, None where outcomes are no cells.
-        canonical: the one JSON text that states the domain, and `digest` its SHA-256.
+        labels: their labels in order, None for numbers or cells.
+        names: a display name for each of them.
+        values: the number of each in a statistic, None if they are not numbers.
+        edges: the size + 1 ends of cells, None if outcomes are not cells.
+        canonical: the canonical JSON text of the domain, and `digest` its SHA-256.
     """
 
-    if TYPE_CHECKING:  # a property here would stand in the way of a dataclass's field there
+    if TYPE_CHECKING:  # a property here would conflict with a dataclass field in a subclass
 
         @property
         def size(self) -> int: ...
@@ -72,16 +72,16 @@ class Domain(ABC, Generic[Outcome]):
     @property
     @abstractmethod
     def names(self) -> Sequence[Any]:
-        """What people call each outcome."""
+        """A display name for each outcome."""
 
     @property
     @abstractmethod
     def values(self) -> NDArray[np.float64] | None:
-        """The number that each outcome stands for in a statistic; None where outcomes are no numbers."""
+        """The number of each outcome in a statistic; None if outcomes are not numbers."""
 
     @property
     def edges(self) -> NDArray[np.float64] | None:
-        """The size + 1 ends of the cells, in order; None where outcomes are no cells."""
+        """The size + 1 ends of the cells, in order; None if outcomes are not cells."""
         return None
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Domain(ABC, Generic[Outcome]):
 
     @abstractmethod
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome number of every record, -1 for one that is outside the domain: none is an error.
+        """The outcome number of every record; -1 for a record outside the domain, which is not an error here.
 
         Args:
             records: values of any kind.
@@ -121,35 +121,35 @@ class Domain(ABC, Generic[Outcome]):
         """
 
     def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome numbers of what a dict or a Series calls its entries: labels, or the numbers of outcomes."""
+        """The outcome numbers of the keys of a dict or a Series: labels, or the numbers of outcomes."""
         return self.numbers(labels)
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
-        """Values that carry labels as an array (..., size) in the order of the outcomes; others as they are."""
+        """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
         return in_order(values, self.size, self.places, name, missing)
 
     @property
     @abstractmethod
     def terms(self) -> dict[str, Any]:
-        """The domain as an agreement states it: JSON values, with lists as long as the domain as digests."""
+        """The terms of the domain in an agreement: JSON values, with lists as long as the domain replaced by digests."""
 
     def terms_in(self, version: int) -> dict[str, Any]:
-        """The terms with digests as that version of a document takes them."""
+        """The terms with the digests of that version of a document."""
         return self.terms
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file may list them: with the labels themselves."""
+        """The terms for a file, with the labels themselves."""
         return self.terms
 
     @cached_property
     def canonical(self) -> str:
-        """The one JSON text of the terms."""
+        """The canonical JSON text of the terms."""
         return canonical(self.terms)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical form: the same for two domains if and only if an agreement states them alike."""
+        """SHA-256 of the canonical form: equal if and only if an agreement states two domains alike."""
         return digest(self.canonical.encode())
 
     named = OldName("to_samples")
@@ -164,7 +164,7 @@ class Numbers(Domain[int]):
         size: how many there are, at least 1.
 
     Raises:
-        DiscreetError: for what is no such number.
+        DiscreetError: for a size out of range.
     """
 
     size: int
@@ -188,11 +188,11 @@ class Numbers(Domain[int]):
         return np.arange(self.size, dtype=np.float64)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
+        """The records themselves; a record that is not a whole number from 0 to size - 1 is an error that names the first few."""
         if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu" and records.size:
             inside = records.min() >= 0 and records.max() < self.size
             if inside:
-                return records.astype(np.int64)  # at once: there may be millions
+                return records.astype(np.int64)  # fast, for millions of records
         given = list_records(records)
         found = self.find_numbers(given)
         outside = [record for record, number in zip(given, found, strict=True) if number < 0]
@@ -204,19 +204,19 @@ class Numbers(Domain[int]):
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The records themselves, -1 for what is no whole number from 0 to size - 1."""
+        """The records themselves; -1 for a record that is not a whole number from 0 to size - 1."""
         return np.array([record if self._has(record) else -1 for record in list_records(records)], dtype=np.int64)
 
     def _has(self, record: Any) -> bool:
         return _is_whole(record) and not _is_boolean(record) and 0 <= record < self.size
 
     def to_samples(self, numbers: NDArray[np.int64]) -> int | NDArray[np.int64]:
-        """The numbers as they are; an int for a 0-d array."""
+        """The numbers unchanged; an int for a 0-d array."""
         return numbers if numbers.ndim else int(numbers)
 
     @property
     def terms(self) -> dict[str, Any]:
-        """How many there are."""
+        """The number of outcomes."""
         return {"size": self.size}
 
 

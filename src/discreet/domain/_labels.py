@@ -1,6 +1,6 @@
-"""Domains of labels: `Labels`, a list whose outcomes are what it names, in its order; and labels of which only the digest is known.
+"""Domains of labels: `Labels`, a list of named outcomes in order; and `Digested`, labels of which only the digest is known.
 
-An agreement may hold the digest of its labels instead of the list. Such a domain can tell whether a list is the one meant, and nothing
+An agreement may state the digest of its labels instead of the list. Such a domain can check whether a list is the right one, and nothing
 else.
 """
 
@@ -21,8 +21,8 @@ from discreet.domain._canonical import VERSION, canonical, digest
 from discreet.domain._domain import Domain, Outcome, first_few, list_records
 from discreet.errors import DiscreetError
 
-LARGEST_VALUE = 1e100  # what can be squared, and divided by a small weight, without overflow
-_UNSEEN = re.compile(  # letters and marks that no font draws; format characters have a category of their own
+LARGEST_VALUE = 1e100  # can be squared, and divided by a small weight, without overflow
+_UNSEEN = re.compile(  # invisible letters and marks; format characters have a category of their own
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
@@ -31,13 +31,13 @@ _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 @with_short_repr
 @dataclass(frozen=True, init=False)
 class Labels(Domain[Outcome]):
-    """Outcomes with labels: texts, numbers, or whatever else can be looked up.
+    """Outcomes with labels: texts, numbers, or other hashable values.
 
     Args:
         labels: a list of them in the order of the outcomes, each once.
 
     Raises:
-        DiscreetError: for no labels, labels that come twice, NaN, or a set, which has no order.
+        DiscreetError: for no labels, repeated labels, NaN, or a set, which has no order.
 
     Example:
         >>> Labels(["red", "green"]).numbers(["green", "red"]).tolist()
@@ -64,7 +64,7 @@ class Labels(Domain[Outcome]):
 
     @cached_property
     def values(self) -> NDArray[np.float64] | None:
-        """The labels as numbers, if all of them are of a reasonable size, or texts that are (a file holds texts)."""
+        """The labels as numbers, if all are numbers of a reasonable size or texts of such numbers (files contain texts)."""
         labels: tuple[Any, ...] = self.labels
         return np.array(list(map(float, labels))) if all(map(is_value, labels)) else None
 
@@ -75,7 +75,7 @@ class Labels(Domain[Outcome]):
 
     @cached_property
     def look_alikes(self) -> tuple[Outcome, Outcome] | None:
-        """The first two labels that people cannot tell apart: they differ in case, width, spaces or invisible characters alone."""
+        """The first two labels that people may confuse: they differ only in case, width, spaces or invisible characters."""
         seen: dict[str, Outcome] = {}
         for label in self.labels:
             first = seen.setdefault(_as_seen(str(label)), label)
@@ -84,7 +84,7 @@ class Labels(Domain[Outcome]):
         return None
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome number of every label; an unknown one is an error that names the first few."""
+        """The outcome number of every label; an unknown label is an error that names the first few."""
         given = list_records(records)
         found = self.find_numbers(given)
         unknown = [record for record, number in zip(given, found, strict=True) if number < 0]
@@ -97,13 +97,13 @@ class Labels(Domain[Outcome]):
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome number of every label, -1 for what is no label."""
+        """The outcome number of every label; -1 for an unknown label."""
         return np.array([self._find(record) for record in list_records(records)], dtype=np.int64)
 
     def _find(self, record: Any) -> int:
         try:
             return self.index.get(record, -1)
-        except TypeError:  # it cannot be looked up: a list, a dict
+        except TypeError:  # not hashable: a list, a dict
             return -1
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
@@ -112,21 +112,21 @@ class Labels(Domain[Outcome]):
 
     @property
     def terms(self) -> dict[str, Any]:
-        """How many labels there are, and their digest."""
+        """The number of labels, and their digest."""
         return self.terms_in(VERSION)
 
     def terms_in(self, version: int) -> dict[str, Any]:
-        """The same, with the digest as that version of a document takes it."""
+        """The same, with the digest of that version of a document."""
         return {"size": self.size, "labels": self._digest if version == VERSION else self._digest_in(version)}
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """How many labels there are, and which."""
+        """The number of labels, and the labels."""
         return {"size": self.size, "labels": list(_storable(self.labels))}
 
     @cached_property
     def _digest(self) -> str:
-        """Of the labels (texts, numbers) in order; 1 and "1" differ."""
+        """The digest of the labels (texts, numbers) in order; 1 and "1" differ."""
         return self._digest_in(VERSION)
 
     def _digest_in(self, version: int) -> str:
@@ -159,7 +159,7 @@ def list_labels(labels: Any, argument: str) -> tuple[Any, ...]:
 
 
 def is_value(label: Any) -> bool:
-    """Whether a label is a number, or a text that is one, with which statistics can be computed."""
+    """Whether a label is a number, or a text of one, for use in statistics."""
     if isinstance(label, str):
         return _DECIMAL.fullmatch(label) is not None
     plain = label.item() if isinstance(label, np.generic) else label
@@ -167,12 +167,12 @@ def is_value(label: Any) -> bool:
 
 
 def _plain(label: Any) -> Any:
-    """A text, truth value or number of numpy's as Python's, which is equal to it and shows itself as people write it."""
+    """A text, boolean or number of numpy's as Python's, which is equal to it and has the usual repr."""
     return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
 
 
 def _storable(labels: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Labels as JSON can hold them."""
+    """Labels as JSON values."""
     for label in labels:
         if not isinstance(label, (str, int, float)):
             raise DiscreetError(f"label {label!r} cannot stand in an agreement; use texts or numbers")
@@ -192,7 +192,7 @@ def _label_counts(labels: Iterable[Any]) -> dict[Any, int]:
 
 
 def _as_seen(text: str) -> str:
-    """A text without what people overlook. Letters of two alphabets that look alike stay different."""
+    """A text without differences that people overlook. Similar letters of two alphabets stay different."""
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -207,7 +207,7 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Digested(Domain):
-    """So many labels with that digest. It can be told whether a list is the one meant, and nothing more.
+    """Labels known by their number and digest. The domain can check whether a list is the right one, and nothing more.
 
     Args:
         size: how many labels there are.
@@ -219,41 +219,41 @@ class Digested(Domain):
 
     @property
     def labels(self) -> None:
-        """None: they are not known."""
+        """None: the labels are not known."""
         return
 
     @property
     def names(self) -> NoReturn:
-        """An error: they are not known."""
+        """Raises an error: the labels are not known."""
         self.refuse()
 
     @property
     def values(self) -> NoReturn:
-        """An error: the labels are not known."""
+        """Raises an error: the labels are not known."""
         self.refuse()
 
     def numbers(self, records: Iterable[Any]) -> NoReturn:
-        """An error: the labels are not known."""
+        """Raises an error: the labels are not known."""
         self.refuse()
 
     def find_numbers(self, records: Iterable[Any]) -> NoReturn:
-        """An error: the labels are not known."""
+        """Raises an error: the labels are not known."""
         self.refuse()
 
     def to_samples(self, numbers: NDArray[np.int64]) -> NoReturn:
-        """An error: the labels are not known."""
+        """Raises an error: the labels are not known."""
         self.refuse()
 
     @property
     def terms(self) -> dict[str, Any]:
-        """How many labels there are, and their digest."""
+        """The number of labels, and their digest."""
         return {"size": self.size, "labels": self.labels_digest}
 
     def refuse(self) -> NoReturn:
-        """Say that the labels are not known."""
+        """Raise the error that the labels are not known."""
         raise DiscreetError("the agreement holds a digest of its labels; pass the family it was made with")
 
 
 def is_digest(value: Any) -> bool:
-    """Whether a value is a digest as agreements write them."""
+    """Whether a value is a digest in the form of agreements."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

@@ -1,6 +1,6 @@
-"""Domains from what users pass (`as_domain`) and from the terms of an agreement (`from_terms`).
+"""Domains from user input (`as_domain`) and from the terms of an agreement (`from_terms`).
 
-Users pass a number of outcomes, a list of labels or a domain. An agreement holds what `Domain.terms` or `Domain.full_terms` wrote.
+Users pass a number of outcomes, a list of labels or a domain. An agreement has the terms that `Domain.terms` or `Domain.full_terms` wrote.
 """
 
 import math
@@ -17,17 +17,17 @@ from discreet.errors import DiscreetError, Range, check_count
 
 
 def as_domain(given: Any, argument: str = "domain") -> Domain:
-    """The domain that is meant.
+    """The domain of an argument.
 
     Args:
         given: a number of outcomes, a list of labels, or a `Domain`.
-        argument: what errors call it.
+        argument: the name of the argument in errors.
 
     Returns:
         The domain.
 
     Raises:
-        DiscreetError: for what is none of these.
+        DiscreetError: for any other argument.
     """
     if isinstance(given, np.ndarray) and not given.ndim:
         given = given.item()
@@ -35,7 +35,7 @@ def as_domain(given: Any, argument: str = "domain") -> Domain:
         return given
     if isinstance(getattr(given, "domain", None), Domain):
         raise DiscreetError(
-            f"{argument} = {given!r} has a domain and says more than one; pass its .domain, or say family=, sampler= or agreement="
+            f"{argument} = {given!r} is more than a domain; pass its .domain, or say family=, sampler= or agreement="
         )
     if isinstance(given, (Iterable, str, bytes)) or hasattr(given, "to_pylist"):
         return Labels(list_labels(given, argument))
@@ -47,7 +47,7 @@ _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 
 
 def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) -> Domain:
-    """The domain that a document of that version states; errors name the field of `where`."""
+    """The domain in a document of that version; errors name the field of `where`."""
     size = check_count(f"{where}.size", fields["size"])
     labels, interval = fields.get("labels"), fields.get("interval")
     if labels is not None and interval is not None:
@@ -79,7 +79,7 @@ def _read_bounds(interval: Any, where: str) -> tuple[float, float]:
 
 
 def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labels:
-    """The labels that a file lists."""
+    """The labels in a file."""
     for place, label in enumerate(labels):
         if not isinstance(label, (str, int, float)) or label != label:
             raise DiscreetError(f"{where}.labels[{place}] = {label!r} is neither a text nor a number")
@@ -93,5 +93,5 @@ def _read_labels(labels: list[Any], size: int, where: str, version: int) -> Labe
             raise DiscreetError(f"{where}.labels lists {label!r} twice; list each outcome once")
         seen.add(label)
     found = Labels(tuple(labels))
-    found.terms_in(version)  # now, so that what no agreement can hold is refused as it is read
+    found.terms_in(version)  # raises now for labels that cannot stand in an agreement
     return found

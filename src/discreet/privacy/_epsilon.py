@@ -4,8 +4,8 @@
 
     f(x) = max(0, 1 - e^eps x, e^(-eps) (1 - x)),        delta(beta) = (e^eps - e^beta)_+/(e^eps + 1)
 
-A box keeps it if and only if B <= e^eps b. For a band lambda = (e^eps - 1)/((e^eps - 1)(1 - c1) + c2 - c1) [paper, Thm C.4]. n releases
-at epsilon are n epsilon together, and no less at delta = 0.
+A box keeps it if and only if B <= e^eps b. For a band lambda = (e^eps - 1)/((e^eps - 1)(1 - c1) + c2 - c1) [paper, Thm C.4]. n releases at
+epsilon are n epsilon together, and no less at delta = 0.
 
 **Approximate.** Q(A) <= e^epsilon Q'(A) + delta for every event A and any two clients.
 
@@ -16,8 +16,8 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
 
     lambda = min(1, (e^eps - 1 + delta/m)/((1 - c1) e^eps + c2 - 1))
 
-A box has b > 0 as long as lambda < 1. So delta here is never the probability of total disclosure: the sampler is purely log(B/b)-LDP as
-well. A delta so large that it would allow the raw draw itself is refused (`refuse_raw`).
+A box has b > 0 as long as lambda < 1. So delta here is not the probability of total disclosure: the sampler is purely log(B/b)-LDP as well. A
+delta so large that it would allow the raw draw itself is an error (`refuse_raw`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from discreet._base.numerics import exp_lower, stated_decimal
 from discreet.errors import POSITIVE, Range
 from discreet.privacy._notion import ERROR, EXPONENT, Privacy, check_budget
 
-ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off
+ROUNDED_UP = 1.0 + 1e-14  # above the rounding of a dozen operations
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Pure(Privacy):
         epsilon: the budget of one release, in (0, inf); 0.5 to 4 is usual.
 
     Raises:
-        DiscreetError: for an epsilon that is none.
+        DiscreetError: for an epsilon out of range.
     """
 
     epsilon: float
@@ -71,12 +71,12 @@ class Pure(Privacy):
 
 
 def check_epsilon(epsilon: float) -> float:
-    """epsilon as a float in (0, inf); an exact number that no float equals is rounded down."""
+    """epsilon as a float in (0, inf); an exact number between floats is rounded down."""
     return check_budget(POSITIVE, "epsilon", epsilon, "it is the privacy budget; 0.5 to 4 is usual")
 
 
 def at_most_exp(epsilon: float) -> Fraction:
-    """A rational at most e^epsilon, for the float and for the decimal that was written."""
+    """A rational of at most e^epsilon, both for the float and for the decimal as written."""
     return min(exp_lower(epsilon), exp_lower(stated_decimal(epsilon)))
 
 
@@ -90,7 +90,7 @@ class Approximate(Privacy):
 
     Args:
         epsilon: the budget of one release, in (0, inf).
-        delta: by how much an event may be likelier still, in [0, 1); such as 1e-6.
+        delta: the additional probability of an event, in [0, 1); such as 1e-6.
 
     Raises:
         DiscreetError: for an epsilon or a delta out of range.
@@ -123,7 +123,7 @@ class Approximate(Privacy):
 
     @property
     def exact_delta(self) -> Fraction:
-        """delta as a rational: the float or the decimal that was written, whichever is less."""
+        """delta as a rational: the smaller of the float and the decimal as written."""
         return min(Fraction(self.delta), Fraction(stated_decimal(self.delta)))
 
     @property

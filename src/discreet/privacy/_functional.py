@@ -1,13 +1,13 @@
-"""f-LDP for a trade-off function f of one's own: what is kept is a table of f, which is checked, not a function, which cannot be.
+"""f-LDP for a user's own trade-off function f, which is stored and checked as a table.
 
-A function is read at public points of [0, 1], closest together near 0 and 1; between two of them f is at most the chord, because it is
-convex. So a sampler that keeps the broken line through the table keeps f too, and what could hide between two points of a function
-that is not convex is not promised: the promise is the table. Its values are taken as the rationals that they are; where rounding made
-them miss convexity or 1 - x by less than 1e-9 it is their convex hull that is kept, and more than that is refused.
+A function is evaluated at public points of [0, 1], closest together near 0 and 1. Between two of them f is at most the chord, because it is
+convex. So a sampler that keeps the broken line through the table keeps f too. If the function is not convex between two points, the guarantee
+is that of the table. Its values are used as exact rationals. If rounding makes them miss convexity or 1 - x by less than 1e-9, their convex
+hull is kept; a larger deviation is an error.
 
     delta(beta) = 1 - min over the table of (f(x) + e^beta x)
 
-f need not be symmetric: T >= f for both orders of two clients is asked for and held.
+f need not be symmetric: T >= f holds for both orders of two clients.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ Point = tuple[Fraction, Fraction]
 
 
 class Functional(Privacy):
-    """f-LDP: whoever tells two clients apart with errors x and y has y >= f(x).
+    """f-LDP: a test that distinguishes two clients with error probabilities x and y has y >= f(x).
 
     Args:
-        f: a convex, non-increasing function from [0, 1] to [0, 1] with f(x) <= 1 - x; or a table of it, pairs (x, f(x)) with x
-            from 0 to 1.
+        f: a convex, non-increasing function from [0, 1] to [0, 1] with f(x) <= 1 - x; or a table of it, pairs (x, f(x)) with x from 0 to 1.
 
     Raises:
-        DiscreetError: for what is no trade-off function; the message says where, and why.
+        DiscreetError: for an argument that is not a trade-off function; the message says where, and why.
     """
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
@@ -49,19 +48,19 @@ class Functional(Privacy):
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
-        """The corners (x, f(x)) of what is kept."""
+        """The corners (x, f(x)) of the broken line."""
         return tuple((float(x), float(y)) for x, y in self._points)
 
     @property
     def corners(self) -> tuple[Point, ...]:
-        """The same as the rationals that they are."""
+        """The same as exact rationals."""
         return self._points
 
     def tradeoff(self, x: float) -> float:
         return float(self._at(Fraction(ERROR.check("x", x))))
 
     def profile(self, beta: float) -> float:
-        """As for every notion; of f and its inverse the smaller."""
+        """As for every notion; the smaller of f and its inverse."""
         factor = exp_lower(EXPONENT.check("beta", beta))
         return float_up(max(Fraction(0), 1 - max(self._least(Fraction(1), factor), self._least(factor, Fraction(1)))))
 
@@ -85,7 +84,7 @@ class Functional(Privacy):
 
     @cached_property
     def _slopes(self) -> list[Fraction]:
-        """Of the sides, growing because the line is convex."""
+        """The slopes of the sides, increasing because the line is convex."""
         return [(low - high) / (right - left) for (left, high), (right, low) in itertools.pairwise(self._points)]
 
     @cached_property
@@ -106,7 +105,7 @@ class Functional(Privacy):
 
 
 def _places() -> list[float]:
-    """Where a function is read: evenly, and closer and closer towards 0 and 1."""
+    """The points at which a function is evaluated: evenly spaced, and denser towards 0 and 1."""
     near = [2.0 ** -(1 + step / _NEAR_STEPS) for step in range((_NEAR_OCTAVES - 1) * _NEAR_STEPS)]
     far = [2.0 ** -(_NEAR_OCTAVES + step / _FAR_STEPS) for step in range((_FAR_OCTAVES - _NEAR_OCTAVES) * _FAR_STEPS)]
     even = [step / _EVEN for step in range(_EVEN + 1)]
@@ -136,7 +135,7 @@ def _table_of_pairs(f: Any) -> list[tuple[Any, Any]]:
 
 
 def _exact_table(table: list[tuple[Any, Any]]) -> list[Point]:
-    """The table in rationals, or the error that says why it is none of a trade-off function."""
+    """The table in rationals; an error says why it is not that of a trade-off function."""
     points = [(_exact_number("x", x, x), _exact_number("f(x)", y, x)) for x, y in table]
     places = [x for x, _ in points]
     if places[0] != 0 or places[-1] != 1 or any(left >= right for left, right in itertools.pairwise(places)):
@@ -144,8 +143,8 @@ def _exact_table(table: list[tuple[Any, Any]]) -> list[Point]:
     for x, y in points:
         if y < -_ROUNDING or y > 1 - x + _ROUNDING:
             raise DiscreetError(
-                f"f({float(x):g}) = {float(y):g} is not between 0 and 1 - x = {float(1 - x):g}: a guess errs so often by itself, and "
-                "no mechanism is more private than that"
+                f"f({float(x):g}) = {float(y):g} is not between 0 and 1 - x = {float(1 - x):g}: a random guess attains 1 - x, and "
+                "no mechanism can be more private than that"
             )
     for (left, high), (right, low) in itertools.pairwise(points):
         if low > high + _ROUNDING:
@@ -166,7 +165,7 @@ def _exact_number(name: str, value: Any, at: Any) -> Fraction:
 
 
 def _hull(points: list[Point]) -> tuple[Point, ...]:
-    """The lower convex hull, which misses no point by more than rounding."""
+    """The lower convex hull; it is an error if a point is off by more than rounding."""
     hull: list[Point] = []
     for point in points:
         while len(hull) >= 2 and _turns_down(hull[-2], hull[-1], point):
@@ -180,7 +179,7 @@ def _hull(points: list[Point]) -> tuple[Point, ...]:
         if y - (high + (low - high) * (x - left) / (right - left)) > _ROUNDING:
             raise DiscreetError(
                 f"f is not convex: at {float(x):g} it lies above the chord from {float(left):g} to {float(right):g}; a trade-off "
-                "function does not (whoever errs can toss a coin between two tests)"
+                "function is convex (a coin toss between two tests attains the chord)"
             )
     return tuple(hull)
 

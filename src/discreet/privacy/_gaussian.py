@@ -1,20 +1,20 @@
-"""Gaussian privacy, and bounds of the normal distribution function that are certain.
+"""Gaussian privacy, and certain bounds of the normal distribution function.
 
-**nu-Gaussian LDP.** Two clients are as hard to tell apart as N(0, 1) and N(nu, 1) are from one sample.
+**nu-Gaussian LDP.** Two clients are as hard to distinguish as N(0, 1) and N(nu, 1) are from one sample.
 
     f(x) = Phi(Phi^-1(1 - x) - nu),      delta(beta) = Phi(nu/2 - beta/nu) - e^beta Phi(-nu/2 - beta/nu)
 
-A box keeps it if and only if Phi^-1(m B) - Phi^-1(m b) <= nu: one comparison where the published calibration takes an infimum over beta.
-It is decided between rationals: Phi(x) <= m b for an x that is found first, and m B <= Phi(x + nu). Releases at nu_1, ..., nu_n are
-sqrt(nu_1^2 + ... + nu_n^2) together (Dong, Roth and Su 2022, Cor. 3.3).
+A box keeps it if and only if Phi^-1(m B) - Phi^-1(m b) <= nu: one comparison where the published calibration takes an infimum over beta. It
+is decided between rationals: Phi(x) <= m b for an x that is found first, and m B <= Phi(x + nu). Releases at nu_1, ..., nu_n are sqrt(nu_1^2
++ ... + nu_n^2) together (Dong, Roth and Su 2022, Cor. 3.3).
 
 **Phi between two rationals** that are certainly below and above it:
 
     Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/(3 5) + x^7/(3 5 7) + ...)
 
 for x >= 0, all terms positive. `Decimal` rounds each operation correctly, so n terms are off by at most 4 n units in the last place
-relatively, the density by x^2 + 8 (its exponent is off by x^2 units), and together by less than 10^5 of them. The omitted terms sum to
-less than the last one that is added. With 100 digits both are below 10^-92.
+relatively, the density by x^2 + 8 (its exponent is off by x^2 units), and together by less than 10^5 of them. The omitted terms sum to less
+than the last one that is added. With 100 digits both are below 10^-92.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NEWTON_STEPS = 3  # each doubles the digits, from 15
 
 
 def normal_cdf(x: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals low <= Phi(x) <= high, at most 2e-90 apart; past 30 deviations what is known of Phi(30)."""
+    """Rationals low <= Phi(x) <= high, at most 2e-90 apart; beyond 30 deviations those of Phi(30)."""
     if x < 0:
         low, high = normal_cdf(-x)
         return 1 - high, 1 - low
@@ -59,7 +59,7 @@ def normal_cdf(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def normal_quantile_below(probability: Fraction) -> Fraction | None:
-    """A rational x with Phi(x) <= probability for certain, within 1e-25 of equality; None for one below 1e-60. At most 1/2.
+    """A rational x with Phi(x) <= probability for certain, within 1e-25 of equality; None for a probability below 1e-60. At most 1/2.
 
     Newton's steps only propose it; `normal_cdf` decides.
     """
@@ -79,7 +79,7 @@ def normal_quantile_below(probability: Fraction) -> Fraction | None:
 
 
 def _round_fraction(x: Fraction) -> Fraction:
-    """Sixty-four digits after the point: fractions do not grow from step to step."""
+    """Sixty-four digits after the point, so that fractions do not grow from step to step."""
     return Fraction(round(x * 10**64), 10**64)
 
 
@@ -89,13 +89,13 @@ _ROOT_HALF = math.sqrt(0.5)
 
 @dataclass(frozen=True)
 class Gaussian(Privacy):
-    """nu-Gaussian LDP, the notion whose many releases add up exactly.
+    """nu-Gaussian LDP, the notion under which many releases add up exactly.
 
     Args:
         nu: how many standard deviations two clients may be apart, in (0, inf); 0.5 to 2 is usual.
 
     Raises:
-        DiscreetError: for a nu that is none.
+        DiscreetError: for a nu out of range.
     """
 
     nu: float
@@ -116,7 +116,7 @@ class Gaussian(Privacy):
 
     def profile(self, beta: float) -> float:
         exponent, nu = Fraction(EXPONENT.check("beta", beta)), Fraction(self.nu)
-        if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, and far below every other float
+        if beta > 100.0 * max(self.nu, self.nu * self.nu):  # positive, but below every float
             return math.ulp(0.0)
         high = normal_cdf(nu / 2 - exponent / nu)[1]
         return float_up(max(Fraction(0), high - exp_lower(float(beta)) * normal_cdf(-nu / 2 - exponent / nu)[0]))
@@ -129,7 +129,7 @@ class Gaussian(Privacy):
 
     @property
     def exact_nu(self) -> Fraction:
-        """nu as a rational: the float or the decimal that was written, whichever is less."""
+        """nu as a rational: the smaller of the float and the decimal as written."""
         return min(Fraction(self.nu), Fraction(stated_decimal(self.nu)))
 
     @property

@@ -1,42 +1,42 @@
-"""A notion of privacy is a trade-off function f, and a box keeps it if and only if two points lie above f.
+"""Notions of privacy as trade-off functions f: a box keeps a notion if and only if two points lie above f.
 
-Whoever tells two clients' laws Q, Q' apart by a sample errs with probabilities x and y; T(Q, Q')(x) is the least y at a given x. A
-sampler is f-LDP if T(Q, Q') >= f for any two clients, where f is convex, non-increasing and at most 1 - x. In terms of the
-hockey-stick divergence E_z(Q || Q') = sup over events of Q(A) - z Q'(A) that is
+A test that distinguishes two clients' outputs Q, Q' by a sample has error probabilities x and y; T(Q, Q')(x) is the least y at a given x. A
+sampler is f-LDP if T(Q, Q') >= f for any two clients, where f is convex, non-increasing and at most 1 - x. In terms of the hockey-stick
+divergence E_z(Q || Q') = sup over events of Q(A) - z Q'(A) that is
 
     E_{e^beta}(Q || Q') <= delta(beta) = 1 - min over x of (f(x) + e^beta x)          for every beta
 
-(Dong, Roth and Su 2022, Prop. 2.12), and pure, approximate and Gaussian privacy are three families of such functions.
+(Dong, Roth and Su 2022, Prop. 2.12). Pure, approximate and Gaussian privacy are three families of such functions.
 
-Theorem. Let b mu <= Q <= B mu for every Q that can be drawn from, alpha = (1 - b)/(B - b), m = min(alpha, 1 - alpha). Whatever the
-map into this box, it is f-LDP as soon as, with l = m b and u = m B,
+Theorem. Let b mu <= Q <= B mu for every output Q, alpha = (1 - b)/(B - b), m = min(alpha, 1 - alpha). Every map into this box is f-LDP as
+soon as, with l = m b and u = m B,
 
     f(l) <= 1 - u     and     f(1 - u) <= l.
 
-Proof. sup E_{e^beta} over all pairs of the box is m (B - e^beta b)_+ for beta >= 0 (`discreet.accounting._profile`), which is what
-the pair of laws (u, l, 1 - u - l) and (l, u, 1 - u - l) on three points attains. Profiles at beta >= 0 of a set that is closed under
-exchanging the two laws determine all of them, so T >= T0 with T0 of that pair: the broken line through (0, 1), (l, 1 - u), (1 - u, l)
-and (1, 0). f is at most 1 at 0 and at most 0 at 1; being convex, it lies below a broken line as soon as it does at the corners.   QED
+Proof. sup E_{e^beta} over all pairs of the box is m (B - e^beta b)_+ for beta >= 0 (`discreet.accounting._profile`). The pair of
+distributions (u, l, 1 - u - l) and (l, u, 1 - u - l) on three points attains it. Profiles at beta >= 0 of a set that is closed under
+exchanging the two distributions determine all of them. So T >= T0 with T0 of that pair: the broken line through (0, 1), (l, 1 - u), (1 - u,
+l) and (1, 0). f is at most 1 at 0 and at most 0 at 1; being convex, it lies below a broken line as soon as it does at the corners.   QED
 
-So there is no infimum over beta to take, and what has to be certain is two comparisons, made here in rationals. For the band
-c1 <= dP/dmu <= c2 and a weight lambda the box is b = 1 - lambda (1 - c1), B = 1 + lambda (c2 - 1), which has the band's own alpha;
-both corners move away from the diagonal as lambda grows, so the largest lambda that is allowed is found by halving. It is
+So no infimum over beta is needed, and only two comparisons have to be certain; they are made in rationals. For the band c1 <= dP/dmu <= c2
+and a weight lambda the box is b = 1 - lambda (1 - c1), B = 1 + lambda (c2 - 1), which has the band's own alpha. Both corners move away from
+the diagonal as lambda grows, so the largest allowed lambda is found by bisection. It is
 
     lambda = min(1, inf over beta >= 0 of (e^beta - 1 + delta(beta)/m)/((1 - c1) e^beta + c2 - 1))
 
 (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 3.4, who print 1/alpha for 1/m).
 
-The projection onto this box is at least as good as their linear mechanism, for every client of the band and every f-divergence:
-lambda P + (1 - lambda) mu lies in the box, and the projection is the nearest law there (`discreet.projection`).
+The projection onto this box is at least as good as their linear mechanism, for every client of the band and every f-divergence: lambda P + (1
+- lambda) mu lies in the box, and the projection is the nearest distribution there (`discreet.projection`).
 
-No f-LDP sampler has a smaller worst case where mu has no atoms, or is uniform on k outcomes with alpha k whole. Proof. Apply a sampler
-after a permutation of the outcomes that is made known, undo it on the sample, and average over all permutations: the worst case does
-not grow (D_f is jointly convex), and the sampler stays f-LDP (so does E_z's). The client that is c2 on a set A of alpha k outcomes and
-c1 off it is then sent to a law of two values, q on A and q' off it. For two such sets with as few outcomes in common as can be, which
-leaves m k outcomes to each alone, T(Q, Q') is the broken line of l = m q', u = m q. It is at least f only if l, u are as above, so q is
-at most the B and q' at least the b of lambda (or q <= 1, which is worse), and the divergence of that client at least that of our box.
-Without atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED (Atoms that can be put into groups of
-equal mass are seen through the groups: `discreet.privacy.tradeoff.formula_is_minimax`.)
+Theorem. No f-LDP sampler has a smaller worst case if mu has no atoms, or is uniform on k outcomes with alpha k whole. Proof. Apply a sampler
+after a public random permutation of the outcomes, undo it on the sample, and average over all permutations. The worst case does not grow (D_f
+is jointly convex), and the sampler stays f-LDP (E_z is jointly convex too). The client that is c2 on a set A of alpha k outcomes and c1 off
+it is then sent to a distribution of two values, q on A and q' off it. For two such sets with as few outcomes in common as possible, which
+leaves m k outcomes to each alone, T(Q, Q') is the broken line of l = m q', u = m q. It is at least f only if l, u are as above. So q is at
+most the B and q' at least the b of lambda (or q <= 1, which is worse), and the divergence of that client at least that of our box. Without
+atoms, cut the space into cells of equal mass on which alpha k is whole, or nearly so.   QED
+(Atoms that can be divided into groups of equal mass are seen through the groups: `discreet.privacy.tradeoff.formula_is_minimax`.)
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _HALF = 0.5
 
 
 def check_budget(allowed: Range, name: str, given: float, fix: str) -> float:
-    """A budget as a float in its range; an exact number that no float equals is rounded down."""
+    """A budget as a float in its range; an exact number between floats is rounded down."""
     number = allowed.check(name, given, fix)
     return math.nextafter(number, 0.0) if number > given else number
 
 
 class Privacy(abc.ABC):
-    """A notion of privacy: what may be learnt about a client from one release. Values, equal when they promise the same."""
+    """A notion of privacy: a bound on what one release reveals about a client. Notions are values, equal if their guarantees are."""
 
     @abc.abstractmethod
     def tradeoff(self, x: float) -> float:
@@ -73,15 +73,15 @@ class Privacy(abc.ABC):
             x: the probability of one kind of error, in [0, 1].
 
         Returns:
-            The probability of the other kind that nobody can go below.
+            The smallest possible probability of the other kind of error.
 
         Raises:
-            DiscreetError: for an x that is no probability.
+            DiscreetError: for an x that is not a probability.
         """
 
     @abc.abstractmethod
     def profile(self, beta: float) -> float:
-        """The hockey-stick profile: the smallest delta with which this notion promises (beta, delta)-LDP, rounded up.
+        """The hockey-stick profile: the smallest delta for which this notion implies (beta, delta)-LDP, rounded up.
 
         Args:
             beta: an epsilon, at least 0.
@@ -98,17 +98,17 @@ class Privacy(abc.ABC):
         """Whether a box with m b = lower and m B = upper certainly keeps this notion; decided in rationals.
 
         Args:
-            lower: m b, the smallest probability that an extreme law gives to a set of mass m.
+            lower: m b, the smallest probability that an extreme output gives to a set of mass m.
             upper: m B, the largest.
 
         Returns:
-            True only where it is certain.
+            True only if it is certain.
         """
 
     @property
     @abc.abstractmethod
     def allows_raw_by_chance(self) -> bool:
-        """Whether the notion forgives that a client is told apart for certain, with a small probability: f(0) < 1."""
+        """Whether the notion allows clients to be distinguished for certain with a small probability: f(0) < 1."""
 
     def mixing(self, bounds: Bounds) -> Fraction:
         """lambda: the largest weight of a client with which the linear mechanism on a band keeps this notion, at most 1.
@@ -117,7 +117,7 @@ class Privacy(abc.ABC):
             bounds: of dP/dmu.
 
         Returns:
-            lambda in [0, 1], of which it or its complement is a float: 1 where a raw draw is allowed, 0 where nothing is.
+            lambda in [0, 1]; it or its complement is a float. It is 1 if a raw draw is allowed, 0 if no information may be released.
         """
         return _mixing(self, bounds)
 
@@ -135,7 +135,7 @@ class Privacy(abc.ABC):
 
 
 def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """l = m b and u = m B of laws that all lie between L and ratio L, where L has this mass: the box mu = L/shared, b = shared.
+    """l = m b and u = m B of distributions that all lie between L and ratio L, where L has mass `shared`: the box mu = L/shared, b = shared.
 
     With B = ratio shared, m b = min((1 - shared)/(ratio - 1), (ratio shared - 1)/(ratio - 1)).
 
@@ -144,7 +144,7 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
         ratio: at least 1.
 
     Returns:
-        l and u; both 0 where the box holds one law alone.
+        l and u; both 0 if the box contains only one distribution.
     """
     if ratio == 1 or shared == 1:
         return Fraction(0), Fraction(0)
@@ -154,7 +154,7 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
 
 @lru_cache(maxsize=256)
 def _mixing(privacy: Privacy, bounds: Bounds) -> Fraction:
-    """The largest lambda in floats, or the smallest complement of one: so that both ends keep their digits."""
+    """The largest lambda in floats, or the smallest complement of one, so that both ends keep their digits."""
     lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
     alpha = (1 - lower) / (upper - lower)
     mass = min(alpha, 1 - alpha)
@@ -162,7 +162,7 @@ def _mixing(privacy: Privacy, bounds: Bounds) -> Fraction:
     def is_allowed(weight: Fraction) -> bool:
         return privacy.allows(mass * (1 - weight * (1 - lower)), mass * (1 + weight * (upper - 1)))
 
-    if mass == 0:  # one outcome: nothing to tell, nothing to hide
+    if mass == 0:  # one outcome reveals nothing
         return Fraction(_HALF)
     if is_allowed(Fraction(1)):
         return Fraction(1)
@@ -172,7 +172,7 @@ def _mixing(privacy: Privacy, bounds: Bounds) -> Fraction:
 
 
 def _least_float(good: Callable[[float], bool], *, negative: bool = False) -> float:
-    """The least float of (0, 1/2] that is good, of those that are good from some place on; or of [-1/2, 0], where 0 counts as good."""
+    """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
     low, high = (-_ordinal(_HALF), 0) if negative else (0, _ordinal(_HALF))
     while high - low > 1:
         middle = (low + high) // 2
@@ -181,11 +181,11 @@ def _least_float(good: Callable[[float], bool], *, negative: bool = False) -> fl
 
 
 def _ordinal(value: float) -> int:
-    """The place of a positive float among all of them."""
+    """The rank of a positive float among all floats."""
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
 def _float_at(ordinal: int) -> float:
-    """The float at a place, negative ones below 0."""
+    """The float of a rank, negative ones below 0."""
     found = float(struct.unpack("<d", struct.pack("<q", abs(ordinal)))[0])
     return -found if ordinal < 0 else found

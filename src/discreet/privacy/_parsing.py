@@ -1,8 +1,8 @@
-"""A notion of privacy from what a caller passes, and to and from the JSON of an agreement.
+"""A notion of privacy from a caller's arguments, and to and from the JSON of an agreement.
 
-A caller passes `epsilon=1.0`, which is short for `privacy=Pure(1.0)`, or `privacy=`; exactly one of the two. A document states the kind
-of the notion and its numbers. A trade-off function is stated by the corners of its broken line, as rationals "a/b": so the agreed
-function is exactly the one that is kept, and no reader has to trust a function.
+A caller passes `epsilon=1.0`, which is short for `privacy=Pure(1.0)`, or `privacy=`; exactly one of the two. A document states the kind of
+the notion and its numbers. A trade-off function is stated by the corners of its broken line, as rationals "a/b". So the agreed function is
+exactly the one that is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from discreet.privacy._notion import Privacy
 
 
 def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
-    """The notion given by either; (epsilon, 0)-LDP is epsilon-LDP."""
+    """The notion given by either argument; (epsilon, 0)-LDP is epsilon-LDP."""
     if (epsilon is None) == (privacy is None):
         raise DiscreetError(
             f"epsilon = {epsilon!r} and privacy = {privacy!r}: pass one of the two, epsilon= (a number, for pure privacy) or privacy= "
@@ -59,7 +59,7 @@ def privacy_document(privacy: Privacy) -> dict[str, Any]:
 
 
 def read_privacy(fields: Any) -> Privacy:
-    """The notion that such values state; an error names what is wrong."""
+    """The notion in such values; an error names the invalid part."""
     kind = fields.get("kind") if isinstance(fields, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise DiscreetError(f"privacy = {fields!r} is not an object whose kind is one of {', '.join(_KINDS)}")
@@ -82,7 +82,7 @@ def read_privacy(fields: Any) -> Privacy:
 
 
 def _read_corners(listed: Any) -> list[tuple[Fraction, Fraction]]:
-    """The corners that a document lists."""
+    """The corners in a document."""
     if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_POINTS:
         raise DiscreetError(f"privacy.points is not a list of 2 to {MOST_POINTS:,} pairs of rationals")
     for pair in listed:

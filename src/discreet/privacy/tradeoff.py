@@ -4,25 +4,25 @@ For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box
 
     b = 1/(alpha e^eps + 1 - alpha),   B = b e^eps                                            [paper, Thms 3.1, 3.3, C.4]
 
-A box (b, B) contains lambda P + (1 - lambda) mu for every client as soon as lambda <= min((1-b)/(1-c1), (B-1)/(c2-1)),
-which bounds dP/dQ by r1 = c1/(1 - lambda (1-c1)) and r2 = c2/(1 + lambda (c2-1)), hence every f-divergence of the
-projection by the chord of f between r1 and r2, read at 1 [paper, Lemma C.7 (Rukhin)]:
+A box (b, B) contains lambda P + (1 - lambda) mu for every client as soon as lambda <= min((1-b)/(1-c1), (B-1)/(c2-1)). This bounds dP/dQ by
+r1 = c1/(1 - lambda (1-c1)) and r2 = c2/(1 + lambda (c2-1)). Hence every f-divergence of the projection is at most the chord of f between r1
+and r2, read at 1 [paper, Lemma C.7 (Rukhin)]:
 
     risk = (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1)
 
-For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk when mu is alpha-decomposable and
-the family holds the whole band; for Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is that mechanism's exact worst case
-then [paper, App. F.1]. Boxes for other notions of privacy are those of `discreet.privacy`, with the same
-formula. If c2 <= c1 e^eps the identity is eps-LDP, lambda = 1 and the risk is 0. For any other family or
-reference the formula is an upper bound, and `discreet.mechanisms._worst_case` computes what the sampler really does to its worst client.
+For the optimal box lambda = gamma, r1 = c1/b, r2 = c2/B, and the value is the minimax risk if mu is alpha-decomposable and the family
+contains the whole band. For Husain's mollifier b = e^(-eps/2), B = e^(eps/2) it is then that mechanism's exact worst case [paper, App. F.1].
+Boxes for other notions of privacy are those of `discreet.privacy`, with the same formula. If c2 <= c1 e^eps the identity is eps-LDP, lambda =
+1 and the risk is 0. For any other family or reference the formula is an upper bound, and `discreet.mechanisms._worst_case` computes the
+sampler's actual worst case.
 
-The risk depends on 1 - r1 and r2 - 1, which for a large epsilon are far smaller than the rounding of r1 and r2. They are
-computed by themselves, without a difference of nearly equal numbers where lower = 0: with q = e^(-eps) and d = c2 q - c1,
+The risk depends on 1 - r1 and r2 - 1, which for a large epsilon are far smaller than the rounding of r1 and r2. They are computed by
+themselves, without a difference of nearly equal numbers where lower = 0: with q = e^(-eps) and d = c2 q - c1,
 
     1 - r1 = alpha d/q,    r2 - 1 = (1 - alpha) d                                                        (optimal box)
     1 - r1 = (1 - lambda) (1 - c1)/(1 - lambda (1-c1)),    r2 - 1 = (1 - lambda) (c2 - 1)/(1 + lambda (c2-1))       (any box)
 
-so that the digits hold until e^(-eps) itself underflows, past epsilon = 708.
+so that the digits hold until e^(-eps) itself underflows, above epsilon = 708.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["Constants", "Risk"]
 
 
 class Family(Protocol):
-    """What the closed forms need: the band's bounds, and whether they are all there is to say of the family."""
+    """The interface of the closed forms: the band's bounds, and whether they determine the family."""
 
     @property
     def bounds(self) -> Bounds: ...
@@ -56,22 +56,22 @@ class Family(Protocol):
 
     @property
     def fills_band(self) -> bool:
-        """Whether the family holds every law within its bounds."""
+        """Whether the family contains every distribution within its bounds."""
 
 
 @dataclass(frozen=True)
 class Constants:
     """The paper's constants of a band and a box around its reference [paper, Def. C.1].
 
-    `gamma` is the largest weight lambda with lambda P + (1 - lambda) mu in the box for every client: 1 for the identity.
-    `below` is 1 - r1 and `above` is r2 - 1, to all digits.
+    `gamma` is the largest weight lambda with lambda P + (1 - lambda) mu in the box for every client: 1 for the identity. `below` is 1 - r1
+    and `above` is r2 - 1, to all digits.
 
     Attributes:
-        alpha: the reference's mass on which an extreme client sits.
+        alpha: the reference mass of the set where an extreme client is at the upper bound.
         b: the floor of the box, relative to the reference.
         B: its ceiling, b e^epsilon.
-        r1: the least dP/dQ.
-        r2: the most dP/dQ.
+        r1: the smallest dP/dQ.
+        r2: the largest dP/dQ.
         gamma: the weight of the client in the linear mechanism.
         below: 1 - r1.
         above: r2 - 1.
@@ -91,15 +91,15 @@ class Constants:
 class Risk:
     """A worst-case divergence; `float(risk)` works.
 
-    `tight`: no epsilon-LDP sampler has a smaller worst case over the family (for a baseline: the value is its own, exactly).
-    Otherwise the value is an upper bound. `attained`: some client of the sampler really has this divergence. `bracket`: numbers between
-    which the smallest worst case of any epsilon-LDP sampler lies (for a baseline that is tight: its own).
+    `tight`: no epsilon-LDP sampler has a smaller worst case over the family (for a baseline: the value is exactly its own). Otherwise the
+    value is an upper bound. `attained`: some client of the sampler has this divergence. `bracket`: bounds of the smallest worst case of any
+    epsilon-LDP sampler (for a baseline that is tight: its own).
 
     Attributes:
         value: the divergence.
         tight: whether no epsilon-LDP sampler has a smaller worst case.
         attained: whether some client has it.
-        least: a certified lower bound on the smallest worst case, where one was asked for.
+        least: a certified lower bound on the smallest worst case, if requested.
     """
 
     value: float
@@ -109,43 +109,43 @@ class Risk:
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """(lower, upper): both are the value where it is tight; from 0 where no lower bound was asked for."""
+        """(lower, upper): both are the value if it is tight; lower is 0 if no lower bound was requested."""
         return (self.value if self.tight else self.least, self.value)
 
     def __float__(self) -> float:
         return self.value
 
 
-LARGE_EPSILON = 10.0  # where odds shift by a factor of 22,000
+LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
 _LARGE_DELTA = 1e-3
 
 
 def large_epsilon_warning(epsilon: float) -> str | None:
-    """What to say to somebody who is about to release at that epsilon; None where it is not too large to be meant."""
-    if not LARGE_EPSILON < epsilon < math.inf:  # what is no epsilon is refused as such
+    """The warning for a release at that epsilon; None if it is not too large."""
+    if not LARGE_EPSILON < epsilon < math.inf:  # an invalid epsilon has an error of its own
         return None
     return (
-        f"epsilon = {epsilon:g} hides next to nothing: at {LARGE_EPSILON:g} a sample may shift the odds between two accounts of a "
-        "client's data by a factor of 22,000 already; 0.5 to 4 is usual, and percentages are not meant"
+        f"epsilon = {epsilon:g} hides next to nothing: already at {LARGE_EPSILON:g} a sample may shift the odds between two versions of a "
+        "client's data by a factor of 22,000; 0.5 to 4 is usual, and epsilon is not a percentage"
     )
 
 
-_MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # what a sampler is made through
+_MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
 
 
 def warn_of_large_epsilon(epsilon: float) -> None:
-    """Warn whoever makes a sampler with too large an epsilon. What the library makes for itself, to compute, releases nothing."""
+    """Warn a user who makes a sampler with too large an epsilon. Samplers that the library makes for computations release nothing."""
     doubt = large_epsilon_warning(epsilon)
     if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
 
 
 def weak_privacy_warning(privacy: Privacy) -> str | None:
-    """What to say of a notion that promises little, by what it states itself; None of one that promises enough.
+    """The warning for a notion with a weak guarantee, by its own numbers; None if the guarantee is strong enough.
 
-    An epsilon above 10, a delta above 0.001; for others what they say at epsilon = 10. With a delta the promise bounds no odds, whatever its
-    epsilon: an event that is impossible from one client may have probability delta from another. What bounds them is the sampler's box,
-    which is not asked here.
+    Weak are an epsilon above 10, a delta above 0.001; for other notions their values at epsilon = 10. With a delta the guarantee bounds no
+    odds, for any epsilon: an event that is impossible from one client may have probability delta from another. The sampler's box bounds them,
+    but is not considered here.
     """
     stated = getattr(privacy, "epsilon", None)
     if stated is not None and not stated <= LARGE_EPSILON:
@@ -157,14 +157,14 @@ def weak_privacy_warning(privacy: Privacy) -> str | None:
     if delta <= _LARGE_DELTA:
         return None
     return (
-        f"{privacy} promises little: an event may be likelier from one client than from another by a factor of e^{exponent:g} and by "
-        f"{delta:.2g} besides, so that no bound on the odds follows from the promise alone; take a smaller budget (a delta of 1e-6 is "
-        "usual). The sampler's own .epsilon is what bounds them"
+        f"{privacy} is a weak guarantee: an event may be likelier from one client than from another by a factor of e^{exponent:g}, plus "
+        f"{delta:.2g}, so that no bound on the odds follows from the guarantee alone; take a smaller budget (a delta of 1e-6 is "
+        "usual). The sampler's own .epsilon bounds them"
     )
 
 
 def weak_rounds_warning(each: Privacy, together: Privacy, rounds: int) -> str | None:
-    """What to say of rounds that promise enough each and little together; None of others."""
+    """The warning for rounds with strong guarantees each and a weak one together; None otherwise."""
     if rounds == 1 or weak_privacy_warning(each) is not None:
         return None
     doubt = weak_privacy_warning(together)
@@ -172,7 +172,7 @@ def weak_rounds_warning(each: Privacy, together: Privacy, rounds: int) -> str | 
 
 
 def weak_pure_rounds_warning(epsilon: float, rounds: Any) -> str | None:
-    """The same for rounds of a pure epsilon, before anything has checked the two."""
+    """The same for rounds of a pure epsilon, before the two are checked."""
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
         return None
     total = epsilon * rounds
@@ -180,7 +180,7 @@ def weak_pure_rounds_warning(epsilon: float, rounds: Any) -> str | None:
 
 
 def warn_of_weak_privacy(privacy: Privacy) -> None:
-    """Warn whoever makes a sampler with a notion that promises little."""
+    """Warn a user who makes a sampler with a weak guarantee."""
     doubt = weak_privacy_warning(privacy)
     if doubt is not None and is_called_by_user(*_MAKERS):
         warn_caller(doubt, LargeEpsilonWarning)
@@ -210,9 +210,9 @@ def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
 
 
 def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
-    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`), 1 - lambda is not rounded.
+    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`); 1 - lambda is not rounded.
 
-    Where the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
+    If the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
     """
     if isinstance(privacy, Pure):
         return optimal_constants(bounds, privacy.epsilon)
@@ -225,21 +225,19 @@ def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
 
 
 def box_epsilon(constants: Constants) -> float:
-    """The pure budget of a box of another notion: log(B/b), rounded up; the same float on every machine, as agreements state it."""
+    """The pure budget of another notion's box: log(B/b), rounded up; the same float on every machine, as in agreements."""
     _, most = log_bracket(Fraction(constants.B) / Fraction(constants.b))
-    return float_up(
-        most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15)
-    )  # more than the bounds of a box in floats are off
+    return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
 
 
 def refuse_raw(privacy: Privacy, bounds: Bounds) -> None:
-    """Refuse a delta (or an f(0) < 1) so large that raw draws are allowed, which a smaller one would not allow, and what allows nothing."""
+    """Reject a notion that allows no information, and a delta (or an f(0) < 1) so large that it alone allows raw draws."""
     weight = privacy.mixing(bounds)
     if weight == 0:
-        raise DiscreetError(f"{privacy} allows to release nothing but a draw of the reference; take a larger budget")
+        raise DiscreetError(f"{privacy} allows only draws of the reference; take a larger budget")
     if weight == 1 and privacy.allows_raw_by_chance and not _pure_identity(privacy, bounds):
         raise DiscreetError(
-            f"{privacy} allows raw draws of a client's own data, because by chance alone they differ no more often than delta; take a "
+            f"{privacy} allows raw draws of a client's own data, since they differ with probability at most delta; take a "
             "smaller delta"
         )
 
@@ -254,7 +252,7 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
     """The constants of Husain's ball around the reference: b = e^(-eps/2), B = e^(eps/2)."""
     half = check_epsilon(epsilon) / 2.0
     b, B = exp_nearest(-half), exp_nearest(half) if half < 700.0 else math.inf
-    # the largest lambda that fits from below and from above, and 1 - lambda: each is the small one at one end of epsilon.
+    # the largest lambda that fits from below and from above, and 1 - lambda: each is small at one end of epsilon.
     # (B - 1)/(c2 - 1) is written so that a large epsilon cannot overflow; a single outcome (c2 = 1) leaves no constraint
     room = (bounds.upper - 1.0) * b
     gamma = min(
@@ -270,7 +268,7 @@ def mollifier_constants(bounds: Bounds, epsilon: float) -> Constants:
 
 
 def formula_risk(constants: Constants, divergence: str | FDivergence) -> float:
-    """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): an upper bound for every band, whatever its reference."""
+    """(1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1): an upper bound for every band and reference."""
     return divergences.divergence(divergence).chord_at_one(constants.below, constants.above)
 
 
@@ -282,11 +280,12 @@ def formula_is_exact(family: Family) -> bool:
 def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
     """Whether the formula for the best box is also the smallest worst case of any sampler that keeps the notion.
 
-    For a pure one that is so wherever it is exact [paper, Thm C.4]; for others where besides mu has no atoms or equal ones, or can be put
-    into n groups of equal mass with alpha n whole. Proof of the last. Which group a sample falls into is a function of it, so a sampler gives
-    one on n equal atoms that keeps the notion; clients that are c2 on alpha n groups and c1 on the others are members, seen through the
-    groups those of the theorem of `discreet.privacy._notion`, and by the data-processing inequality no further from their samples
-    there.   QED. (Sets of mass alpha that all overlap would let a larger box pass; where neither is known nothing is claimed.)
+    For a pure notion this holds wherever the formula is exact [paper, Thm C.4]. For others it also needs that mu has no atoms or equal ones,
+    or can be divided into n groups of equal mass with alpha n whole. Proof of the last. The group of a sample is a function of it, so a
+    sampler gives one on n equal atoms that keeps the notion. Clients that are c2 on alpha n groups and c1 on the others are members. Seen
+    through the groups they are those of the theorem of `discreet.privacy._notion`, and by the data-processing inequality no further from
+    their samples there.   QED
+    (Sets of mass alpha that all overlap would let a larger box pass; where neither is known, False.)
     """
     reference = getattr(family, "reference", None)
     if not formula_is_exact(family) or isinstance(privacy, Pure) or not isinstance(reference, np.ndarray):
@@ -295,5 +294,5 @@ def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
 
 
 def claimed_family(family: Family) -> Family:
-    """The family as far as it says anything about clients: a band on outcomes that serves everybody says nothing."""
+    """The family as far as it makes a claim about clients; for a band on outcomes that serves everybody, the simplex."""
     return Simplex(family.size) if isinstance(family, Band) and family.everybody else family

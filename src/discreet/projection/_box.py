@@ -1,21 +1,19 @@
-"""project(P) = clip(P/r, b mu, B mu) with r normalising: the f-divergence projection for every f [paper, Prop. C.8].
+"""The box around a reference, and the projection onto it: clip(P/r, b mu, B mu) with r normalising, for every f [paper, Prop. C.8].
 
-Every output lies in one box of ratio B/b, hence any map into the box is log(B/b)-LDP, whatever the input and however
-inaccurately it was computed.
+Every output lies in one box of ratio B/b. Hence any map into the box is log(B/b)-LDP, for every input and every computation error.
 
-Written with the slope a = 1/r, the mass G(a) = sum_x clip(a p_x, lower_x, upper_x) is continuous, non-decreasing and
-linear between the breakpoints lower_x/p_x and upper_x/p_x. On the segment where M is the unclipped set,
+Written with the slope a = 1/r, the mass G(a) = sum_x clip(a p_x, lower_x, upper_x) is continuous, non-decreasing and linear between the
+breakpoints lower_x/p_x and upper_x/p_x. On the segment where M is the unclipped set,
 
     a = (1 - clipped mass) / P(M)
 
-so r is found exactly by finitely many Newton steps (`breakpoints`), without a tolerance.
-If G(infinity) < 1, P sits on a set S too small for any r: then the projection is `upper` on S and a multiple `lift` of
-`lower` off it. The same pair (slope, lift) also
-describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form serves every mechanism:
+so r is found exactly by finitely many Newton steps (`discreet.projection._vectorised`), without a tolerance. If G(infinity) < 1, P sits on a
+set S too small for any r. Then the projection is `upper` on S and a multiple `lift` of `lower` off it. The same pair (slope, lift) also
+describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form covers every mechanism:
 
     q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-280 taken as 0)
 
-Two interchangeable implementations, `compiled` (numba) and `vectorised` (numpy), return the same law, bit for bit.
+The implementations `_compiled` (numba) and `_vectorised` (numpy) return the same result, bit for bit.
 """
 
 import importlib
@@ -35,25 +33,23 @@ from discreet.projection import _vectorised as breakpoints
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-_LARGEST_EXPONENT = (
-    554.0  # past it the floor stays e^-554 of the ceiling: of the same shape, where the smallest floats would not be
-)
+_LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
 def implementation(entries: int) -> ModuleType:
-    """The module that projects laws of so many numbers together: `compiled` or `vectorised`, with the same results."""
+    """The module that projects rows of that many entries in total, `_compiled` or `_vectorised`, with the same results."""
     found = "compiled" if compiled_for(numpy_seconds(entries)) else "vectorised"
     return importlib.import_module(f"discreet.projection._{found}")
 
 
 def numpy_seconds(entries: int) -> float:
-    """Roughly how long `vectorised` takes for laws of so many numbers together."""
+    """Roughly how long `_vectorised` takes for rows of that many entries in total."""
     return 1e-3 + 1e-7 * entries
 
 
 @dataclass(frozen=True)
 class Affine:
-    """The linear mechanism's law: slope p + lift lower, for every client alike."""
+    """The output of the linear mechanism: slope p + lift lower, with the same numbers for every client."""
 
     slope: float
     lift: float
@@ -62,7 +58,7 @@ class Affine:
 @with_short_repr
 @dataclass(frozen=True)
 class Box:
-    """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number when the reference is uniform, else one for each outcome."""
+    """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number for a uniform reference, else one for each outcome."""
 
     size: int
     lower: Bound
@@ -71,7 +67,7 @@ class Box:
     @classmethod
     def around(cls, reference: Bound, size: int, constants: Constants, epsilon: float) -> "Box":
         """The box b mu <= Q <= B mu, rounded so that upper <= e^epsilon lower holds between the floats themselves."""
-        with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite, but not times nothing
+        with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
         lower = np.maximum(lower, np.nextafter(upper / _exp_below(min(epsilon, _LARGEST_EXPONENT)), 1.0))
@@ -84,17 +80,17 @@ class Box:
 
     @property
     def ceiling(self) -> Bound:
-        """The upper bound as the solver needs it: infinite where the lower bounds of the others already imply it.
+        """The upper bound for the solver: infinite where the lower bounds of the others already imply it.
 
-        This is so on the simplex, where Q* = max(P/r, lower) [paper, Thm 3.1]: the mass is then convex in the slope, and
-        Newton goes straight down to the root without meeting a flat piece.
+        This is so on the simplex, where Q* = max(P/r, lower) [paper, Thm 3.1]. The mass is then convex in the slope, and Newton's method goes
+        straight down to the root without a flat piece.
         """
         if isinstance(self.upper, float) and self.upper + (self.size - 1) * self.lower >= 1.0 - breakpoints.ROUNDING:
             return math.inf
         return self.upper
 
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
-        """The projection of each law (..., k) onto the box."""
+        """The projection of each distribution (..., k) onto the box."""
         rows, shape = self._rows(p)
         law = np.empty_like(rows)
         self._affine(rows, None, law)
@@ -108,20 +104,20 @@ class Box:
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
-        """r_P for each law (...,): one of them where several serve, 0 where P sits on too small a set and none does."""
+        """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
         rows, shape = self._rows(p)
         slope, _ = self._affine(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
     def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
-        """(slope, lift) of the projection of one law (k,): q = clip(slope p + lift lower, lower, upper)."""
+        """(slope, lift) of the projection of one distribution (k,): q = clip(slope p + lift lower, lower, upper)."""
         slope, lift = self._affine(p[None, :], None, np.empty((0, self.size)))
         return float(slope[0]), float(lift[0])
 
     def _affine(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        rows = np.ascontiguousarray(rows)  # as compiled code takes them
+        rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
         bad = implementation(rows.size).affine(

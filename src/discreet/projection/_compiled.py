@@ -1,11 +1,11 @@
-"""The projection in numba: one pass over memory, branch-free inner loops, rows shared out among threads.
+"""The projection in numba: one pass over memory, branch-free inner loops, rows shared among threads.
 
-The same functions as `_vectorised`, with the same meaning and the same results, bit for bit: the order of every sum that a result depends
-on is fixed there.
+It has the same functions as `_vectorised`, with the same results, bit for bit: the order of every sum that a result depends on is defined
+there.
 
-A compiler may not change the order of a floating-point sum. Allowed to, it picks one for the processor at hand, and the last bit then
-depends on the machine. So the vectors are written out here as instructions of LLVM: lane i of one vector of eight takes numbers i, i + 8,
-i + 16, ..., and at the end the lanes are added by halves. Every processor gives the same bits.
+A compiler may not change the order of a floating-point sum. If it were allowed to, it would choose one for the processor at hand, and the
+last bit would depend on the machine. So the vectors are written out here as LLVM instructions: lane i of one vector of eight takes numbers i,
+i + 8, i + 16, ..., and at the end the lanes are added by halves. Every processor gives the same bits.
 """
 
 from collections.abc import Callable
@@ -46,18 +46,18 @@ _PLACE = ir.IntType(32)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 _PLACES = ir.Constant(ir.VectorType(_PLACE, LANES), list(range(LANES)))
 
-Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -> what each sum takes
+Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -> the terms of each sum
 
 
 def _is_line(kind: Any) -> bool:
-    """Whether a type is that of numbers that lie one after the other in memory."""
+    """Whether a type is a contiguous array of numbers."""
     return isinstance(kind, _types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == _types.float64
 
 
 def _sums(
     context: Any, builder: Any, kinds: Any, values: Any, start: Any, stop: Any, sums: int, terms: Terms
 ) -> list[Any]:
-    """Sums over start <= place < stop of what `terms` makes of the operands there. An operand is a line or one number."""
+    """Sums over start <= place < stop of the `terms` of the operands there. An operand is an array or one number."""
     lines = {
         number: context.make_array(kind)(context, builder, values[number]).data
         for number, kind in enumerate(kinds)
@@ -94,7 +94,7 @@ def _sums(
 
 
 def _masked_load(builder: Any, line: Any, first: Any, there: Any) -> Any:
-    """The numbers of a line from `first` on that are `there`, zeros for the others, whose memory is not looked at."""
+    """The numbers of an array from `first` on where `there` is set, zeros elsewhere, whose memory is not read."""
     where = builder.bitcast(builder.gep(line, [first]), _VECTOR.as_pointer())
     kinds = [where.type, _PLACE, _MASK, _VECTOR]
     load = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_VECTOR, kinds), "llvm.masked.load.v8f64.p0")
@@ -117,7 +117,7 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
 
 
 def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
-    """(the bounds of the clipped outcomes, summed; the mass of the others) of mass[start:stop]."""
+    """(the sum of the bounds of the clipped outcomes; the mass of the others) of mass[start:stop]."""
     if not _is_line(mass) or not all(_is_line(bound) or bound == _types.float64 for bound in (lower, upper)):
         return None
     kinds = (mass, _types.float64, lower, upper)
@@ -141,7 +141,7 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
 
 
 def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
-    """(the sum of those of mass[start:stop] that times the slope exceed `lower`; how many they are)."""
+    """(the sum of the entries of mass[start:stop] that exceed `lower` after multiplication by the slope; their number)."""
     if not _is_line(mass):
         return None
     kinds = (mass, _types.float64, _types.float64)
@@ -194,7 +194,7 @@ Bound = float | Floats
 
 
 def bound_at(bound: Any, place: Any) -> Any:
-    """bound[place], or the bound itself when it is one number (a uniform reference)."""
+    """bound[place], or the bound itself if it is one number (a uniform reference)."""
     return bound[place] if np.ndim(bound) else bound
 
 
@@ -210,7 +210,7 @@ def _bound_at(bound: Any, place: Any) -> Any:
 
 
 def _one_bound(bound: Any) -> Any:
-    """The bound where it is one number; infinity where there is one for each outcome."""
+    """The bound if it is one number; infinity if there is one for each outcome."""
     raise TypeError("_one_bound is called from compiled code")
 
 
@@ -227,9 +227,11 @@ def _one_bound_of(bound: Any) -> Any:
 
 @kernel(error_model="numpy")
 def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
-    """(how many outcomes a law gives mass to, 0 if it is no law; how many exceed a uniform bound, and their mass: where `solve` begins).
+    """(the size of a row's support, 0 if it is not a distribution; how many entries exceed a uniform bound, and their mass, to start
+    `solve`).
 
-    A law has no negative entry and sums to one: NaN does not."""
+    A distribution has no negative entry and sums to one; NaN fails this.
+    """
     least = _one_bound(lower)
     total, negative, held, above, number = law_sums(p, 0, min(p.size, BLOCK), NEGLIGIBLE, least)
     for start in range(BLOCK, p.size, BLOCK):
@@ -245,7 +247,7 @@ def inspect_law(p: Any, lower: Any) -> tuple[int, float, float]:
 
 @kernel(error_model="numpy")
 def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """The bounds of the clipped outcomes, summed, and the mass of the others: by blocks, so that long sums stay accurate."""
+    """The sum of the bounds of the clipped outcomes, and the mass of the others; by blocks, so that long sums stay accurate."""
     clipped, middle = clipped_and_middle(mass, 0, min(mass.size, BLOCK), slope, lower, upper)
     for start in range(BLOCK, mass.size, BLOCK):
         more = clipped_and_middle(mass, start, min(start + BLOCK, mass.size), slope, lower, upper)
@@ -256,7 +258,7 @@ def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tupl
 
 @kernel(error_model="numpy")
 def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """The nearest breakpoints on either side of a slope: 0 or infinity where there is none."""
+    """The nearest breakpoints on either side of a slope: 0 or infinity if there is none."""
     below, above = 0.0, np.inf
     for place in range(mass.size):
         if mass[place] > NEGLIGIBLE:
@@ -269,7 +271,7 @@ def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float,
 
 @kernel(error_model="numpy")
 def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float:
-    """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
+    """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
     held = 0.0
     for place in range(mass.size):
         if mass[place] > NEGLIGIBLE:
@@ -281,10 +283,10 @@ def _lift_off_support(mass: Any, unheld: float, lower: Any, upper: Any) -> float
 
 @kernel(error_model="numpy")
 def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """(slope, lift) of one law, from the outcomes listed and the sum `unheld` of the lower bounds of those that are not.
+    """(slope, lift) of one row, from the listed outcomes and the sum `unheld` of the lower bounds of the others.
 
-    Newton, kept between the largest slope known to be too small and the smallest known to be too large: where it would
-    leave them, or meets a flat piece, it halves the distance instead, so that it cannot go round in circles.
+    Newton's method, kept between the largest slope known to be too small and the smallest known to be too large. Where it would leave them,
+    or meets a flat piece, it halves the distance instead, so that it cannot cycle.
     """
     slope, too_small, too_large, stretch = 1.0, 0.0, np.inf, 1.0 + PAST
     for turn in range(NEWTON_STEPS):
@@ -306,7 +308,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
             if excess < 0.0 and above == np.inf:
                 return np.inf, _lift_off_support(mass, unheld, lower, upper)
             step = below / stretch if excess > 0.0 else min(above * stretch, BEYOND)
-            stretch = min(max(2.0, stretch * stretch), FARTHEST)  # past the next breakpoint, and much further each time
+            stretch = min(max(2.0, stretch * stretch), FARTHEST)  # beyond the next breakpoint, and further each time
         elif step <= 0.0:
             step = 0.5 * slope
         halving = turn >= PATIENT and turn % 2 == 1
@@ -318,32 +320,34 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
 
 @kernel(error_model="numpy")
 def _number_and_mass_above(mass: Any, slope: float, lower: float) -> tuple[float, float]:
-    """How many masses are not clipped from below, and their sum: by blocks, so that long sums stay accurate."""
+    """The number and the sum of masses that are not clipped from below; by blocks, so that long sums stay accurate."""
     total, number = mass_above(mass, 0, min(mass.size, BLOCK), slope, lower)
     for start in range(BLOCK, mass.size, BLOCK):
         more = mass_above(mass, start, min(start + BLOCK, mass.size), slope, lower)
         total += more[0]
-        number += more[1]  # a whole number: in whatever order
+        number += more[1]  # a whole number: exact in any order
     return number, total
 
 
 @kernel(error_model="numpy")
 def _unclipped_masses(mass: Any, slope: float, lower: float, at_most: float) -> Any:
-    """The masses that are not clipped from below; a larger slope left `at_most` so many."""
+    """The masses that are not clipped from below, at most `at_most` of them, as found at a larger slope."""
     last = int(at_most)
     kept = np.empty(last + 1)
     number = 0
-    for place in range(mass.size):  # write always, advance only past what stays: no branch
-        kept[min(number, last)] = mass[place]  # more than at_most would mean that the caller's array changed meanwhile
+    for place in range(mass.size):  # always write, advance only past kept masses: no branch
+        kept[min(number, last)] = mass[place]  # more than at_most only if the caller's array changed meanwhile
         number += slope * mass[place] > lower
     return kept[: min(number, last)]
 
 
 @kernel(error_model="numpy")
 def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: float) -> float:
-    """The slope where nothing can be clipped from above, from how many masses exceed `lower` and their sum. Newton then only ever
-    goes down, so that what is once clipped from below stays so and need not be looked at again: the whole costs little more than two
-    passes, however many the steps."""
+    """The slope if nothing can be clipped from above, from the number of masses above `lower` and their sum.
+
+    Newton's method then only goes down, so that an outcome once clipped from below stays so and need not be visited again. The total cost is
+    little more than two passes, for any number of steps.
+    """
     slope = 1.0
     for turn in range(NEWTON_STEPS):
         if turn:
@@ -363,7 +367,7 @@ def _solve_convex(mass: Any, unheld: int, lower: float, above: float, total: flo
 
 @kernel(error_model="numpy")
 def solve_uniform_compiled(mass: Any, unheld: int, lower: float, upper: float) -> tuple[float, float]:
-    """(slope, lift) over a uniform reference, from the held masses in order and how many outcomes are not held.
+    """(slope, lift) over a uniform reference, from the masses of the support in order and the number of other outcomes.
 
     So a client given as k numbers and as its few distinct values has one slope, bit for bit.
     """
@@ -374,7 +378,7 @@ def solve_uniform_compiled(mass: Any, unheld: int, lower: float, upper: float) -
 
 
 def solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> Any:
-    """(slope, lift) of one row at which `inspect_law` has looked: one of the two functions below, by the kind of bounds."""
+    """(slope, lift) of one row that `inspect_law` has checked: one of the two functions below, by the kind of bounds."""
     raise TypeError("solve is called from compiled code; from Python use Box.project or Box.scale")
 
 

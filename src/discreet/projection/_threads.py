@@ -1,12 +1,15 @@
-"""Rows shared out among threads. The kernels let go of the interpreter, so plain threads are enough; they are started
-for one call and gone after it, so that a process may fork, or call from many threads of its own, whenever it likes."""
+"""Threads that share rows.
+
+The kernels release the interpreter lock, so plain threads suffice. They start for one call and end with it, so that a process may fork, or
+call from many threads of its own, at any time.
+"""
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-_WORTH_SHARING = 1 << 16  # entries below which starting a thread costs more than it saves
-_PIECES_EACH = 4  # more pieces than threads, so that one slow piece does not keep everybody waiting
+_WORTH_SHARING = 1 << 16  # fewer entries do not repay starting a thread
+_PIECES_EACH = 4  # more pieces than threads, so that one slow piece does not delay the rest
 
 
 def processor_count() -> int:
@@ -15,7 +18,7 @@ def processor_count() -> int:
 
 
 def first_bad_row(work: Callable[[slice], int], rows: int, entries: int) -> int:
-    """Run `work` on slices of the rows; it returns the first row of its slice that it refuses, or -1. So does this."""
+    """Run `work` on slices of the rows. `work` returns the first row of its slice that it rejects, or -1; so does this."""
     threads = min(processor_count(), rows)
     if threads <= 1 or entries < _WORTH_SHARING:
         return work(slice(0, rows))

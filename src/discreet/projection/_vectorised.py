@@ -1,15 +1,15 @@
-"""The projection in numpy: Newton on all rows at once, in blocks so that memory stays flat; and the rules that fix every bit of it.
+"""The projection in numpy: Newton's method on all rows at once, in blocks to bound memory; and the rules that fix every bit of it.
 
 `_compiled` has the same functions, with the same results bit for bit: both take the same steps and add every sum in the same order.
 
 G(a) = sum_x clip(a p_x, lower_x, upper_x) is linear between the breakpoints lower_x/p_x and upper_x/p_x. Newton's steps on it are kept
 between the largest slope known to be too small and the smallest known to be too large, so they cannot cycle. After `PATIENT` steps every
-other one halves the distance between the two (on a logarithmic scale, where it is at most 2^11), so that `NEWTON_STEPS` of them bring it
-down to neighbouring floats: the slope is then right however badly Newton does.
+other one halves the distance between the two (on a logarithmic scale, where it is at most 2^11). So `NEWTON_STEPS` of them bring it down to
+neighbouring floats, and the slope is right even if Newton's steps make no progress.
 
-Floating-point sums depend on their order, so the order is part of the definition. Numbers are taken in blocks of `BLOCK`, which are added
-one after the other. Within a block number i goes to lane i mod `LANES`, in order, and the lanes are then added by halves: 0 + 4, 1 + 5, 2
-+ 6, 3 + 7, then 0 + 2, 1 + 3, then 0 + 1. Zeros after the last number change nothing.
+Floating-point sums depend on their order, so the order is part of the definition. Numbers are taken in blocks of `BLOCK`, which are added one
+after the other. Within a block number i goes to lane i mod `LANES`, in order, and the lanes are then added by halves: 0 + 4, 1 + 5, 2 + 6, 3
++ 7, then 0 + 2, 1 + 3, then 0 + 1. Zeros after the last number change nothing.
 """
 
 from collections.abc import Iterator
@@ -21,17 +21,17 @@ from discreet.families import SUM_TOLERANCE, is_law
 
 NEWTON_STEPS = 200
 PATIENT = 40  # steps after which every other one is a bisection
-SETTLED = 1e-15  # relative change of the slope below which the same set is being solved again
+SETTLED = 1e-15  # relative change of the slope below which the unclipped set is unchanged
 
-NEGLIGIBLE = 1e-280  # a smaller mass counts as none: a bound divided by it, in units of 2^-62, would overflow
-ROUNDING = 1e-14  # what summation may add to a mass
+NEGLIGIBLE = 1e-280  # a smaller mass counts as 0: a bound divided by it, in units of 2^-62, would overflow
+ROUNDING = 1e-14  # bound on the rounding of a summed mass
 BEYOND = 2.0 / NEGLIGIBLE  # larger than every breakpoint
 PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
-FARTHEST = 1e100  # how far past a breakpoint a step may go
+FARTHEST = 1e100  # how far beyond a breakpoint a step may go
 
 LANES = 8
 BLOCK = 1 << 10
-NARROW = 1 << 12  # numbers that a vector passes over faster than they are sorted out
+NARROW = 1 << 12  # up to this length a vector pass is faster than filtering
 
 
 Floats = NDArray[np.float64]
@@ -43,9 +43,9 @@ _ENTRIES = 1 << 20  # in a block of rows
 def affine(
     laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
 ) -> int:
-    """Solve for slope and lift (n,) under `ceiling` when `projecting`, then fill `out`, if it has rows, with the affine law.
+    """Solve for slope and lift (n,) under `ceiling` if `projecting`, then fill `out`, if it has rows, with the affine law.
 
-    Returns the number of the first row that is not a law (nothing is then to be used), or -1.
+    Returns the number of the first row that is not a distribution (the results are then invalid), or -1.
     """
     for rows in blocks(*laws.shape):
         bad = first_bad(laws[rows])
@@ -65,7 +65,7 @@ def blocks(rows: int, size: int) -> list[slice]:
 
 
 def first_bad(laws: Floats) -> int:
-    """The number of the first row that is not a law, or -1."""
+    """The number of the first row that is not a distribution, or -1."""
     good = is_law(laws)
     return -1 if good.all() else int(np.argmin(good))
 
@@ -82,7 +82,7 @@ def scale_laws(laws: Floats, slope: Floats) -> Floats:
 
 
 def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row: from all outcomes, or from the held ones alone where the reference is uniform."""
+    """(slope, lift) for each row: from all outcomes, or from the support alone if the reference is uniform."""
     if isinstance(lower, np.ndarray):
         return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
@@ -93,7 +93,7 @@ def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats
 
 
 def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row from its held outcomes alone, over any reference; `unheld` sums the lower bounds of the others."""
+    """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
     for rows, line, place, to in _held_by_rows(laws):
         mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
@@ -105,7 +105,7 @@ def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) 
 def _held_by_rows(
     laws: Floats,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """(rows, line among them, outcome, place in a list) of everything held, for rows of like length."""
+    """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
     held = laws > NEGLIGIBLE
     for rows in _of_like_length(held.sum(axis=1)):
         line, place = np.nonzero(held[rows])
@@ -115,7 +115,7 @@ def _held_by_rows(
 def _pad_rows(
     values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Values as a list for each row, padded with zeros, and how many there are."""
+    """Values as a list for each row, padded with zeros, and their numbers."""
     number = np.bincount(line, minlength=rows)
     packed = np.zeros((rows, int(number.max(initial=0))))
     packed[line, to] = values
@@ -123,7 +123,7 @@ def _pad_rows(
 
 
 def _of_like_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Rows whose lists may be padded with zeros to one length: those that are not long together, each long one alone."""
+    """Groups of rows whose lists may be padded with zeros to one length: short ones together, each long one alone."""
     together = np.flatnonzero(number <= NARROW)
     if together.size:
         yield together
@@ -133,9 +133,9 @@ def _of_like_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 def solve_uniform(
     mass: Floats, number: NDArray[np.int64], size: int, lower: float, upper: float
 ) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` held masses, padded with zeros.
+    """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` masses of the support, padded with zeros.
 
-    None of them is longer than `breakpoints.NARROW`, or there is but one.
+    No row is longer than `NARROW`, or there is only one row.
     """
     unheld = size - number
     if upper == np.inf:
@@ -148,12 +148,12 @@ def solve_uniform(
 def solve_listed(
     mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
 ) -> tuple[Floats, Floats]:
-    """(slope, lift) for each row from lists of the `number` held masses and their bounds, padded with zeros."""
+    """(slope, lift) for each row from lists of the `number` masses of the support and their bounds, padded with zeros."""
     return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
 
 
 def _sums(values: Floats) -> Floats:
-    """The sum of each row, in the order that `breakpoints` defines."""
+    """The sum of each row, in the order defined above."""
     rows, size = values.shape
     width = min(BLOCK, -(-size // LANES) * LANES)
     blocks = -(-size // width)
@@ -182,7 +182,7 @@ def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.in
             break
         active, slope, mass = active[going], step[going], mass[going]
         number, unheld = number[going], unheld[going]
-        if mass.shape[1] > NARROW:  # a single row: what is once clipped from below stays so
+        if mass.shape[1] > NARROW:  # a single row: an outcome once clipped from below stays so
             kept = mass[:, mass[0] * slope[0] > lower]
             unheld, number, mass = unheld + (mass.shape[1] - kept.shape[1]), np.array([kept.shape[1]]), kept
     return found
@@ -191,8 +191,10 @@ def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.in
 def _solve_held(
     mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
-    """As `compiled.solve_held`, on many rows at once. Entries that are not `present` are padding. Bounds are one number, one for each
-    outcome, or one for each entry."""
+    """As `_compiled.solve_held`, on many rows at once.
+
+    Entries that are not `present` are padding. Bounds are one number, one for each outcome, or one for each entry.
+    """
     found, lift = np.ones(len(mass)), np.zeros(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     too_small, too_large, stretch = np.zeros(len(mass)), np.full(len(mass), np.inf), np.full(len(mass), 1.0 + PAST)
@@ -236,12 +238,12 @@ def _solve_held(
 
 
 def _bound_of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
-    """A bound of these rows, where each row has its own."""
+    """A bound of these rows, if each row has its own."""
     return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
 
 
 def _neighbours(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
-    """The nearest breakpoints on either side of each row's slope: 0 or infinity where there is none."""
+    """The nearest breakpoints on either side of each row's slope: 0 or infinity if there is none."""
     held = mass > NEGLIGIBLE
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         above = np.where(held & (value < lower), lower / mass, np.inf).min(axis=1)
@@ -250,7 +252,7 @@ def _neighbours(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tupl
 
 
 def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]) -> Floats:
-    """The multiple of `lower` that outcomes without mass get when those with mass are all clipped from above."""
+    """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
     held = mass > NEGLIGIBLE
     on = np.cumsum(np.where(held, upper, 0.0), axis=1)[:, -1]
     off = np.cumsum(np.column_stack((unheld, np.where(present & ~held, lower, 0.0))), axis=1)[:, -1]
@@ -273,7 +275,7 @@ def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tup
 
 
 def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound, steps: int = 12) -> Floats:
-    """Newton from slopes (n,) that are nearly right, where the bounds may differ from row to row (n, k)."""
+    """Newton's method from nearly right slopes (n,), where the bounds may differ from row to row (n, k)."""
     for _ in range(steps):
         step, _ = _newton_step(laws, slope, lower, upper)
         usable = (step > 0.0) & np.isfinite(step)

@@ -1,4 +1,4 @@
-"""Compiled code: where it is kept, and when it is worth loading. What it computes, numpy computes too, bit for bit."""
+"""Compiled code: its cache, and when to load it. It computes the same results as numpy, bit for bit."""
 
 from discreet._base.kernels._cache import kernel
 from discreet._base.kernels._choice import Code, compiled_alone, compiled_for, read_only_view, use_only

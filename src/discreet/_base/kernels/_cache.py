@@ -1,17 +1,17 @@
 """The cache of compiled functions on disk, and the files it may trust.
 
-Numba's own cache looks at the file that holds a function, and not at the files of the functions it calls: after a change in one of those
-the old machine code keeps running. Here a function is stored in a folder whose name is a digest of
+Numba's own cache checks the file of a function, but not the files of the functions it calls: after a change in one of those the old machine
+code keeps running. Here a function is stored in a folder whose name is a digest of
 
-* the source of every module whose functions it can reach, as it was when it was imported,
+* the source of every module whose functions it can reach, as imported,
 * the value of every constant in those modules, wherever it was defined (compiling freezes them),
 * the versions of Python, numba, llvmlite and numpy, and the kind of machine,
 
-and inside the folder under the types of its arguments and the processor. So outdated code is never loaded, in an editable install after a
-`git pull` either, and two versions never write to one file.
+and inside the folder under the types of its arguments and the processor. So outdated code is never loaded, even in an editable install after
+a `git pull`, and two versions never write to one file.
 
-Folders are tried in this order, all of them for reading, the first writable one for writing: `$DISCREET_CACHE`, numba's
-`$NUMBA_CACHE_DIR`, `__pycache__` in this package, the user's cache. Without a writable folder, functions are compiled in memory.
+Folders are tried in this order, all of them for reading, the first writable one for writing: `$DISCREET_CACHE`, numba's `$NUMBA_CACHE_DIR`,
+`__pycache__` in this package, the user's cache. Without a writable folder, functions are compiled in memory.
 
 A compiled function is stored as a pickle, and reading a pickle runs it. So a file is read only if
 
@@ -19,15 +19,15 @@ A compiled function is stored as a pickle, and reading a pickle runs it. So a fi
 * neither its group nor others may write to it, and
 * the same holds of every folder from the root of the cache down to it.
 
-What fails a check is compiled anew. Each check looks at the descriptor that is then read. A folder below the root is opened from the
-descriptor of the folder above it, and links are not followed there, so nothing can be exchanged between a check and the reading. A hard
-link shows the owner and the mode of the file it leads to. (An access list that lets somebody write shows up in the bits of the group.)
+A function whose file fails a check is compiled anew. Each check is on the descriptor that is then read. A folder below the root is opened
+from the descriptor of the folder above it, and links are not followed there, so nothing can be exchanged between a check and the reading. A
+hard link shows the owner and the mode of its file. (An access list that lets somebody write shows up in the bits of the group.)
 
-A signature would protect no better: its key would lie in a file that only an owner and a mode protect, and users without a key must be
-able to read code that root compiled into an image.
+A signature would protect no better: its key would lie in a file protected by owner and mode alone, and users without a key must be able to
+read code that root compiled into an image.
 
-Files and folders are made with modes 0644 and 0755, less what the umask takes away: several users may read one cache, and under every
-umask only its owner may write to it.
+Files and folders are made with modes 0644 and 0755, reduced by the umask: several users may read one cache, and under every umask only its
+owner may write to it.
 """
 
 import hashlib
@@ -59,12 +59,12 @@ _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class UntrustedFile(PermissionError):
-    """Somebody else may have written this."""
+    """Another user may have written this file."""
 
 
 @contextmanager
 def open_trusted_root(path: Path) -> Iterator[int]:
-    """A descriptor of the folder that a cache is in, wherever a link of that name leads.
+    """A descriptor of a cache's root folder, after any link of that name.
 
     Raises:
         UntrustedFile: Others own it or may write to it.
@@ -91,7 +91,7 @@ def open_trusted_folder(name: str, *, within: int) -> Iterator[int]:
 
 def read_trusted_file(name: str, *, within: int) -> bytes:
     """The content of a file directly within a folder."""
-    # a pipe is not waited for: it is refused
+    # do not wait for a pipe: it is an error
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=within)
     with os.fdopen(handle, "rb") as file:
         _check_trusted(handle, name)
@@ -99,7 +99,7 @@ def read_trusted_file(name: str, *, within: int) -> bytes:
 
 
 def write_trusted_file(name: str, content: bytes, *, within: int) -> None:
-    """Write a new file and give it this name in one step, in the place of what had it before."""
+    """Write a file and give it this name in one step, replacing the previous one."""
     partial = f"{name}.tmp.{uuid.uuid4().hex[:16]}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(partial, flags, _FILE_MODE, dir_fd=within)
@@ -114,7 +114,7 @@ def write_trusted_file(name: str, content: bytes, *, within: int) -> None:
 
 
 def make_trusted_folder(name: str, *, within: int) -> bool:
-    """Make a folder directly within another one; False where there is one already."""
+    """Make a folder directly within another one; False if it exists already."""
     try:
         os.mkdir(name, _FOLDER_MODE, dir_fd=within)
     except FileExistsError:
@@ -123,7 +123,7 @@ def make_trusted_folder(name: str, *, within: int) -> bool:
 
 
 def make_trusted_path(path: Path) -> None:
-    """Make a folder with all that are missing above it, none of which others may write to."""
+    """Make a folder and its missing parents, none of which others may write to."""
     for folder in (*reversed(path.parents), path):
         if not folder.is_dir():
             folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
@@ -145,10 +145,10 @@ def _package_owner() -> int:
 
 
 _PACKAGE = Path(__file__).parents[2]
-_HOME = __name__.rpartition(".")[0]  # nothing here is compiled
+_HOME = __name__.rpartition(".")[0]  # not compiled itself
 _NAME = __name__.partition(".")[0]
 _TRIED_NUMBA = {(0, 68)}  # versions of numba
-_MOST_FOLDERS = 64  # folders: of the versions that were used last
+_MOST_FOLDERS = 64  # folders that are kept, of the latest versions
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DAMAGED = (
     OSError,
@@ -170,14 +170,14 @@ _warned_about: set[str] = set()
 
 
 def kernel(**options: Any) -> Callable[[_Function], _Function]:
-    """Compile a function by numba, with its options, when it is first called; and keep it."""
+    """Compile a function by numba, with its options, at its first call; and cache it."""
     import numba
 
     def compile_function(function: _Function) -> _Function:
         if function.__module__ not in _sources:  # as soon as it is imported, with all that it imports
             _note_sources(function.__module__)
         compiled: Any = numba.njit(**options)(function)
-        if hasattr(compiled, "_cache"):  # not where numba is told to leave functions as they are
+        if hasattr(compiled, "_cache"):  # absent if numba's compilation is disabled
             compiled._cache = _FunctionCache(function)
         return cast(_Function, compiled)
 
@@ -185,7 +185,7 @@ def kernel(**options: Any) -> Callable[[_Function], _Function]:
 
 
 class _FunctionCache:
-    """What numba asks a cache for, for one function."""
+    """The cache of one function, with the interface that numba expects."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -208,13 +208,13 @@ class _FunctionCache:
                 continue
             except UntrustedFile as error:
                 _warn_of_untrusted(root, error)
-            except _DAMAGED:  # a damaged file is as good as none
+            except _DAMAGED:  # a damaged file counts as missing
                 kept.forget()
         _warn_of_compiling()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep the function, if there is anywhere to keep it."""
+        """Store the function, if a folder is writable."""
         if result.library.has_dynamic_globals:
             return
         root = writable_root()
@@ -231,13 +231,13 @@ class _FunctionCache:
             )
 
     def enable(self) -> None:
-        """It always is."""
+        """No effect: the cache is always enabled."""
 
     def disable(self) -> None:
-        """It never is."""
+        """No effect: the cache is always enabled."""
 
     def flush(self) -> None:
-        """Forget what was kept of this function."""
+        """Remove the stored versions of this function."""
         for root in cache_roots():
             self._files_in(root).forget()
 
@@ -256,7 +256,7 @@ class _FunctionCache:
 class _FunctionFiles:
     """One function's files in a folder: an index (`.nbi`) of the types it was compiled for, and a file of code (`.nbc`) for each of them.
 
-    They are laid out as numba's own are: the version and then (digest, {key: name of the file}), both as pickles.
+    They have numba's own layout: the version and then (digest, {key: name of the file}), both as pickles.
     """
 
     root: Path
@@ -264,13 +264,13 @@ class _FunctionFiles:
     name: str
 
     def load(self, key: Any) -> Any:
-        """What was kept under this key, or None."""
+        """The data stored under this key, or None."""
         with open_trusted_root(self.root) as root, open_trusted_folder(self.digest, within=root) as folder:
             file = self._read_index(folder).get(key)
             return None if file is None else pickle.loads(read_trusted_file(file, within=folder))
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep something under this key."""
+        """Store data under this key."""
         with open_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
                 _prune(self.root)
@@ -283,12 +283,12 @@ class _FunctionFiles:
                 file = index.get(key) or next(
                     name for number in count(1) if (name := f"{self.name}.{number}.nbc") not in taken
                 )
-                # the code first: an index names only what is there
+                # the code first, so that an index names only existing files
                 write_trusted_file(file, _numba_pickle(data), within=folder)
                 self._write_index({**index, key: file}, folder)
 
     def forget(self) -> None:
-        """Leave an empty index where there was one, if that can be written."""
+        """Replace an existing index by an empty one, if it is writable."""
         with (
             suppress(OSError),
             open_trusted_root(self.root) as root,
@@ -318,7 +318,7 @@ def _note_sources(module: str) -> None:
 
 @cache
 def digest_of(module: str) -> str:
-    """The digest of all that goes into the compiled functions of a module."""
+    """The digest of everything that determines the compiled functions of a module."""
     _note_sources(module)
     hashed = hashlib.blake2b(digest_size=16)
     for fact in (sys.version, platform.machine(), *map(_version, ("numba", "llvmlite", "numpy"))):
@@ -332,7 +332,7 @@ def digest_of(module: str) -> str:
 
 
 def cache_roots() -> Iterator[Path]:
-    """The folders in which compiled functions may lie, in the order in which they are tried."""
+    """The possible folders of compiled functions, in the order in which they are tried."""
     for variable in ("DISCREET_CACHE", "NUMBA_CACHE_DIR"):
         if os.environ.get(variable):
             yield Path(os.environ[variable]) / "discreet-kernels"
@@ -343,12 +343,12 @@ def cache_roots() -> Iterator[Path]:
 
 
 def writable_root() -> Path | None:
-    """The first of the folders that can be written to; it is made if need be."""
+    """The first writable folder; it is made if necessary."""
     for root in cache_roots():
         try:
             make_trusted_path(root)
             with open_trusted_root(root):
-                tempfile.TemporaryFile(dir=root).close()  # a permission alone does not tell
+                tempfile.TemporaryFile(dir=root).close()  # permissions alone do not tell
                 return root
         except UntrustedFile as error:
             _warn_of_untrusted(root, error)
@@ -358,14 +358,14 @@ def writable_root() -> Path | None:
 
 
 def _warn_of_untrusted(root: Path, error: UntrustedFile) -> None:
-    # not chmod: that would bless what may have been written already
+    # not chmod: that would trust files that may have been tampered with
     _warn_once(
         str(root), f"compiled code in {root} is not used: {error}; remove that folder, or name another DISCREET_CACHE"
     )
 
 
 def _prune(root: Path) -> None:
-    """Remove the folders that were made longest ago."""
+    """Remove the oldest folders."""
     folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
     for folder in folders[:-_MOST_FOLDERS]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -391,13 +391,13 @@ def _is_ours(module: str) -> bool:
 def _source(module: ModuleType) -> bytes:
     loader = module.__spec__.loader if module.__spec__ is not None else None
     text = getattr(loader, "get_source", lambda name: None)(module.__name__)
-    if text is None:  # compiled files alone: what was loaded cannot be told from what would be
+    if text is None:  # without a source file the loaded code cannot be identified
         return os.urandom(16)
     return hashlib.blake2b(text.encode()).digest()
 
 
 def _constant_text(value: Any) -> str:
-    """A constant as text; empty for what is none."""
+    """A constant as text; empty if it is not one."""
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (tuple, set, frozenset)):
@@ -423,8 +423,8 @@ def _compile_result() -> Any:
 def _prepare(context: Any) -> None:
     """Make numba ready to load a function.
 
-    It would do so by importing all that it needs to compile one, which takes several times as long as loading. What was
-    compiled needs its memory manager alone, in the versions in which that was tried.
+    Numba itself would import everything that it needs to compile one, which takes several times as long as loading. Compiled code needs only
+    its memory manager, in the versions of numba in which this was tested.
     """
     numba = import_module("numba")
     if numba.version_info.short in _TRIED_NUMBA:
@@ -446,7 +446,7 @@ def _warn_of_compiling() -> None:
 
 
 def _warn_once(what: str, line: str) -> None:
-    """One line, once in a process."""
+    """Print one line, once in a process."""
     if what not in _warned_about:
         _warned_about.add(what)
         _log.warning("discreet: %s", line)

@@ -1,11 +1,11 @@
-"""When compiled code is used: it computes what numpy does, bit for bit, so nothing but time depends on it.
+"""The choice between compiled code and numpy, which compute the same results bit for bit.
 
-Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once,
-half a minute. So the first second of work in a process is done in numpy; what comes after it, and whatever would take longer
-than that at once, by compiled code if numba is installed.
+Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once, half a minute. So
+the first second of work in a process is done in numpy. Later work, and work that would take longer than that at once, uses compiled code if
+numba is installed.
 
-Designs are the exception: their sums are long and their matrices are BLAS's, so that the last bits differ. There the work at hand decides
-alone, and the same examples give the same design whatever the process did before.
+Designs are the exception: their sums are long and their matrices are BLAS's, so that the last bits differ. There the work at hand alone
+decides, and the same examples always give the same design.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ PATIENCE_ALONE = 0.1
 
 
 class Code(Enum):
-    """Which of the two does the work."""
+    """The two implementations."""
 
     NUMPY = "numpy"
     COMPILED = "compiled"
@@ -36,7 +36,7 @@ def _has_numba() -> bool:
 
 
 def compiled_for(seconds: float) -> bool:
-    """Whether work that would take numpy about so long is for compiled code."""
+    """Whether work that would take numpy about so long should use compiled code."""
     global _spent
     if _only is not None:
         return _only is Code.COMPILED
@@ -47,7 +47,7 @@ def compiled_for(seconds: float) -> bool:
 
 
 def compiled_alone(seconds: float) -> bool:
-    """The same where the two differ in the last bits: decided by this work alone, so that it gives the same result every time."""
+    """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
     if _only is not None:
         return _only is Code.COMPILED
     return _has_numba() and seconds > PATIENCE_ALONE
@@ -55,7 +55,7 @@ def compiled_alone(seconds: float) -> bool:
 
 @contextmanager
 def use_only(code: Code) -> Iterator[None]:
-    """Use one of the two whatever the work: to compile ahead of it, and to compare them."""
+    """Use one of the two for all work: to compile in advance, and to compare them."""
     global _only
     before, _only = _only, code
     try:
@@ -65,7 +65,7 @@ def use_only(code: Code) -> Iterator[None]:
 
 
 def read_only_view(array: Any) -> Any:
-    """A read-only view: compiled code comes in one version, for arrays that it may not write to."""
+    """A read-only view: compiled code has one version, for read-only arrays."""
     view = array.view()
     view.setflags(write=False)
     return view
