@@ -333,7 +333,7 @@ class PairPromises:
 def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence, own: float) -> tuple[float, float]:
     """(lower, upper) around the minimax divergence over the hull of distributions (n, k); `own` is that of a known sampler.
 
-    If there are too many pairs, a subset bounds it from below, and `own` is the upper side.
+    If there are too many pairs, a subset bounds it from below, and upper is inf.
     """
     promises, (n, k) = PairPromises.of(notion, epsilon), laws.shape
     most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))

@@ -370,7 +370,7 @@ class Sampler(abc.ABC, Generic[F]):
     def release_reference_number(self, *, rng: Rng = None) -> int:
         """A released number for a client without data: one whose distribution is the reference.
 
-        It is drawn with the same integers as for every other client, so the number does not reveal that data were missing.
+        It is drawn from the same integer lattice as for every other client, so missing data are hidden as well as any other data.
 
         Args:
             rng: a seeded generator, for experiments; the release is then NOT private.
