@@ -390,7 +390,7 @@ def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() ->
     made = Agreement.of(OptimalSampler(Band([1, 1], lower=0.5, upper=3.0), epsilon=1.0))
     assert (made.family.lower, made.family.upper) == (0.5, 1.5)
     older = replace(made.family, upper=3.0)
-    with pytest.raises(DiscreetError, match="no law attains both"):
+    with pytest.raises(DiscreetError, match="no distribution attains both"):
         older.family()
 
 
@@ -501,7 +501,7 @@ def test_several_samples_drawn_at_once_are_agreed_on(joint: JointSampler, tmp_pa
     assert found.joint_sampler() == joint
     law = np.broadcast_to(joint.family.reference, joint.family.size)
     assert found.joint_sampler().weights(law).tolist() == joint.weights(law).tolist()
-    with pytest.raises(DiscreetError, match="samples of each client drawn at once"):
+    with pytest.raises(DiscreetError, match="samples of each client drawn together"):
         found.sampler()
     single = Agreement.of(OptimalSampler(joint.family, epsilon=joint.epsilon), purpose="several")
     assert single.id != agreed.id

@@ -218,7 +218,7 @@ def test_a_ledger_charges_and_gives_the_same_sample_again(name: str, tmp_path: P
     assert len(book.entries()) == 1
     with pytest.raises(dc.BudgetError, match="nothing was charged"):
         book.release(sampler, p, agreement=agreement, round=2)
-    with pytest.raises(dc.DiscreetError, match="holds 2 laws"):
+    with pytest.raises(dc.DiscreetError, match="holds 2 distributions"):
         book.release(sampler, [p, p], agreement=agreement)
     if isinstance(sampler.how, dc.Cells):
         number = book.entries()[0].sample

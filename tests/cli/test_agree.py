@@ -105,7 +105,7 @@ def test_other_promises_than_epsilon(run: Run, refusal: Callable[..., str], tmp_
         assert Agreement.read(path).promise == promise
         assert ("LDP (pure epsilon =" in made.stdout) == (not isinstance(promise, Pure))
     path = str(tmp_path / "none.json")
-    assert "--nu is a promise by itself" in refusal("agree", path, "--nu", "1", "--epsilon", "1", *terms)
+    assert "--nu is a promise of its own" in refusal("agree", path, "--nu", "1", "--epsilon", "1", *terms)
     assert "agree needs --epsilon" in refusal("agree", path, "--delta", "0.1", *terms)
     assert "nu = 0 is not in" in refusal("agree", path, "--nu", "0", *terms)
     for option, stated in (("--nu", ("--nu", "1")), ("--delta", ("--epsilon", "1", "--delta", "0.01"))):
@@ -137,7 +137,7 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
     table.write_text("who,what\np,a\nq,b\n")
     said = " ".join(run("agree", path, "--check").stdout.split())
     assert (
-        "epsilon = 2 for each of 2 rounds (4-LDP for all 2 together), optimal (3 samples of each client drawn at once"
+        "epsilon = 2 for each of 2 rounds (4-LDP for all 2 together), optimal (3 samples of each client drawn together"
         in said
     )
     for command in (
@@ -155,5 +155,5 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
         ),
         ("plan", "--agreement", path, "--clients", "10"),
     ):
-        assert "is on 3 samples of each client drawn at once" in refusal(*command)
+        assert "is on 3 samples of each client drawn together" in refusal(*command)
     assert not (tmp_path / "o.csv").exists()

@@ -129,7 +129,7 @@ def test_certify_takes_its_terms_once(refusal: Callable[..., str], tmp_path: Pat
     assert "--outcomes K and --epsilon E (or --nu NU), or --agreement FILE" in refusal(
         "certify", "--epsilon", "1", *out
     )
-    assert "--agreement says it all" in refusal("certify", "--agreement", "a.json", "--epsilon", "1", *out)
+    assert "--agreement states the sampler" in refusal("certify", "--agreement", "a.json", "--epsilon", "1", *out)
 
 
 @pytest.mark.parametrize("around", ["envelope", "product"])

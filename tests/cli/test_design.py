@@ -217,7 +217,9 @@ def test_a_plan_under_the_agreement(counts: Any, run: Run, refusal: Callable[...
     assert found["outlook"]["clients"] == 500
     assert 0.0 < found["rehearsal"]["client_tv"] < found["worst"]["tv"]
     assert "Rehearsal" in run(*asked).stdout
-    assert "--agreement says it all" in refusal("plan", "--agreement", "d.json", "--clients", "500", "--epsilon", "2")
+    assert "--agreement states the sampler" in refusal(
+        "plan", "--agreement", "d.json", "--clients", "500", "--epsilon", "2"
+    )
 
 
 @pytest.mark.slow

@@ -520,7 +520,7 @@ def test_what_liars_can_do_stands_beside_the_intervals(run: Run, files: Path, me
 
 @pytest.fixture
 def joint(tmp_path: Path) -> tuple[dc.Agreement, Any]:
-    """An agreement on three samples of each client drawn at once, and the labels that 400 clients released under it."""
+    """An agreement on three samples of each client drawn together, and the labels that 400 clients released under it."""
     sampler = dc.JointSampler(dc.Simplex(["red", "green", "blue"]), samples=3, epsilon=4.0)
     agreed = dc.Agreement.of(sampler, purpose="several")
     agreed.write(tmp_path / "joint.json")
@@ -594,6 +594,6 @@ def test_commands_that_release_one_sample_refuse_samples_drawn_at_once_and_say_w
         ("collect", terms),
     ):
         said = refusal(*command)
-        assert "is on 3 samples of each client drawn at once" in said, command
+        assert "is on 3 samples of each client drawn together" in said, command
         assert "agreement.joint_sampler()" in said
         assert "or agree on one sample" in said

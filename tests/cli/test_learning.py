@@ -131,7 +131,7 @@ def test_files_without_names_are_taken_on_trust_and_it_says_so(files: None, run:
     found = run(*DESIGN, *PAIRS, "-o", "designed.json", "--json")
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["notes"] == [
-        "not all files name their clients; that nobody spoke twice is taken on trust"
+        "not all files name their clients; it is not checked that each sent one sample"
     ]
 
 
@@ -145,10 +145,10 @@ def test_files_without_names_are_taken_on_trust_and_it_says_so(files: None, run:
         ((*PAIRS, "--from", "spread.parquet", "--agreement", "spread.json"), "on other outcomes"),
         ((*PAIRS, "--spread", "few.parquet", "--spread-agreement", "few.json"), "spread is of"),
         ((*PAIRS, "--spread-agreement", "spread.json"), "give both"),
-        ((*PAIRS, "--client", "who"), "--client speaks of public examples"),
+        ((*PAIRS, "--client", "who"), "--client is for public examples"),
         ((*PAIRS, "--confidence", "1"), "confidence"),
         ((*PAIRS, "--keep", "2"), "keep"),
-        (("first.parquet", *PAIRS), "EXAMPLES speaks of public examples"),
+        (("first.parquet", *PAIRS), "EXAMPLES is for public examples"),
         (("--agreement", "first.json"), "give that too"),
         ((), "give public records as EXAMPLES"),
         (("--from", "nothing.parquet", "--agreement", "first.json"), "nothing.parquet"),

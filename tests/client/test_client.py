@@ -159,7 +159,7 @@ def test_an_enrolled_client_is_called_by_its_token(tmp_path: Path) -> None:
         with pytest.raises(CollectorError, match="token="):
             stranger.send([1, 0, 0])
         assert stranger.ledger.entries() == []
-        with pytest.raises(CollectorError, match="enrolled alone: 'client is not one of the tokens"):
+        with pytest.raises(CollectorError, match="only from enrolled clients: 'client is not one of the tokens"):
             device(collector.address, tmp_path, token="guessed-guessed-1234").send([1, 0, 0])
         assert device(collector.address, tmp_path, token="token-of-ann-1234").send([1, 0, 0]).counted
         twice = device(collector.address, tmp_path, ledger=tmp_path / "other", token="token-of-ann-1234")
@@ -289,12 +289,12 @@ def test_a_collection_that_cannot_be_is_refused_and_nothing_is_released(tmp_path
 def test_an_agreement_is_what_its_id_says_or_nothing_is_released(tmp_path: Path) -> None:
     deep = b'{"discreet":' * 50_000
     for wrong, why in (
-        (OTHER.text.encode(), "it is not what it says"),
-        (b"{}", "is no agreement"),
-        (deep, "is no agreement"),
+        (OTHER.text.encode(), "but sends"),
+        (b"{}", "offers an invalid agreement"),
+        (deep, "offers an invalid agreement"),
         (b"\xff\xff", "does not answer as a collector"),
-        (json.dumps({**json.loads(AGREED.text), "epsilon": 900.0}).encode(), "it is not what it says"),
-        (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "is no agreement"),
+        (json.dumps({**json.loads(AGREED.text), "epsilon": 900.0}).encode(), "but sends"),
+        (json.dumps({**json.loads(AGREED.text), "epsilon": "1"}).encode(), "offers an invalid agreement"),
     ):
         with serving(replies(AGREED, agreement=said(200, wrong))) as server:
             client = device(server.address, tmp_path)
@@ -351,7 +351,7 @@ def test_no_more_is_read_than_there_is_to_say(tmp_path: Path, path: str) -> None
         key: value for key, value in replies(many, **{path: endless(HEAD, b" " * 65536)}).items() if key.endswith(path)
     }
     with serving(answers) as server:
-        with pytest.raises(CollectorError, match="more than there is to say"):
+        with pytest.raises(CollectorError, match="more than any valid answer"):
             device(server.address, tmp_path).send(weights / weights.sum())
         assert server.sent < 1 << 28
 
@@ -436,9 +436,9 @@ def test_nobody_is_followed_elsewhere(tmp_path: Path) -> None:
         (said(500, b"oh"), "answers 500"),
         (said(413, {"error": "too large\x1b[2K\u202e"}), r"answers 413: 'too large\\x1b\[2K\\u202e'"),
         (said(422, {"error": "x" * 10_000}), "answers 422: 'x{300}'"),
-        (said(401, {"error": ["no text"]}), "enrolled alone "),
-        (said(409, {"error": "spoken"}), "has spoken in round 1"),
-        (said(200, {"counted": 0, "again": 0, "refused": [0]}), "has spoken in round 1"),
+        (said(401, {"error": ["no text"]}), "only from enrolled clients "),
+        (said(409, {"error": "spoken"}), "has a sample in round 1"),
+        (said(200, {"counted": 0, "again": 0, "refused": [0]}), "has a sample in round 1"),
     ],
 )
 def test_an_answer_that_is_none_is_a_sentence_and_the_sample_stays(tmp_path: Path, answer: Any, why: str) -> None:
@@ -484,12 +484,12 @@ def test_bad_input_is_refused_before_anything_is_asked_or_charged(tmp_path: Path
         ("localhost:8000", "http://127.0.0.1:8000 on this machine"),
         ("https://", "not an address"),
         ("https://user:word@example.org", "a name or a password"),
-        ("https://example.org/?a=b", "a question or a fragment"),
-        ("https://example.org/#x", "a question or a fragment"),
+        ("https://example.org/?a=b", "a query or a fragment"),
+        ("https://example.org/#x", "a query or a fragment"),
         ("https://example.org:99999", "not an address"),
         ("https://example.org/a b", "spaces"),
-        ("https://exa\nmple.org/\r\nX: y", "no visible character"),
-        ("https://example.org/\u00e4", "letters"),
+        ("https://exa\nmple.org/\r\nX: y", "invisible characters"),
+        ("https://example.org/\u00e4", "outside ASCII"),
         ("https://" + "a" * 70 + ".org", "not an address"),
         (8000, "not a text"),
     ],
@@ -521,7 +521,7 @@ def test_who_speaks_plain_http_is_said_to(tmp_path: Path) -> None:
 
         threading.Thread(target=answer, daemon=True).start()
         client = device(f"https://127.0.0.1:{listening.getsockname()[1]}", tmp_path, patience=1e6)
-        with pytest.raises(CollectorError, match="does not speak TLS"):
+        with pytest.raises(CollectorError, match="does not use TLS"):
             client.send([1, 0, 0])
 
 

@@ -97,7 +97,7 @@ def test_a_ledger_pays_and_answers_whatever_the_data(tmp_path: Path, secret: Pat
     first = Agreement.read(tmp_path / "agreement.json")
     agreed(tmp_path, COLOURS, name="second.json", purpose="the second")
     with running(tmp_path, "second.json", "--follows", first.id, port=collector.port) as collector:
-        with pytest.raises(dc.DiscreetError, match="a client speaks once"):
+        with pytest.raises(dc.DiscreetError, match="a client answers once"):
             sent(collector.address, secret, ledger=books)
         agreed(tmp_path, COLOURS, name="apart.json", purpose="apart")
     with (
@@ -115,7 +115,7 @@ def test_a_gateway_is_known_by_its_token(tmp_path: Path, secret: Path) -> None:
     with running(tmp_path, "agreement.json", "--gateways", "gateways") as collector:
         with pytest.raises(CollectorError, match="--gateway-token-file"):
             sent(collector.address, secret)
-        with pytest.raises(CollectorError, match="enrolled alone: 'the Authorization header"):
+        with pytest.raises(CollectorError, match="only from enrolled clients: 'the Authorization header"):
             sent(collector.address, secret, token="token-of-nobody-x")
         assert sent(collector.address, secret, token="token-of-a-gateway").counted == 100
 
@@ -329,7 +329,7 @@ def test_one_collector_s_samples_are_for_no_other(tmp_path: Path, secret: Path) 
         with pytest.raises(dc.LedgerError, match="would be given the same samples"):
             sent(second.address, secret, table(10))
         assert [each.method for each in second.asked if each.method == "POST"] == []
-        with pytest.raises(dc.LedgerError, match="a client speaks once"):  # another column for the same question
+        with pytest.raises(dc.LedgerError, match="a client answers once"):  # another column for the same question
             sent(first.address, secret, table(10).rename({"what": "that"}), value="that")
 
 
@@ -365,5 +365,5 @@ def test_two_runs_at_once_under_two_agreements_speak_once(tmp_path: Path, secret
             thread.join(120.0)
         posted = [each for each in server.asked if each.method == "POST"]
     assert sorted(isinstance(end, Sent) for end in ends) == [False, True], ends
-    assert any("a client speaks once" in str(end) for end in ends)
+    assert any("a client answers once" in str(end) for end in ends)
     assert len(posted) == 1

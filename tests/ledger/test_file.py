@@ -84,7 +84,7 @@ def test_bad_requests_are_refused_before_anything_is_charged(ledger: Ledger) -> 
     requests: list[tuple[Any, Agreement, int, str]] = [
         ([0.2, 0.3, 0.4], agreed, 1, "sums to 0.9"),
         ([np.nan, 0.3, 0.4], agreed, 1, "NaN"),
-        ([[0.2, 0.3, 0.5]], agreed, 1, "one law"),
+        ([[0.2, 0.3, 0.5]], agreed, 1, "one distribution"),
         ([0.2, 0.3, 0.5], stranger, 1, f"belongs to agreement {agreed.id}, not to {stranger.id}"),
         ([0.2, 0.3, 0.5], agreed, 0, "round = 0"),
         ([0.2, 0.3, 0.5], agreed, 2, "round = 2 is more than the 1 agreed on"),

@@ -1,4 +1,4 @@
-"""What clients and curator agree on before anything is released, as a small JSON document that names itself by its digest."""
+"""The terms that clients and curator agree on before a release: a small JSON document, named by its digest."""
 
 from discreet.agreement._agreement import (
     VERSION,

@@ -1,12 +1,15 @@
-"""What clients and curator agree on before anything is released, as a small JSON document that names itself by its digest.
+"""`Agreement`: the terms of a release as a small JSON document, named by its digest.
 
-"The client and curator agree a private sampling mechanism" [paper, Section 1]: which laws (family), which mechanism, which
-epsilon, how many rounds, drawn with integers of how many bits, and for what purpose. The id is the SHA-256 of the canonical
-form: UTF-8 JSON with sorted keys and no spaces, numbers as RFC 8785 writes them so that any language can compute it, and lists as
-long as the domain as digests. The field `discreet` is the version of that form (`discreet.domain._canonical`): documents of version 1
-are still read, and keep their id. A field at its default is not written, so fields can be added later without changing
-the id of any agreement made before. A file may list the labels in place of their digest, and the weights of a reference
-beside theirs (or in a file of its own, FILE.weights, where they are many): the id is the same.
+"The client and curator agree a private sampling mechanism" [paper, Section 1]. An agreement states the family of distributions, the
+mechanism, epsilon, the number of rounds, the bits of the integers that samples are drawn with, and a purpose.
+
+The id is the SHA-256 of the canonical form: UTF-8 JSON with sorted keys and no spaces. Numbers are written as in RFC 8785, so any language
+can compute the id. Lists as long as the domain are replaced by their digests. The field `discreet` is the version of that form
+(`discreet.domain._canonical`). Documents of version 1 are still read and keep their id. Fields at their defaults are not written, so a new
+field changes no existing id.
+
+A file may list the labels in place of their digest, and the weights of a reference beside their digest. Many weights go to a separate file,
+FILE.weights. The id is the same in all cases.
 """
 
 import hashlib
@@ -76,7 +79,7 @@ _JOINT_FIELDS = {"samples", "around"}
 
 @dataclass(frozen=True)
 class JointTerms:
-    """How several samples of each client are drawn at once: how many, and from a box around what.
+    """The terms of samples drawn together: how many for each client, and the centre of their box.
 
     Args:
         samples: how many samples of each client, at least 2.
@@ -99,7 +102,7 @@ class JointTerms:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON values."""
+        """The terms as JSON values."""
         return {"samples": self.samples, "around": self.around}
 
 
@@ -107,7 +110,7 @@ _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64
 
 
 def learned_purpose(purpose: str, ids: Sequence[str]) -> str:
-    """The purpose of an agreement on a sampler that was learned from samples under agreements with these ids."""
+    """The purpose of an agreement whose sampler was learned from samples under the agreements with these ids."""
     return f"{purpose} (learned from samples under {', '.join(dict.fromkeys(ids))})".strip()
 
 
@@ -124,11 +127,11 @@ class Agreement:
         epsilon: the pure budget of one release, also where another notion is promised: log(B/b) of its box.
         rounds: how many samples each client releases.
         purpose: what for, in words.
-        privacy: the notion that is promised, where it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
-        reference: the public law that a mollifier's ball is around, where it is not the family's own.
-        other: the number of the outcome that values outside the domain count as. None: they are left out, or on an interval become its
-            nearest end, and a client with nothing left is served as the reference. Devices and gateways of a collection follow this rule.
-        joint: how several samples of each client are drawn at once, where each round releases several.
+        privacy: the promised notion of privacy if it is not pure epsilon: `Approximate(...)` or `Gaussian(...)`.
+        reference: the public centre of a mollifier's ball, if it is not the family's own reference.
+        other: the number of the outcome that values outside the domain count as. None: they are left out, or moved to the nearest end
+            of an interval. A client without remaining values is treated as the reference. Devices and gateways follow this rule.
+        joint: the terms of several samples drawn together, if each round releases several.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -161,7 +164,7 @@ class Agreement:
             raise DiscreetError(f"purpose = {self.purpose!r} is not a text")
 
     def _check_joint(self) -> None:
-        """Refuse terms that samples cannot be drawn at once under."""
+        """Reject terms under which samples cannot be drawn together."""
         if self.mechanism != JointSampler.name:
             raise DiscreetError(f"joint has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.privacy is not None or isinstance(self.family, ContinuousTerms):
@@ -177,13 +180,13 @@ class Agreement:
         version: int = VERSION,
         other: Any = None,
     ) -> "Agreement":
-        """The agreement to release by this sampler.
+        """The agreement to release by `sampler`.
 
         Args:
             sampler: the mechanism with its family and budget.
             rounds: how many samples each client releases.
             purpose: what for, in words.
-            version: of the document; an older one for what was agreed on before.
+            version: of the document; give an older one for agreements made under it.
             other: the outcome, by its label, that values outside the domain count as.
 
         Returns:
@@ -225,7 +228,7 @@ class Agreement:
 
     @property
     def on_outcomes(self) -> FamilyTerms:
-        """The terms of a family on finitely many outcomes; a continuous one has none, and is refused."""
+        """The terms of a family on finitely many outcomes; an error for a continuous family."""
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.description}, which are no list of outcomes; use agreement.sampler(), and for "
@@ -235,16 +238,16 @@ class Agreement:
 
     @property
     def learned_from(self) -> tuple[str, ...]:
-        """The ids of the agreements whose samples the sampler was learned from, as the purpose names them; none for any other sampler.
+        """The ids of the agreements that the sampler was learned from, as the purpose names them; empty for other samplers.
 
-        Clients who spoke under one of those spend a second budget if they speak under this one too.
+        A client who releases under one of those and under this one spends two budgets.
         """
         named = _LEARNED.search(self.purpose)
         return () if named is None else tuple(named[1].split(", "))
 
     @property
     def version(self) -> int:
-        """Of the document: in which canonical form it has its id."""
+        """The version of the document, which fixes its canonical form."""
         return self.family.version
 
     @property
@@ -273,12 +276,15 @@ class Agreement:
 
     @property
     def promise(self) -> Privacy:
-        """What one release promises."""
+        """The privacy of one release."""
         return Pure(self.epsilon) if self.privacy is None else self.privacy
 
     @property
     def together(self) -> Privacy:
-        """What all rounds of a client promise together: epsilons add up, as squares of nu do; of other notions the epsilon of their box."""
+        """The privacy of all rounds of a client together.
+
+        Epsilons add up, and so do squares of nu. Other notions are counted by the epsilon of their box.
+        """
         if self.rounds == 1:
             return self.promise
         if isinstance(self.promise, Gaussian):
@@ -287,17 +293,17 @@ class Agreement:
 
     @property
     def doubt_of_rounds(self) -> str | None:
-        """What to say where each round promises enough and all of them together promise little; None elsewhere."""
+        """A warning for rounds that are private one by one and weak together; otherwise None."""
         return weak_rounds_warning(self.promise, self.together, self.rounds)
 
     @cached_property
     def canonical(self) -> str:
-        """The one JSON text that the id is taken of."""
+        """The canonical JSON text, from which the id is computed."""
         return canonical(self.document, self.version)
 
     @cached_property
     def text(self) -> str:
-        """What a file holds: the canonical form, but with labels and weights themselves where they are known and not too many."""
+        """The text of a file: the canonical form with labels and weights listed, if they are known and few enough."""
         own = {} if self.reference is None else {"reference": self.reference.full_terms}
         return canonical({**self.document, "family": self.family.full_terms, **own}, self.version)
 
@@ -307,7 +313,7 @@ class Agreement:
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     def check_round(self, number: Any) -> int:
-        """The number of a round that was agreed on: 1 to `rounds`."""
+        """`number` as an integer; an error unless it is in 1 to `rounds`."""
         round_number = check_count("round", number)
         if round_number > self.rounds:
             raise DiscreetError(
@@ -316,7 +322,7 @@ class Agreement:
         return round_number
 
     def check_record(self, agreement_id: Any) -> None:
-        """Refuse a record that was made under another agreement, and name both."""
+        """Reject a record made under another agreement; the error names both."""
         if agreement_id != self.id:
             raise DiscreetError(
                 f"the record was made under agreement {agreement_id}, not under {self.id}; its epsilon, outcomes or purpose may "
@@ -328,21 +334,21 @@ class Agreement:
     @overload
     def sampler(self, family: None = None, *, reference: Any = None) -> Sampler[Any]: ...
     def sampler(self, family: AnyFamily | None = None, *, reference: Any = None) -> Sampler[Any]:
-        """The sampler agreed on.
+        """The agreed sampler.
 
         Args:
-            family: needed where the agreement does not hold all of it; checked against what it holds.
-            reference: the same of a mollifier's own reference.
+            family: needed if the agreement does not contain all of it; checked against the agreement's terms.
+            reference: the same for a mollifier's own reference.
 
         Returns:
             The sampler.
 
         Raises:
-            DiscreetError: for what is missing, for what is not what was agreed on, and for an agreement on several samples drawn at once.
+            DiscreetError: for a missing or different family or reference, and for an agreement on several samples drawn together.
         """
         if self.joint is not None:
             raise DiscreetError(
-                f"agreement {self.id} is on {self.joint.samples} samples of each client drawn at once, not on one; use "
+                f"agreement {self.id} is on {self.joint.samples} samples of each client drawn together, not on one; use "
                 "agreement.joint_sampler(), with Ledger.release(...) to release and population(agreement, samples=rows) or "
                 "`discreet estimate` to estimate, or agree on one sample of each client"
             )
@@ -369,16 +375,16 @@ class Agreement:
         return found
 
     def joint_sampler(self, family: FiniteFamily | None = None) -> JointSampler:
-        """The sampler agreed on, of an agreement on several samples drawn at once.
+        """The agreed sampler of several samples drawn together.
 
         Args:
-            family: needed where the agreement does not hold all of it; checked against what it holds.
+            family: needed if the agreement does not contain all of it; checked against the agreement's terms.
 
         Returns:
             The sampler.
 
         Raises:
-            DiscreetError: for an agreement on one sample at a time, for what is missing, and for what is not what was agreed on.
+            DiscreetError: for an agreement on one sample at a time, and for a missing or different family.
         """
         if self.joint is None:
             raise DiscreetError(
@@ -391,7 +397,7 @@ class Agreement:
         return found
 
     def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler) -> None:
-        """Refuse a sampler that is not the one agreed on, and name both agreements."""
+        """Reject a sampler other than the agreed one; the error names both agreements."""
         own = replace(
             Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version), other=self.other
         )
@@ -401,10 +407,10 @@ class Agreement:
             )
 
     def write(self, path: str | Path) -> None:
-        """Write the agreement, with its labels and weights where they are known, to a new file.
+        """Write the agreement to a new file, with its labels and weights if they are known.
 
-        An existing file is never replaced; one that holds this agreement already is left as it is. The weights of more than 65,536
-        outcomes go to a file of their own, PATH.weights. Folders on the way are made.
+        An existing file is never replaced; a file that already contains this agreement is left unchanged. The weights of more than 65,536
+        outcomes go to a separate file, PATH.weights. Missing folders are created.
         """
         if os.path.lexists(path):
             self.check_file(path)
@@ -418,11 +424,11 @@ class Agreement:
             file.write(self.text.encode() + b"\n")
 
     def check_file(self, path: str | Path) -> None:
-        """Refuse a file that is there and holds anything but this agreement, and name both."""
+        """Reject an existing file unless it contains this agreement; the error names both."""
         if not os.path.lexists(path):
             return
         try:
-            if not os.path.isfile(path):  # a pipe would be waited for, and a device may never end
+            if not os.path.isfile(path):  # reading a pipe or a device may never end
                 raise DiscreetError("not a plain file")
             found = Agreement.read(path).id
         except DiscreetError:
@@ -434,7 +440,7 @@ class Agreement:
 
     @classmethod
     def read(cls, path: str | Path) -> "Agreement":
-        """The agreement in a file, with the weights in the file beside it where there is one."""
+        """The agreement in a file, with the weights from the file beside it if there is one."""
         try:
             found = cls.from_json(Path(path).read_text(encoding="utf-8"))
             return replace(found, family=found.family.with_beside(weights_path(path)))
@@ -446,7 +452,7 @@ class Agreement:
             raise DiscreetError(f"agreement {path} cannot be read: {reason(error)}") from None
 
     def with_weights(self, content: bytes, where: Any = "weights") -> "Agreement":
-        """The agreement with the weights of its reference where these are too many to list, as the file beside it holds them."""
+        """The agreement with the weights of its reference, read from the content of a weights file."""
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.description}, which has no weights; leave them out"
@@ -455,7 +461,7 @@ class Agreement:
 
     @classmethod
     def from_json(cls, text: str) -> "Agreement":
-        """The agreement that a JSON document states; an error names the first field that is wrong."""
+        """The agreement in a JSON document; an error names the first wrong field."""
         check_kind("text", text, str, "pass the JSON text itself, not what a reader of JSON made of it")
         try:
             document = json.loads(text, object_pairs_hook=_refuse_repeats)
@@ -487,7 +493,7 @@ class Agreement:
 
 
 def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> int:
-    """The number of the outcome that values outside the domain count as; only labels and whole numbers have one."""
+    """The number of the outcome that values outside the domain count as; only finite domains have one."""
     found = check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
     if family is None:
         return found
@@ -503,7 +509,7 @@ def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> i
 def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler) -> int:
     family = sampler.family
     if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
-        return _check_other(0, _terms_of(sampler, VERSION))  # which explains why there is none
+        return _check_other(0, _terms_of(sampler, VERSION))  # raises the error that explains it
     return int(family.domain.numbers([label])[0])
 
 
@@ -517,7 +523,7 @@ def _terms_of(sampler: Sampler[AnyFamily] | JointSampler, version: int) -> Famil
 
 
 def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
-    """The terms of a family, which its kind says how to read."""
+    """The terms of a family, read according to their kind."""
     if isinstance(fields, dict) and fields.get("kind") not in (None, *KINDS, *continuous.KINDS):
         raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of {', '.join((*KINDS, *continuous.KINDS))}")
     if isinstance(fields, dict) and fields.get("kind") in continuous.KINDS:
@@ -534,12 +540,12 @@ def _read_reference(fields: Any) -> ReferenceTerms:
 
 
 def weights_path(path: str | Path) -> Path:
-    """Where the weights lie that are too many for an agreement's own file."""
+    """The path of the file with the weights that are too many for the agreement's own file."""
     return Path(f"{path}{BESIDE}")
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a field that is given twice is refused, since readers would differ on which one counts."""
+    """A JSON object; an error for a repeated field, since readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
         (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)

@@ -1,9 +1,11 @@
-"""A continuous family as an agreement states it, with the atoms that its clients are released by.
+"""A continuous family as an agreement states it, with the digest of the atoms that are released.
 
-Parameters stand in the document as they are. A reference that is a density stands there as the digest of its table, which a file may
-list beside it; a function cannot be written down. Released numbers mean atoms, and atoms come out of floating-point computations that
-two machines need not repeat to the last bit: so the digest of the atoms, in single precision, is a term too, and whoever finds others
-is refused before anything is drawn. No privacy rests on it: each client's integers keep to a box of their own, wherever it lies.
+Parameters are written as they are. A reference density is written as the digest of its table, which a file may list beside it. A density
+given as a function cannot be written.
+
+Released numbers are numbers of atoms (cells or points). Atoms come from floating-point computations that two machines may round
+differently. The digest of the atoms, in single precision, is therefore a term too, and a machine with other atoms raises an error before it
+draws. Privacy does not depend on this check: each client's integers stay in one box, wherever it lies.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from discreet.families import (
 )
 from discreet.mechanisms import AnyFamily, Cells, DensityAtoms, Discretisation, Points, Sampler
 
-MOST_LISTED_VALUES = 1 << 16  # values of a table that a document holds; who has more passes the family
+MOST_LISTED_VALUES = 1 << 16  # table values in a document; with more, pass the family
 MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "gaussian mixtures": GaussianMixtures,
     "laplace mixtures": LaplaceMixtures,
@@ -47,11 +49,11 @@ Box = tuple[tuple[float | None, float | None], ...]
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class ContinuousTerms:
-    """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
+    """The terms of a continuous family. `atoms` names the kind of the released atoms and their digest.
 
-    `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` that table where it is
-    known: two families are the same where their documents are. `everybody` is set where a band claims nothing about clients: a designed
-    one. `version` is that of the document.
+    `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` is that table if it is
+    known. Two families are equal if their documents are. `everybody` is set for a designed band, which assumes nothing about clients.
+    `version` is the version of the document.
     """
 
     kind: str
@@ -69,7 +71,7 @@ class ContinuousTerms:
 
     @classmethod
     def of(cls, sampler: Sampler[AnyFamily], family: ContinuousFamily, version: int = VERSION) -> ContinuousTerms:
-        """The terms of a sampler's family, and of the atoms it releases by."""
+        """The terms of a sampler's family and of its atoms."""
         atoms = _atoms_document(sampler)
         match family:
             case GaussianMixtures() | LaplaceMixtures():
@@ -95,40 +97,40 @@ class ContinuousTerms:
         """The family in words."""
         at_least = (
             "at least " if self.atoms["by"] == "cells" else ""
-        )  # a partition may take a few more than are asked for
+        )  # a partition may have a few more cells than requested
         count = self.atoms["count"]
         if at_least and self.everybody and self.table is not None:
             count = max(
                 count, math.prod(axis.size - 1 for axis in self.table.axes)
-            )  # no cell reaches over the table's own
+            )  # every cell lies within one cell of the table
         return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
     def how(self) -> Discretisation:
-        """By what clients are released."""
+        """The kind of the released atoms."""
         if self.atoms["by"] == "cells":
             return Cells(self.atoms["count"])
         return Points(self.atoms["count"], seed=self.atoms["seed"])
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms as JSON values, without those that are not set."""
+        """The terms that are set, as JSON values."""
         terms = {name: getattr(self, name) for name in FIELDS}
         terms["box"] = None if self.box is None else [list(ends) for ends in self.box]
         return {name: value for name, value in terms.items() if value is not None}
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file lists them: with the table itself, where it is known and not too large."""
+        """The terms as a file lists them, with the table if it is known and small enough."""
         return self.document if self.table is None else {**self.document, **table_fields(self.table)}
 
     @property
     def beside(self) -> None:
-        """Nothing lies in a file beside the agreement."""
+        """None: these terms have no file beside the agreement."""
         return
 
     def with_beside(self, path: Path) -> ContinuousTerms:
-        """The terms as they are."""
+        """The terms, unchanged."""
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -138,7 +140,7 @@ class ContinuousTerms:
         return hash(canonical(self.document, self.version))
 
     def family(self) -> ContinuousFamily:
-        """The family itself, where the terms hold all of it."""
+        """The family, if the terms contain all of it."""
         if self.kind in MIXTURES:
             assert self.radius is not None
             assert self.scale is not None
@@ -161,7 +163,7 @@ class ContinuousTerms:
 
 
 def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
-    """A box without infinities, which JSON does not have."""
+    """A box with None in place of infinities, which JSON lacks."""
     if box is None:
         return None
     return tuple(
@@ -181,7 +183,7 @@ def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
 
 
 def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> ContinuousTerms:
-    """The terms that a document of that version states; an error names the first field that is wrong."""
+    """The terms in a document of that version; an error names the first wrong field."""
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
     if kind in MIXTURES:
@@ -235,14 +237,14 @@ def _is_end(end: Any) -> bool:
 
 
 def table_fields(table: Tabulated) -> dict[str, Any]:
-    """A table as a file lists it beside its digest; nothing where it is too large."""
+    """A table as a file lists it beside its digest; empty if it is too large."""
     if table.values.size > MOST_LISTED_VALUES:
         return {}
     return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
 
 
 def read_table(table: Any, where: str) -> Tabulated | None:
-    """The table that a file lists; None where there is none. Errors call it `where`."""
+    """The table that a file lists, or None. Errors call it `where`."""
     if table is None:
         return None
     if not isinstance(table, dict) or table.keys() != {"axes", "values"} or not isinstance(table["axes"], list):

@@ -1,7 +1,7 @@
-"""A family as an agreement states it: what is as long as the domain stands there as a digest, and may be listed beside it.
+"""A finite family as an agreement states it, with digests in place of lists as long as the domain.
 
-Labels and the weights of a band's reference are not part of the id, their digests are: so a file may list them or not. Few enough
-weights stand in the document itself; those of a large domain in a file beside it, as 64-bit floats in little-endian order.
+The digests of labels and of a reference's weights are part of the id, the lists themselves are not. A file may therefore list them or leave
+them out. Up to 65,536 weights are listed in the document; more are in a file beside it, as 64-bit floats in little-endian order.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,10 +26,10 @@ from discreet.domain import (
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex, check_everybody
 
-MOST_LISTED_WEIGHTS = 1 << 16  # weights that a document holds; more are in a file beside it
+MOST_LISTED_WEIGHTS = 1 << 16  # weights listed in a document; more go to a file beside it
 BESIDE = ".weights"
 KINDS = ("simplex", "band")
-_LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
+_LARGEST_TRIED = 2**24  # most outcomes for which a uniform reference is recognised
 FIELDS = ("kind", *DOMAIN_FIELDS, "lower", "upper", "weights", "everybody")
 READ_FIELDS = {*FIELDS, "reference"}
 
@@ -37,11 +37,11 @@ READ_FIELDS = {*FIELDS, "reference"}
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class FamilyTerms:
-    """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
+    """The terms of a finite family on its domain. `weights` is the digest of a band's reference.
 
-    `everybody` is set where a band claims nothing about clients: a designed one.
-    `reference` holds the weights of a reference that is not uniform, relative to the largest. Digests stand for it and for labels: two
-    families are the same where their documents are. `version` is that of the document, on which digests of labels depend.
+    `everybody` is set for a designed band, which assumes nothing about clients. `reference` holds the weights of a reference that is not
+    uniform, relative to the largest. Digests represent weights and labels, and two families are equal if their documents are. `version` is
+    the version of the document, on which digests of labels depend.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class FamilyTerms:
 
     @property
     def how(self) -> None:
-        """Outcomes are released one by one."""
+        """The kind of release: outcomes, one by one."""
         return
 
     @property
@@ -85,12 +85,12 @@ class FamilyTerms:
 
     @property
     def size(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return self.domain.size
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms as JSON values, without those that are not set."""
+        """The terms that are set, as JSON values."""
         return self._with_domain_terms(self.domain.terms_in(self.version))
 
     def _with_domain_terms(self, domain: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class FamilyTerms:
         return hash(canonical(self.document, self.version))
 
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
-        """(field, here, in the other) of the first term that differs; None where none does."""
+        """(field, value here, value in the other) of the first term that differs, or None."""
         here, there = self.document, other.document
         for name in FIELDS:
             if here.get(name) != there.get(name):
@@ -119,7 +119,7 @@ class FamilyTerms:
         return None
 
     def on(self, domain: Domain) -> "FamilyTerms":
-        """The terms with a domain that says more: the labels of which they hold the digest. Another one is refused."""
+        """The terms on a domain that lists the labels whose digest they contain; another domain is an error."""
         different = replace(self, domain=domain).difference(self)
         if different is not None:
             name, here, there = different
@@ -128,7 +128,7 @@ class FamilyTerms:
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file lists them: labels and weights themselves, where they are known and not too many."""
+        """The terms as a file lists them: with labels and weights, if they are known and few enough."""
         listed = self._with_domain_terms(self.domain.full_terms)
         if self.reference is not None and self.size <= MOST_LISTED_WEIGHTS:
             listed["reference"] = self.reference.tolist()
@@ -136,31 +136,31 @@ class FamilyTerms:
 
     @property
     def beside(self) -> bytes | None:
-        """The weights as a file beside the agreement holds them, where they are too many for the document."""
+        """The bytes of the weights file, if the weights are too many for the document."""
         if self.reference is None or self.size <= MOST_LISTED_WEIGHTS:
             return None
         return self.reference.astype("<f8").tobytes()
 
     def with_beside(self, path: Path) -> "FamilyTerms":
-        """The terms with the weights of the file beside an agreement's, if it is there and they are not listed."""
+        """The terms with the weights from the file beside the agreement, if it exists and they are not listed."""
         if not self.lacks_weights or not path.is_file():
             return self
         return self.with_weights(path.read_bytes(), str(path))
 
     @property
     def lacks_weights(self) -> bool:
-        """Whether there are weights, and only their digest is known."""
+        """Whether only the digest of the weights is known."""
         return self.weights is not None and self.reference is None
 
     def with_weights(self, content: bytes, where: str) -> "FamilyTerms":
-        """The terms with the weights that such a file holds; `where`: what errors call it."""
+        """The terms with the weights in `content`; errors call it `where`."""
         if len(content) != 8 * self.size:
             raise DiscreetError(f"{where} holds {len(content):,} bytes, not the {self.size:,} weights of the agreement")
         weights = _check_weights(np.frombuffer(content, dtype="<f8").astype(np.float64), where)
         return replace(self, reference=weights)._with_true_weights()
 
     def family(self) -> FiniteFamily:
-        """The family itself, where the terms hold all of it: labels and weights that are listed, or none and a uniform reference."""
+        """The family, if the terms contain all of it: weights that are listed, or a uniform reference."""
         if isinstance(self.domain, Digested):
             self.domain.refuse()
         if self.kind == "simplex":
@@ -175,7 +175,7 @@ class FamilyTerms:
         )
 
     def _with_true_weights(self) -> "FamilyTerms":
-        """The terms, refused where the weights that they list are not those of the digest: the id would speak for others."""
+        """The terms; an error if the listed weights do not have the stated digest."""
         if self.reference is not None:
             self._band(self.reference)
         return self
@@ -189,8 +189,9 @@ class FamilyTerms:
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):
             raise DiscreetError(
-                f"the agreement has bounds {self.lower:g} and {self.upper:g}, of which no law attains both: those of the "
-                f"same laws are {attained.lower:g} and {attained.upper:g}, with another box; make a new agreement"
+                f"the agreement has bounds {self.lower:g} and {self.upper:g}, of which no distribution attains "
+                f"both: those of the same distributions are {attained.lower:g} and {attained.upper:g}, with another "
+                f"box; make a new agreement"
             )
         return band
 
@@ -217,7 +218,7 @@ def _check_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float
 
 
 def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
-    """The terms that a document of that version states, of one of the kinds there are; an error names the first field that is wrong."""
+    """The terms in a document of that version, of any known kind; an error names the first wrong field."""
     domain = from_terms(fields, "family", version)
     weights = fields.get("weights")
     if weights is not None and not is_digest(weights):

@@ -1,8 +1,8 @@
-"""The public law Q0 that a mollifier's ball is around, as an agreement states it where it is not the family's own.
+"""The public centre Q0 of a mollifier's ball as an agreement states it, if it is not the family's own reference.
 
-What is as long as the domain stands there as a digest: of the probabilities of the outcomes, or of a density's table. A file may list
-them beside it, as they were given, so that whoever reads it computes the same box to the last bit; the id is the same. `lower` and
-`upper` are set where a `DensityBand` says what p/Q0 may be, which one that serves everybody does not.
+Probabilities of outcomes and the table of a density are represented by a digest. A file may list them beside it exactly as they were given,
+so that every reader computes the same box to the last bit. The id is the same. `lower` and `upper` are set if a `DensityBand` bounds p/Q0;
+a reference for all clients sets neither.
 """
 
 from dataclasses import dataclass, field
@@ -28,9 +28,9 @@ Floats = NDArray[np.float64]
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class ReferenceTerms:
-    """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
+    """The terms of a mollifier's own reference. `given` is the reference as it was given, if it is known.
 
-    Two references are the same where their documents are.
+    Two references are equal if their documents are.
     """
 
     digest: str
@@ -40,7 +40,7 @@ class ReferenceTerms:
 
     @classmethod
     def of(cls, sampler: MollifierSampler[AnyFamily]) -> "ReferenceTerms | None":
-        """The terms of a sampler's own reference; None where it is the family's."""
+        """The terms of a sampler's own reference; None if it is the family's."""
         given = sampler.given_reference
         if given is None:
             return None
@@ -63,13 +63,13 @@ class ReferenceTerms:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms as JSON values, without those that are not set."""
+        """The terms that are set, as JSON values."""
         terms = {"digest": self.digest, "lower": self.lower, "upper": self.upper}
         return {name: value for name, value in terms.items() if value is not None}
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
+        """The terms as a file lists them: with the probabilities or the table, if they are known and small enough."""
         if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED_WEIGHTS:
             return {**self.document, "weights": self.given.tolist()}
         if isinstance(self.given, Tabulated):
@@ -83,7 +83,7 @@ class ReferenceTerms:
         return hash((self.digest, self.lower, self.upper))
 
     def reference(self, family: AnyFamily) -> Any:
-        """The reference itself, as the mollifier of that family takes it."""
+        """The reference in the form that the mollifier of that family takes."""
         if self.given is None:
             raise DiscreetError(
                 "the agreement holds a digest of its reference; pass reference=, the one it was made with"
@@ -94,7 +94,7 @@ class ReferenceTerms:
 
 
 def read_reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
-    """The terms that a document states; an error names the first field that is wrong."""
+    """The terms in a document; an error names the first wrong field."""
     stated, weights, table = fields["digest"], fields.get("weights"), read_table(fields.get("table"), "reference.table")
     if not is_digest(stated):
         raise DiscreetError(f"reference.digest = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
@@ -110,7 +110,7 @@ def read_reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
 
 
 def _law_digest(law: Floats) -> str:
-    """Of the probabilities that the box is made of."""
+    """The digest of the probabilities that define the box."""
     return digest(normalised_law(law).astype("<f8").tobytes())
 
 

@@ -1,6 +1,6 @@
-"""The command `discreet`. It parses, calls the library and prints; it holds no mathematics.
+"""The command `discreet`. It parses options, calls the library and prints; it contains no mathematics.
 
-`app` holds the typer application and registers the commands, each of which lives in a module of its own.
+`app` is the typer application; each command is in a module named after it.
 """
 
 import sys
@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the packages it needs, say in one line how to get them."""
+    """Run the command line; without the packages it needs, print in one line how to install them."""
     try:
         from discreet.cli._app import app
     except ImportError as missing:

@@ -1,4 +1,4 @@
-"""`discreet agree`: write what client and curator agree on, or check what somebody else wrote."""
+"""`discreet agree`: write an agreement between clients and curator, or check an existing one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -59,16 +59,16 @@ def agree(
         str | None,
         typer.Option(
             metavar="LABEL",
-            help="The outcome that values outside the domain count as. [default: they are left out, and a client with nothing else "
-            "sends a sample of the reference]",
+            help="The outcome that values outside the domain count as. [default: they are left out, and a client "
+            "without other values draws from the reference]",
             show_default=False,
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Read FILE and show what it says.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read FILE and print its terms.")] = False,
     allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write what client and curator agree on. Its id is the digest that every record carries.
+    """Write an agreement between clients and curator. Every record carries its id, a digest.
 
     `discreet sample --agreement FILE` releases under it.
     """
@@ -110,13 +110,13 @@ def agree(
         together = {"together": str(found.together)} if found.rounds > 1 else {}
         write_json({"id": found.id, "agreement": found.document, **together})
         return
-    # what is spent comes before the first text that whoever wrote the agreement could choose
+    # the cost comes first, before any text that the agreement's author chose
     kind = terms_told.mechanism_text(found.mechanism, everybody=found.family.document.get("everybody", False))
     if found.joint is not None:
-        kind += f" ({found.joint.samples} samples of each client drawn at once, around the {found.joint.around})"
+        kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [f"{terms_told.spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
     if found.rounds > 1:
-        from discreet.estimation import rounds_cost  # loaded where there are rounds alone
+        from discreet.estimation import rounds_cost  # loaded only if there are rounds
 
         cost = rounds_cost(found)
         lines += [] if cost is None else [f"[bold red]Note[/bold red]: {cost}"]
@@ -136,7 +136,7 @@ def agree(
 
 
 def _few(found: Agreement) -> str:
-    """The first and the last outcomes, so that a wrong list of them is noticed."""
+    """The first and the last outcomes, so that a wrong list is noticed."""
     names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
     if names is None:
         return ""
@@ -145,7 +145,7 @@ def _few(found: Agreement) -> str:
 
 
 def _refuse_look_alikes(whole: Simplex) -> None:
-    """People choose outcomes by what they see of a label: two that look alike would be one to them."""
+    """Raise an error for two labels that look alike: people choose outcomes by what they see."""
     found = whole.domain.look_alikes if isinstance(whole.domain, Labels) else None
     if found is not None:
         first, second = map(ascii, found)

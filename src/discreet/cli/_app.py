@@ -1,7 +1,6 @@
-"""The typer application: every problem a user can cause becomes one line on stderr and exit code 2, never a traceback.
+"""The typer application. Every problem a user can cause is one line on stderr and exit code 2, without a traceback.
 
-A command's module is imported when the command is called, and imports at its top what it needs: the other commands, and the list of
-all of them, cost nothing.
+A command's module is imported when the command is called, so the list of commands loads none of them.
 """
 
 import sys
@@ -26,23 +25,23 @@ from discreet.errors import (
 )
 
 USER_ERROR = 2
-COMMANDS = {  # in the order of the work: the module that a command is in, and what it is for
-    "demo": ("demo", "The main job on bundled real data, with pictures."),
+COMMANDS = {  # in the order of the work: the module of a command, and its summary
+    "demo": ("demo", "A tour on bundled real data, with pictures."),
     "plan": ("plan", "Choose epsilon and mechanism before anything is collected."),
-    "agree": ("agree", "Write what client and curator agree on."),
+    "agree": ("agree", "Write an agreement between clients and curator."),
     "design": ("design", "The best sampler for clients like public examples."),
-    "secret": ("ledger", "Make the secret that lets a release be repeated."),
+    "secret": ("ledger", "Make the secret that makes a release repeatable."),
     "sample": ("sample", "One private sample for each client of a table."),
-    "tokens": ("tokens", "A private text of a language model, with its statement."),
-    "collect": ("collect", "A service that takes samples and shows what they tell."),
-    "enrol": ("store", "Make tokens for those whom a collector takes samples of."),
-    "send": ("send", "One private sample for each client of a table, to a collector."),
+    "tokens": ("tokens", "A private text of a language model, and its guarantee."),
+    "collect": ("collect", "A service that collects samples and shows estimates."),
+    "enrol": ("store", "Make tokens for the clients of a collection."),
+    "send": ("send", "Send a private sample for each client of a table."),
     "export": ("store", "The samples of a collection, as a table to estimate from."),
-    "estimate": ("estimate", "The population behind such samples, with intervals."),
-    "tradeoff": ("tradeoff", "What privacy costs, and which epsilon a target takes."),
-    "explore": ("tradeoff", "A page to look at what privacy costs, and at agreements."),
-    "account": ("tradeoff", "What several samples add up to, and what shuffling buys."),
-    "audit": ("audit", "Try to refute a claim of privacy from samples alone."),
+    "estimate": ("estimate", "Estimate the population from samples, with intervals."),
+    "tradeoff": ("tradeoff", "The cost of privacy, and the epsilon for a target."),
+    "explore": ("tradeoff", "A page to explore the cost of privacy, and agreements."),
+    "account": ("tradeoff", "The total loss of several samples, and of shuffling."),
+    "audit": ("audit", "Try to refute a claim of privacy from samples."),
     "certify": ("audit", "Prove a sampler's privacy in integers, as a file."),
     "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
     "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
@@ -51,24 +50,24 @@ _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pr
 
 
 class OneLineErrors(TyperGroup):
-    """A group whose failures are one line. What is not the user's doing (a bug) keeps its traceback."""
+    """A command group whose failures are one line. A bug keeps its traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by its name: its module is imported now, and with it whatever the command needs."""
+        """A command by its name; its module is imported now."""
         if cmd_name not in COMMANDS:
             names: dict[str, Any] = dict.fromkeys(COMMANDS)
-            self.commands = {**names, **self.commands}  # from these names a similar one is suggested
+            self.commands = {**names, **self.commands}  # for suggestions of similar names
             return None
         if self.commands.get(cmd_name) is None:
             self.commands[cmd_name] = _command(cmd_name)
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """What each command is for; none of them is imported to say so."""
+        """Write the summary of each command without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, purpose) for name, (_, purpose) in COMMANDS.items()])
 
@@ -83,7 +82,7 @@ class OneLineErrors(TyperGroup):
     ) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release refuse it instead
+                warnings.simplefilter("ignore", LargeEpsilonWarning)  # commands that release raise an error instead
                 warnings.showwarning = _warning_printer(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
@@ -91,7 +90,7 @@ class OneLineErrors(TyperGroup):
         except OSError as problem:
             _fail(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
         except Exception as problem:
-            message = getattr(problem, "format_message", None)  # what the parser raises, in every version of typer
+            message = getattr(problem, "format_message", None)  # an error of the parser, in every version of typer
             if message is None:
                 raise
             _fail(message())
@@ -99,7 +98,7 @@ class OneLineErrors(TyperGroup):
 
 
 def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
-    """How warnings are shown: those about clients and designs as a line for people, others as usual."""
+    """A function that shows warnings: those about clients and designs as one line, others as usual."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, (OutsideFamilyWarning, ClientNameWarning, WideBracketWarning)):

@@ -1,4 +1,4 @@
-"""`discreet audit` and `discreet certify`: refute a claim from samples, or prove one from integers."""
+"""`discreet audit` refutes a claim of privacy from samples; `discreet certify` proves one in integers."""
 
 import importlib
 import importlib.util
@@ -33,7 +33,7 @@ def audit(
     epsilon: Annotated[float, typer.Option(metavar="E", help="The claim to be tested.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="JSON", help="An input to be hidden; give two or more."),
+        typer.Option("--input", metavar="JSON", help="An input to be kept private; give two or more."),
     ] = None,
     delta: Annotated[float, typer.Option(metavar="D", help="The delta of the claim.")] = 0.0,
     draws: Annotated[
@@ -45,9 +45,9 @@ def audit(
         Path | None, typer.Option(metavar="FILE", help="Draw the result to a .png, .svg or .pdf file.")
     ] = None,
 ) -> None:
-    """Try to refute a claim of epsilon-LDP from samples alone; exit status 1 if it is refuted.
+    """Try to refute a claim of epsilon-LDP from samples; exit status 1 if it is refuted.
 
-    MODULE is a module or a .py file. A claim that is not refuted is not proved: an event that nobody looked for may exist.
+    MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
     given = [_parse_input(text) for text in inputs or ()]
     found = black_box_audit(
@@ -67,7 +67,7 @@ def certify(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces nothing but another one."
+            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces only another certificate."
         ),
     ],
     outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
@@ -76,7 +76,7 @@ def certify(
     nu: Nu = None,
     agreement: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: what was agreed on."),
+        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: an agreement."),
     ] = None,
     mechanism: Annotated[
         str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
@@ -90,7 +90,7 @@ def certify(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write the exact privacy of a sampler as integers that a short script re-verifies: discreet/audit/verify.py."""
+    """Write the exact privacy of a sampler as integers. The short script discreet/audit/verify.py verifies them."""
     stated = None
     if agreement is None:
         missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
@@ -98,7 +98,7 @@ def certify(
             raise DiscreetError(missing)
         stated = promise(epsilon, delta, nu, missing=missing)
     elif any(given is not None for given in (epsilon, delta, nu)):
-        raise DiscreetError("--agreement says it all; leave out --epsilon, --delta and --nu")
+        raise DiscreetError("--agreement states the sampler; leave out --epsilon, --delta and --nu")
     agreed = None if agreement is None else Agreement.read(agreement)
     found = certificate(_stated_sampler(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
     found.write(out)
@@ -114,7 +114,7 @@ def certify(
     else:
         say(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-            f"Possible for any clients whatever:    {float(found.possible[1]):.15g}\n"
+            f"Upper bound over all clients:    {float(found.possible[1]):.15g}\n"
             f"Claimed:                              {_claim_text(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             *([] if agreed is None else [f"Agreement: {agreed.id}"]),
             f"Certificate: {plain(out)}",
@@ -135,10 +135,12 @@ def _stated_sampler(
     lower: float,
     upper: float | None,
 ) -> Sampler[FiniteFamily] | JointSampler:
-    """The sampler that options state, or an agreement."""
+    """The sampler stated by options, or by an agreement."""
     if agreement is not None:
         if lower or any(given is not None for given in (outcomes, mechanism, upper)):
-            raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
+            raise DiscreetError(
+                "--agreement states the sampler; leave out --outcomes, --mechanism, --lower and --upper"
+            )
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
@@ -149,7 +151,7 @@ def _stated_sampler(
 
 
 def _load_callable(name: str) -> Callable[[Any, int], Any]:
-    """The callable that MODULE:CALLABLE names; the current folder may hold the module."""
+    """The callable named MODULE:CALLABLE; the current folder may contain the module."""
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
         raise DiscreetError(f"{name!r} does not name a callable; write MODULE:CALLABLE, as in mechanisms:respond")
@@ -166,7 +168,7 @@ def _load_callable(name: str) -> Callable[[Any, int], Any]:
                 module = importlib.import_module(module_name)
             finally:
                 sys.path.remove("")
-    except Exception as error:  # whatever a user's module raises while it is imported
+    except Exception as error:  # a user's module may raise anything while it is imported
         raise DiscreetError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
     found = module
     for part in attribute.split("."):
@@ -177,7 +179,7 @@ def _load_callable(name: str) -> Callable[[Any, int], Any]:
 
 
 def _parse_input(text: str) -> Any:
-    """An input in JSON; what is not JSON is a text."""
+    """An input in JSON; any other text is the input itself."""
     try:
         return json_format.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`discreet collect`: a service that takes one sample of each client, and shows what has been learnt so far."""
+"""`discreet collect`: a service that takes one sample of each client and shows estimates."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from discreet.client import read_collector_key
 from discreet.collect import SEAL_VARIABLE, collectable, display_name, serve
 from discreet.errors import DiscreetError
 
-_NOT_SEALED = "not sealed: whoever reads the database's dead rows or logs can tell who said what; --seal FILE hides it"
+_NOT_SEALED = "not sealed: the database's dead rows and logs can link clients to their samples; --seal FILE prevents it"
 
 
 def collect(
@@ -21,33 +21,31 @@ def collect(
         list[Path] | None,
         typer.Argument(
             metavar="AGREEMENT...",
-            help="What clients agree on, as `discreet agree` writes it; none to go on as before.",
+            help="Agreements written by `discreet agree`; none to continue a store.",
         ),
     ] = None,
     store: Annotated[
         str,
         typer.Option(metavar="FILE|URL", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE."),
     ] = "samples.db",
-    port: Annotated[int, typer.Option("--port", metavar="N", help="0: one that is free.")] = 8000,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="The port; 0 takes a free one.")] = 8000,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; unless said, to this machine alone.")
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; by default for this machine only.")
     ] = "127.0.0.1",
     follows: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The agreement that this one follows: a client speaks once under both."),
+        typer.Option(metavar="ID", help="The agreement that this one follows: a client sends one sample under both."),
     ] = None,
     round_number: Annotated[
         list[int] | None,
-        typer.Option(
-            "--round", metavar="R", help="The round that is open; may be repeated. [default: 1]", show_default=False
-        ),
+        typer.Option("--round", metavar="R", help="An open round; may be repeated. [default: 1]", show_default=False),
     ] = None,
     domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
     tokens: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Add these tokens (`discreet enrol`): samples are taken of those alone who hold one. The store keeps that.",
+            help="Add these tokens (`discreet enrol`): only clients with a token may send samples, from now on.",
         ),
     ] = None,
     gateways: Annotated[
@@ -55,9 +53,7 @@ def collect(
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Sign the agreements with this key, which devices pin; made if it is not there."
-        ),
+        typer.Option(metavar="FILE", help="Sign the agreements with this key, which devices pin; created if missing."),
     ] = None,
     address: Annotated[
         list[str] | None,
@@ -67,13 +63,14 @@ def collect(
         ),
     ] = None,
     replace_key: Annotated[
-        bool, typer.Option("--replace-key", help="With --key: take the place of the key that signed before.")
+        bool, typer.Option("--replace-key", help="With --key: replace the key that signed before.")
     ] = False,
     seal: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Seal what waits to be counted under this key, against those who read the store; made if it is not there.",
+            help="Encrypt samples that wait to be counted with this key, against readers of the store; created if "
+            "missing.",
         ),
     ] = None,
     allow_origin: Annotated[
@@ -83,25 +80,26 @@ def collect(
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A name that a proxy calls the service by; may be repeated. [default: this machine's]"
+            metavar="NAME",
+            help="A host name that a proxy uses for the service; may be repeated. [default: this machine's]",
         ),
     ] = None,
     patience: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long a client may take to send a request.")
     ] = 30.0,
-    workers: Annotated[int, typer.Option(metavar="N", help="How many processes.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", help="Number of processes.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print the address as one line of JSON.")] = False,
 ) -> None:
-    """Take one sample of each client over HTTP, count each once, and show the estimate so far.
+    """Take one sample of each client over HTTP, count each client once, and show estimates.
 
-    A sample is acknowledged once it is on disk. No table says who said what. Ctrl-C or SIGTERM ends it: what was taken is written first.
-    TLS is a reverse proxy's.
+    A sample is acknowledged once it is on disk. No table links a client to its sample. End the service with Ctrl-C or SIGTERM; it first
+    writes what it has taken. For TLS, use a reverse proxy.
     """
     labels = stated_domain(domain, None, None, None)
     files = agreements or []
     for option, given in (("--follows", follows), ("--domain", domain)):
         if given is not None and len(files) != 1:
-            raise DiscreetError(f"{option} is about one agreement; name one file")
+            raise DiscreetError(f"{option} is for one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 

@@ -1,9 +1,9 @@
-"""A core dump of a command that reads records is all of them on a disk: there is none."""
+"""Disable core dumps in commands that read records: a dump would write all of them to disk."""
 
 import resource
 
 
 def disable_core_dumps() -> None:
-    """For this process, from now on."""
+    """Disable core dumps for this process."""
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0, most))

@@ -1,4 +1,4 @@
-"""`discreet demo`: the main job on real data, explained as it goes."""
+"""`discreet demo`: a tour of the package on real data, explained step by step."""
 
 from dataclasses import asdict
 from decimal import Context, Decimal
@@ -46,9 +46,9 @@ def demo(
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
 
-    Bundled real data: every flight that left New York in 2013. Shows what one client held and released, the guarantee in whole
-    numbers, and what it cost, beside two other mechanisms; then what can be learnt about all of them together; then what public
-    examples, the first half-year, can do for the second. Draws three pictures.
+    Bundled real data: every flight that left New York in 2013. The tour shows the data and the sample of one client, the guarantee in whole
+    numbers, and the cost beside two other mechanisms. It then estimates the population, and uses the first half-year as public examples for
+    the second. It draws three pictures.
     """
     run = released_flights(logbooks(), epsilon=epsilon, aircraft=aircraft)
     lesson = learnt_time_zones(zone_logbooks(), epsilon=epsilon, aircraft=run.client.name)
@@ -71,7 +71,7 @@ def demo(
         _client_text(run),
         _client(run),
         _guarantee(run),
-        "[bold]What it cost[/bold]: divergence from what is held to what is drawn from.",
+        "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
         _costs(run),
         _verdict(run),
         f"Picture: [bold]{plain(picture)}[/bold]",
@@ -242,19 +242,19 @@ def _costs(run: FlightRelease) -> Table:
 
 
 def _verdict(run: FlightRelease) -> str:
-    """Who wins where, as found: the optimal mechanism promises the best worst case, not the best case."""
+    """Which mechanism is closest for which clients, as measured. The optimal mechanism is best in the worst case only."""
     clients = len(run.released)
     lines = [
-        "*: best of the three. Nobody can have a smaller worst case than the optimal one.",
-        "linear: what is held mixed with uniform; mollifier: the earlier baseline.",
+        "*: best of the three. No sampler has a smaller worst case than the optimal one.",
+        "linear: the client's distribution mixed with uniform; mollifier: the earlier baseline.",
     ]
     for name in [*MECHANISMS][1:]:
         better = {measure: run.better_off(name, measure) for measure in PAPER_DIVERGENCES}
         if any(better.values()):
             counts = ", ".join(f"{count:,} ({divergence_label(measure)})" for measure, count in better.items())
-            lines.append(f"The {name} serves part of the {clients:,} better than optimal does:\n  {counts}.")
+            lines.append(f"The {name} is closer than optimal for part of the {clients:,}:\n  {counts}.")
         else:
-            lines.append(f"The {name} mechanism serves nobody better than optimal does.")
+            lines.append(f"The {name} mechanism is closer than optimal for no client.")
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """`discreet design`: write an agreement on the best sampler for clients like public examples.
 
-With `--from` the design is learned from earlier private samples instead. Where these say too little, the agreement is on the better of the
-samplers that are safe without a design.
+With `--from` the design is learned from earlier private samples instead. If these are too few, the agreement is on the better of the
+samplers that need no design.
 """
 
 import math
@@ -49,12 +49,12 @@ from discreet.plots import check_picture
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Coding, Columns, Reading, example_counts, file_source
 
-LISTED = 10  # outcomes of the mean that are shown
+LISTED = 10  # outcomes of the mean to show
 
 
 @dataclass(frozen=True)
 class SampleFiles:
-    """Files of samples or stores of collections, and the agreements they were made under; a file of `discreet sample` may carry its own."""
+    """Files of samples or stores of collections, with their agreements. A file of `discreet sample` may carry its own."""
 
     samples: tuple[str, ...]
     agreements: tuple[Path, ...]
@@ -62,7 +62,7 @@ class SampleFiles:
     spread_agreement: Path | None = None
 
     def check(self, output: Path) -> None:
-        """Refuse what does not go together, and an output that would replace what is read."""
+        """Raise an error for options that contradict each other, and for an output that would replace an input."""
         if self.agreements and len(self.agreements) != len(self.samples):
             raise DiscreetError(
                 f"--from was given {len(self.samples)} times and --agreement {len(self.agreements)} times; give one agreement for each file "
@@ -76,7 +76,7 @@ class SampleFiles:
 
 @dataclass(frozen=True, eq=False)
 class LearnedAgreement:
-    """What was learned, from which agreements, on which outcomes."""
+    """A learned design, with the agreements it was learned from and their outcomes."""
 
     learned: Learned
     rounds: tuple[tuple[Agreement, int], ...]
@@ -96,7 +96,7 @@ def learn_agreement(
     purpose: str,
     told: Callable[[str], None],
 ) -> LearnedAgreement:
-    """Read every file, learn, and state the agreement."""
+    """Read every file, learn a design, and return its agreement."""
 
     told("reading the samples")
     agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
@@ -131,16 +131,16 @@ def learn_agreement(
     )
     ids = [agreed.id for one in given for agreed, *_ in one.rounds]
     agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(purpose, ids))
-    doubts = [] if distinct else ["not all files name their clients; that nobody spoke twice is taken on trust"]
+    doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
     if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
-        doubts.append("of a collection in several rounds the first is learned from: a client speaks in each of them")
+        doubts.append("only the first of several rounds is used: each client has a sample in every round")
     rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
     return LearnedAgreement(found, rounds_read, agreement, domain.names, tuple(doubts))
 
 
 @dataclass(frozen=True, eq=False)
 class _SampleSource:
-    """What one name stands for: (agreement, sampler, counts) of each agreement; the table they were read from, if it is one."""
+    """The samples behind one name: (agreement, sampler, counts) for each agreement, and the table they were read from, if any."""
 
     rounds: list[tuple[Agreement, Sampler[Any], Any]]
     source: Any = None
@@ -157,7 +157,7 @@ def _read_samples(name: str, path: Path | None) -> _SampleSource:
 
 
 def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
-    """What was counted under every agreement of a collection: the only one of a store, or that of the agreement that is named."""
+    """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
     wanted = None if path is None else Agreement.read(path).id
     with closing(open_store(name, create=False)) as store:
         kept = store.agreements()
@@ -176,7 +176,7 @@ def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[A
 
 
 def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
-    """How samples are read, and the sampler."""
+    """The coding of the samples, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
@@ -186,7 +186,7 @@ def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
 
 
 def learned_report(found: LearnedAgreement) -> list[Any]:
-    """What people read."""
+    """The report as text."""
     learned = found.learned
     shares = table("outcome", "mean, %")
     for place in (-learned.mean).argsort()[:LISTED].tolist():
@@ -196,13 +196,14 @@ def learned_report(found: LearnedAgreement) -> list[Any]:
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
         *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in found.doubts),
-        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). That is judged within a model of the clients: spread around a "
-        "mean, in clusters, or of one value each; private samples cannot tell whether they are such.",
-        f"[bold red]Note[/bold red]: serve other clients. Who spoke under {_short_ids(found)} would spend a second budget. The agreement "
-        "names these in its purpose; `discreet collect --follows` sees to it that nobody speaks in both.",
+        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
+        f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
+        f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {_short_ids(found)} would "
+        f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
+        f"client twice.",
         shares,
-        f"The likeliest mean of the clients; concentration {number(learned.concentration)} (small: each client holds few outcomes; large: "
-        "all are like the mean).",
+        f"The likeliest mean of the clients; concentration {number(learned.concentration)} (small: each client has "
+        f"few outcomes; large: all are like the mean).",
     ]
 
 
@@ -211,7 +212,7 @@ def _short_ids(found: LearnedAgreement) -> str:
 
 
 def learned_record(found: LearnedAgreement) -> dict[str, Any]:
-    """The same as JSON."""
+    """The report as JSON."""
     learned = found.learned
     return {
         "agreement": found.agreement.id,
@@ -245,7 +246,7 @@ def learned_record(found: LearnedAgreement) -> dict[str, Any]:
 
 LEARNED_KEEP = 0.01
 NO_SMOOTHING, AUTO = "none", "auto"
-SMOOTHING_EPSILON = 4.0  # from which on what a few examples leave out decides much of the mean
+SMOOTHING_EPSILON = 4.0  # above this, clients unlike the few examples dominate the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
@@ -256,7 +257,9 @@ def design(
     ],
     source: Annotated[
         str | None,
-        typer.Argument(metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT those to protect."),
+        typer.Argument(
+            metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT the records to protect."
+        ),
     ] = None,
     client: Annotated[str | None, client_option()] = None,
     value: Annotated[str | None, value_option()] = None,
@@ -272,18 +275,19 @@ def design(
         float | None,
         typer.Option(
             metavar="T",
-            help="Share of the best worst case that must remain, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with --smoothing auto.",
+            help="Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
+            "--smoothing auto.",
         ),
     ] = None,
     smoothing: Annotated[
         str,
         typer.Option(
             metavar="RULE",
-            help="none: for the examples as they are. auto: cross-validation on them chooses, in about twenty designs.",
+            help="none: use the examples as they are. auto: choose by cross-validation, in about twenty designs.",
         ),
     ] = NO_SMOOTHING,
     divergence: Annotated[
-        str, typer.Option(metavar="NAME", help="What to make small on average: kl, tv, hellinger or chi2.")
+        str, typer.Option(metavar="NAME", help="The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
     ] = "kl",
     rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
@@ -298,34 +302,32 @@ def design(
     agreements: Annotated[
         list[Path] | None,
         typer.Option(
-            "--agreement", metavar="FILE", help="What each --from was released under, where the file does not carry it."
+            "--agreement", metavar="FILE", help="The agreement of each --from, if the file does not carry it."
         ),
     ] = None,
     spread: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="With --from: samples on two outcomes, of how spread out a client is."),
+        typer.Option(metavar="FILE", help="With --from: samples of one bit about each client's own spread."),
     ] = None,
-    spread_agreement: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What --spread was released under.")
-    ] = None,
+    spread_agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreement of --spread.")] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="C", help="With --from: how sure a design must be to beat the safe samplers.")
+        float, typer.Option(metavar="C", help="With --from: the confidence that the design beats the safe samplers.")
     ] = 0.8,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw mean against worst case as --keep moves: .png, .svg, .pdf."),
+        typer.Option(metavar="FILE", help="Draw the mean against the worst case over --keep: .png, .svg, .pdf."),
     ] = None,
     allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """The best private sampler for clients like the given ones, as an agreement that `discreet sample --agreement` releases under.
+    """Design the best private sampler for clients like the given ones, and write it as an agreement for `discreet sample --agreement`.
 
-    No epsilon-LDP sampler whatever has a smaller mean over the examples than the floor that is printed. THE EXAMPLES MUST BE PUBLIC, or
-    their clients must have spent a budget on it: a design fitted on the clients that it then serves breaks their guarantee.
+    The command prints a floor: no epsilon-LDP sampler has a smaller mean over the examples. THE EXAMPLES MUST BE PUBLIC, or their clients
+    must have spent a budget on it. A design made from the clients that it then serves breaks their guarantee.
 
-    With --from it is learned from private samples of earlier clients instead. Where these say too little for a design that is surely
-    better, the agreement is on the optimal sampler or the mollifier, and says so.
+    With --from it is learned from private samples of earlier clients instead. If these are too few for a design that is surely better, the
+    agreement is on the optimal sampler or the mollifier, and the command says so.
     """
 
     refuse_large(epsilon, allowed=allow_large_epsilon)
@@ -403,16 +405,17 @@ def design(
 
 
 def _rounds_text(agreement: Agreement) -> str:
-    """What all rounds spend together, where there are several."""
+    """The total budget of all rounds, if there are several."""
     return f" ({terms_told.spending_text(agreement)})" if agreement.rounds > 1 else ""
 
 
 def _refuse_both(given: dict[str, Any]) -> None:
-    """Options that speak of public examples, beside private samples."""
+    """Raise an error for options about public examples beside private samples."""
     for name, value in given.items():
         if value is not None:
             raise DiscreetError(
-                f"{name} speaks of public examples; --from FILE learns from private samples, whose agreement states the outcomes"
+                f"{name} is for public examples; --from FILE learns from private samples, whose agreement states "
+                f"the outcomes"
             )
 
 
@@ -466,7 +469,7 @@ def _make_design(
 
 
 def _frontier(design_at: Callable[[float], Design], found: Design, told: "_SilentProgress") -> list[Design]:
-    """The same at other shares of the best worst case."""
+    """Designs at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
@@ -476,17 +479,17 @@ def _frontier(design_at: Callable[[float], Design], found: Design, told: "_Silen
 
 
 class _SilentProgress:
-    """What is being done, for nobody."""
+    """Progress that is not shown."""
 
     def __call__(self, what: str) -> None:
-        """The next stage begins."""
+        """Begin the next stage."""
 
     def share(self, done: float) -> None:
-        """So much of it is done."""
+        """Set the finished share of the stage."""
 
 
 class _StageBar(_SilentProgress):
-    """The same on a terminal: a bar for the stage at hand."""
+    """A progress bar for the current stage, on a terminal."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars, self._stage = bars, bars.add_task("", total=None)
@@ -500,7 +503,7 @@ class _StageBar(_SilentProgress):
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[_SilentProgress]:
-    """Something to tell the stages to, which shows them on a terminal."""
+    """A progress bar on a terminal, a silent one elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield _SilentProgress()
         return
@@ -520,17 +523,18 @@ def _report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     return [
         f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
         f"keeping {found.keep:g} of the best worst case.",
-        "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. A design that was "
-        "fitted on the clients whom it then serves breaks their guarantee, however small epsilon is.",
+        "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
+        "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
         *_about_smoothing(found),
         made,
-        "Mean, median and largest are over the examples; the last column is over everybody there could be. The last line is proved: no "
+        "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
+        "line is proved: no "
         f"epsilon-LDP sampler that keeps as much has a smaller mean {name} over these examples.",
     ]
 
 
 def _about_smoothing(found: Design) -> list[str]:
-    """How the examples were smoothed, or advice to do so where they are few for their epsilon."""
+    """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
     if found.smoothing is not None:
         return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
     if found.epsilon < SMOOTHING_EPSILON and found.examples >= math.exp(found.epsilon):
@@ -542,7 +546,7 @@ def _about_smoothing(found: Design) -> list[str]:
 
 
 def _round_down(bound: float) -> float:
-    """A floor as it may be printed: four digits, rounded down."""
+    """A floor as text: four digits, rounded down."""
     unit = 10.0 ** (4 if bound >= 0.01 else 8)
     return max(0.0, math.floor(bound * unit) / unit)
 

@@ -1,6 +1,6 @@
-"""`discreet estimate`: the population behind a table of private samples, and how wrong the estimate can be.
+"""`discreet estimate`: the population behind a table of private samples, with intervals.
 
-The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and prints what the numbers mean.
+The command reads samples, estimates shares and statistics, writes synthetic tables and pictures, and explains the numbers.
 """
 
 from dataclasses import replace
@@ -49,7 +49,7 @@ from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, OptimalS
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import STANDARD, Coding, Source, file_source, format_of, is_among_inputs, open_source
 
-TOP = 15  # outcomes to list where nobody says how many
+TOP = 15  # outcomes to list by default
 
 
 def estimate_blocks(
@@ -63,18 +63,19 @@ def estimate_blocks(
     *,
     by_client: bool,
 ) -> list[Any]:
-    """What people read."""
+    """The report as blocks of text."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     shown = _listed_outcomes(found, known, top)
-    ranked = known is None and len(found.counts) > len(shown)  # picked by their estimates, which luck has a part in
+    ranked = known is None and len(found.counts) > len(shown)  # selected by their estimates, which are random
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if ranked:
         blocks.append(
-            f"Listed are the largest estimates, so their intervals are those that hold for all {len(found.counts):,} at once. The interval "
-            "of one outcome alone (--json) holds for an outcome that was named before, not for one that luck has put first."
+            f"Listed are the largest estimates, so their intervals are those that hold for all "
+            f"{len(found.counts):,} at once. The interval of one outcome alone (--json) holds for an outcome chosen "
+            f"in advance, not for one that ranks first."
         )
     if statistics:
         blocks.append(_statistics(statistics, found))
@@ -102,14 +103,14 @@ def _percent(found: Population) -> str:
 
 
 def _listed_outcomes(found: Population, known: Any, top: int | None) -> list[int]:
-    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
+    """The outcomes to list: by decreasing share; bins in the order of their values."""
     most = (TOP if found.finest is None else MOST) if top is None else top
     largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
     return largest if found.finest is None else sorted(largest)
 
 
 def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int], *, ranked: bool) -> Table:
-    """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
+    """The table of listed outcomes. For `ranked` ones it has only intervals that hold after ranking."""
     law, together = found.law, f"all {len(found.counts):,} at once"
     columns = ["share, %" if found.exact else "samples, %"]
     columns += [f"{_percent(found)} interval, {together}"] if ranked else [f"{_percent(found)} interval", together]
@@ -180,8 +181,9 @@ def _interval_notes(found: Population) -> str:
         else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
     )
     return (
-        f"The average client cannot be told exactly from these samples, however many: an interval holds every population{who} that "
-        "could have given them. The shares among the samples themselves are one of these. (No share is off by more than "
+        f"No number of these samples determines the average client exactly: an interval covers every "
+        f"population{who} that could have given them. The shares among the samples themselves are one of these. (No "
+        f"share is off by more than "
         f"the worst-case TV either, +-{found.largest_bias:.2g} before noise: intervals, like those that `discreet plan` foretells, rest on "
         "bounds for each outcome, and are not cut by it.)"
     )
@@ -200,13 +202,13 @@ def _liars_text(found: Population) -> str:
 def _examples_text(found: Reweighted) -> str:
     return (
         f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
-        f"(the examples themselves count like {found.pull:,.0f} samples). It rests on the examples: what none of them is like is not in it, "
-        "and the intervals do not speak of it."
+        f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: clients "
+        f"unlike all of them are not in it, and not in the intervals."
     )
 
 
 def _choice(found: Population) -> str:
-    """When to choose which mechanism, in the numbers of this agreement."""
+    """Which mechanism to choose when, with the numbers of this agreement."""
     sampler = found.sampler
     if isinstance(sampler, JointSampler):
         return (
@@ -260,7 +262,7 @@ def estimate(
     agreement: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="What they were released under. Parquet and Arrow files of `discreet sample` carry it."
+            metavar="FILE", help="The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."
         ),
     ] = None,
     domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
@@ -275,7 +277,7 @@ def estimate(
         int | None,
         typer.Option(
             metavar="N",
-            help="Bins of a continuous family. [default: 4 to 32, the more the more samples]",
+            help="Bins of a continuous family. [default: 4 to 32, growing with the samples]",
             show_default=False,
         ),
     ] = None,
@@ -297,15 +299,17 @@ def estimate(
         ),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(metavar="N", help="Write instead so many rows drawn from the estimate.")
+        int | None, typer.Option(metavar="N", help="With --synthetic: write N rows drawn from the estimate instead.")
     ] = None,
     truth: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Raw records, where they may be known: how near is the estimate?")
+        str | None,
+        typer.Option(metavar="FILE", help="Raw records, if available, to measure the error of the estimate."),
     ] = None,
     examples: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Public records of others: also estimate by weights of them that explain the samples."
+            metavar="FILE",
+            help="Public records of other clients: also estimate by weighting them to explain the samples.",
         ),
     ] = None,
     value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
@@ -314,23 +318,21 @@ def estimate(
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column that holds the samples.")] = "sample",
+    sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the samples.")] = "sample",
     rounds: Annotated[
         int | None,
-        typer.Option(
-            metavar="J", help="Every client comes J times, with samples of J rounds: estimate from all of them."
-        ),
+        typer.Option(metavar="J", help="Every client has J samples, of J rounds: estimate from all of them."),
     ] = None,
     liars: Annotated[
         int | None,
-        typer.Option(metavar="M", help="Add intervals that hold although M of the samples are lies."),
+        typer.Option(metavar="M", help="Add intervals that hold even if M of the samples are lies."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
-    """The population's shares and statistics, from one private sample of each client.
+    """Estimate the population's shares and statistics from one private sample of each client.
 
-    Linear mechanism: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can lead
-    to the same samples, and an interval holds them all.
+    Linear mechanism: the estimate is unbiased, and the intervals cover sampling noise. Optimal and mollifier: several populations can give
+    the same samples, and an interval covers all of them.
     """
     if top is not None:
         check_count("top", top)
@@ -341,7 +343,7 @@ def estimate(
         sampler, tallied = _tallied(records, agreed, stated_domain(domain, None, None, None), sample, rounds)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn at once; --examples, and --synthetic "
+            f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; --examples, and --synthetic "
             "without --rows N, are for one sample of each client: leave them out, or say --rows N"
         )
     public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
@@ -355,7 +357,8 @@ def estimate(
     doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
         doubts.append(
-            "the synthetic table is not debiased: these samples do not tell the average client exactly, so it has the shares of the samples; "
+            "the synthetic table is not debiased: these samples do not determine the average client, so it has the "
+            "shares of the samples; "
             "only samples of the linear mechanism can be debiased"
         )
     lies = None if liars is None else _lies(found, liars)
@@ -365,7 +368,7 @@ def estimate(
         if json
         else estimate_blocks(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
     )
-    if synthetic is not None:  # whole or not at all, so first
+    if synthetic is not None:  # first: it is written whole or not at all
         _write_synthetic(found, coding, source, synthetic, rows, sample)
     if plot is not None:
         _draw(found, agreed, known, plot, TOP if top is None else top)
@@ -381,21 +384,21 @@ def estimate(
 def _tallied(
     records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
 ) -> tuple[Sampler[AnyFamily] | JointSampler, SampleTally]:
-    """The sampler agreed on, and what it released."""
+    """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
         return sampler, tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
-            "client drawn at once: leave it out, and estimate one round at a time"
+            "client drawn together: leave it out, and estimate one round at a time"
         )
     coding, joint = agreed_joint_outcomes(agreed, domain)
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
 def _rounds(rounds: int | None, agreed: Agreement) -> int:
-    """How many samples of each client there are."""
+    """The number of samples of each client."""
     if rounds is None:
         return 1
     if isinstance(agreed.family, ContinuousTerms):
@@ -420,7 +423,7 @@ def _check_options(
     other: str | None,
     nulls: str,
 ) -> None:
-    """What does not go together, before anything is read or written."""
+    """Raise an error for options that contradict each other, before anything is read or written."""
     if rows is not None:
         if synthetic is None:
             raise DiscreetError("--rows says how many rows --synthetic OUT is to have; give both")
@@ -444,7 +447,7 @@ def _check_written(
     truth: str | None,
     examples: str | None,
 ) -> None:
-    """What cannot be written, or would replace what is read, before anything is."""
+    """Raise an error for outputs that cannot be written or would replace an input, before anything is written."""
     if plot is not None:
         check_picture(plot)
         check_apart(
@@ -478,7 +481,7 @@ def _truth(truth: str | None, coding: Coding, value: str | None, client: str | N
 
 
 def _public(examples: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
-    """The laws of the public examples."""
+    """The distributions of the public examples."""
     if examples is None:
         return None
     assert value is not None

@@ -1,7 +1,7 @@
-"""`discreet secret` and `discreet ledger`: the key that makes a release repeatable, and the record of what clients have spent.
+"""`discreet secret` makes the key of repeatable releases; `discreet ledger` records what clients have spent.
 
-A ledger belongs to one client (a file) or to a population (a folder). `open_ledger` opens or makes a population's ledger for
-`discreet sample` and `discreet send`.
+A ledger belongs to one client (a file) or to a population (a folder). `open_ledger` opens or makes a population's ledger for `discreet
+sample` and `discreet send`.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ from discreet.release import Secret, write_secret
 def open_ledger(
     folder: Path | None, budget: float | None, secret: Secret | None, *, quiet: bool
 ) -> PopulationLedger | None:
-    """The ledger that options state, made where it is not there and its budget is given."""
+    """The ledger stated by options; created if it is missing and its budget is given."""
     if folder is None:
         if budget is not None:
             raise DiscreetError("--budget is what each client may spend in a ledger; give --ledger FOLDER too")
@@ -41,7 +41,7 @@ def open_ledger(
 
 
 def show_population(folder: Path, *, json: bool) -> None:
-    """What was charged to each round, and what clients have spent at most."""
+    """Print the charges of each round, and the largest spending of a client."""
     budget, runs = runs_in(folder)
     spent = spent_by_clients(folder, runs)
     most = float(spent.max()) if spent.size else 0.0
@@ -76,8 +76,8 @@ ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_excepti
 @ledger.command(short_help="Make a new ledger with a budget.")
 def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger; an existing file is never replaced.")],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="What all samples of this client may cost together.")],
-    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which that may be exceeded.")] = 0.0,
+    epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of all samples of this client together.")],
+    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the budget may be exceeded.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -95,7 +95,7 @@ def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A client's ledger, or the folder of a population's.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what was charged to a ledger, in order, and what is left of its budget; of a population's ledger, a summary."""
+    """Show the charges of a client's ledger, in order, and its remaining budget; or a summary of a population's ledger."""
     if file.is_dir():
         show_population(file, json=json)
         return
@@ -126,8 +126,8 @@ def secret(
 ) -> None:
     """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
 
-    With the same secret, data, agreement and round, a release gives the same samples again. Whoever holds it can undo the
-    privacy of every sample made with it, so keep it as you would keep the data, and not beside the samples.
+    With the same secret, data, agreement and round, a release gives the same samples again. Anyone with the secret can undo the privacy of
+    every sample made with it. Protect it like the data, and keep it apart from the samples.
     """
     write_secret(file)
     if json:

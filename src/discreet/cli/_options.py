@@ -1,9 +1,9 @@
-"""Options that several commands share, with the same words and the same meaning in each: domain, columns, promise, goal, agreement.
+"""Options that several commands share: domain, columns, promise, goal, agreement. They have one text and one meaning.
 
-A command declares its parameters with these types and passes their values to the functions below, which return a domain, a promise
-(`--epsilon` alone, with `--delta`, or `--nu`), a mechanism, or the agreement that a file of samples was released under. The last
-functions put an agreement's promise and mechanism into words. `--for` is the first question, because it decides which mechanism is
-right. Somebody who gives neither `--for` nor a mechanism is asked on a terminal; elsewhere the population is meant, and one line says so.
+A command declares its parameters with these types and passes their values to the functions below. These return a domain, a promise
+(`--epsilon` alone, with `--delta`, or `--nu`), a mechanism, or the agreement of a file of samples. The last functions put an agreement's
+promise and mechanism into words. `--for` comes first, because it decides which mechanism is right. Without `--for` and `--mechanism` the
+command asks on a terminal; elsewhere it takes the population and says so in one line.
 """
 
 import sys
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 AllowLarge = Annotated[
     bool,
     typer.Option(
-        "--allow-large-epsilon", help=f"Take an epsilon above {LARGE_EPSILON:g}, which hides next to nothing."
+        "--allow-large-epsilon", help=f"Take an epsilon above {LARGE_EPSILON:g}, which protects almost nothing."
     ),
 ]
 
 
 def labels_option(more: str = "") -> Any:
-    """The file of labels; `more` says when it is needed."""
+    """The option for the file of labels; `more` says when it is needed."""
     return typer.Option("--domain", metavar="FILE", help=f"The public labels, one on each line{more}.")
 
 
 def client_option(where: str = "") -> Any:
-    """The column that says who; `where`: in which table, if a command reads several."""
-    return typer.Option("--client", metavar="COLUMN", help=f"Who{where}: texts or integers.")
+    """The option for the column of clients; `where` names the table if a command reads several."""
+    return typer.Option("--client", metavar="COLUMN", help=f"Column of clients{where}: texts or integers.")
 
 
 def value_option(where: str = "") -> Any:
-    """The column that says what."""
+    """The option for the column of values."""
     return typer.Option(
-        "--value", metavar="COLUMN", help=f"What{where}: labels, integers or numbers, or lists of them."
+        "--value", metavar="COLUMN", help=f"Column of values{where}: labels, integers or numbers, or lists of them."
     )
 
 
@@ -74,28 +74,27 @@ Nulls = Annotated[
     typer.Option(
         "--nulls",
         metavar="error|drop|other",
-        help="Null values: refuse them, leave them out (a client with nothing else is then absent, which tells that), or "
-        "take them as --other.",
+        help="Null values: an error, left out (a client without other values then has no sample, which reveals it), "
+        "or taken as --other.",
     ),
 ]
 CountColumn = Annotated[
-    str | None, typer.Option("--count", metavar="COLUMN", help="How often each row counts: whole numbers.")
+    str | None, typer.Option("--count", metavar="COLUMN", help="Column with the count of each row: whole numbers.")
 ]
 WeightColumn = Annotated[
-    str | None, typer.Option("--weight", metavar="COLUMN", help="Or how much: any numbers of at least 0.")
+    str | None,
+    typer.Option("--weight", metavar="COLUMN", help="Column with the weight of each row: numbers of at least 0."),
 ]
 ClientBudget = Annotated[
     float | None,
-    typer.Option(
-        "--budget", metavar="E", help="What each client may spend in the ledger, which is made if it is not there."
-    ),
+    typer.Option("--budget", metavar="E", help="Budget of each client in the ledger, which is created if missing."),
 ]
 OverBudget = Annotated[
     str,
     typer.Option(
         "--over-budget",
         metavar="refuse|drop",
-        help="Clients that cannot pay: refuse the run, or leave them out.",
+        help="Clients whose budget is spent: refuse the run, or leave them out.",
     ),
 ]
 ServedGoal = Annotated[
@@ -103,7 +102,8 @@ ServedGoal = Annotated[
     typer.Option(
         "--for",
         metavar="population|clients",
-        help="Estimate a population (mechanism linear), or serve each client (optimal)? Asked on a terminal; elsewhere population.",
+        help="The goal: estimate the population (mechanism linear), or serve each client (optimal). Asked on a "
+        "terminal; elsewhere population.",
     ),
 ]
 MechanismName = Annotated[
@@ -121,7 +121,7 @@ _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bound
 def require_domain(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None, *, instead: str = ""
 ) -> Domain:
-    """The domain that options state, one way or another; `instead`: what else would do."""
+    """The domain stated by options; `instead` names alternatives in the error."""
     given = stated_domain(file, size, bounds, cells)
     if given is None:
         raise DiscreetError(_ONCE + instead)
@@ -131,7 +131,7 @@ def require_domain(
 def stated_domain(
     file: Path | None, size: int | None, bounds: tuple[float, float] | None, cells: int | None
 ) -> Domain | None:
-    """The domain that options state; None where none does."""
+    """The domain stated by options, or None."""
     if [file is not None, size is not None, bounds is not None].count(True) > 1:
         raise DiscreetError(_ONCE)
     if (cells is None) != (bounds is None):
@@ -146,7 +146,7 @@ def stated_domain(
 
 
 def _read_labels(path: Path) -> tuple[str, ...]:
-    """The labels in a text file, one on each line. A table is refused: it would publish what it holds as labels."""
+    """The labels in a text file, one on each line. A table is an error: its content would be published as labels."""
     if path.suffix.lower() in READ:
         raise DiscreetError(
             f"domain file {path} is called like a table; a domain is public, a text file with one label on each line"
@@ -155,7 +155,7 @@ def _read_labels(path: Path) -> tuple[str, ...]:
 
 
 def ask_whom_to_serve(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
-    """Whom samples are to serve, asked for where nothing says it and somebody is there to answer; None where nobody is."""
+    """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
     if serve is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
         return serve
     whole = " or ".join(SERVED)
@@ -164,23 +164,23 @@ def ask_whom_to_serve(serve: str | None, mechanism: str | None, *, may_ask: bool
 
 
 def choose_mechanism(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
-    """The mechanism, and what to tell about it where nobody chose it."""
+    """The mechanism, and a note if no option chose it."""
     whom = ask_whom_to_serve(serve, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
 def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
-    """Refuse an epsilon above 10, which is too large to be meant, unless somebody says that it is."""
+    """Raise an error for an epsilon above 10, unless it is allowed."""
     doubt = None if epsilon is None or allowed else large_epsilon_warning(epsilon)
     if doubt is not None:
         raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
 
 
 def refuse_large_together(doubt: str | None, *, allowed: bool) -> None:
-    """Refuse rounds of which it is doubted that they are meant, since they are too much together, unless somebody says that they are."""
+    """Raise an error if the total of all rounds is doubtful, unless it is allowed."""
     if doubt is not None and not allowed:
         raise DiscreetError(
-            f"{doubt}; agree on fewer rounds or a smaller epsilon, or say --allow-large-epsilon if it is meant"
+            f"{doubt}; agree on fewer rounds or a smaller epsilon, or say --allow-large-epsilon if it is intended"
         )
 
 
@@ -191,10 +191,10 @@ Nu = Annotated[float | None, typer.Option(metavar="NU", help="Promise Gaussian p
 
 
 def promise(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
-    """What the options promise; `missing` is said where they promise nothing."""
+    """The notion of privacy that the options state; `missing` is the error if they state none."""
     if nu is not None:
         if epsilon is not None or delta is not None:
-            raise DiscreetError("--nu is a promise by itself; leave out --epsilon and --delta")
+            raise DiscreetError("--nu is a promise of its own; leave out --epsilon and --delta")
         return Gaussian(nu)
     if epsilon is None:
         raise DiscreetError(missing)
@@ -202,7 +202,7 @@ def promise(epsilon: float | None, delta: float | None, nu: float | None, *, mis
 
 
 def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
-    """The agreement of a file of its own, or the one that the samples carry."""
+    """The agreement in a file of its own, or the one that the samples carry."""
     if agreement is not None:
         return Agreement.read(agreement)
     if records.agreement is None:
@@ -214,17 +214,17 @@ def agreement_of(records: "Source", agreement: Path | None) -> Agreement:
 
 
 def promise_text(privacy: Privacy, epsilon: float) -> str:
-    """The notion that is promised; where it is not pure epsilon, with the epsilon of the box that keeps it."""
+    """The promised notion of privacy in words; unless it is pure epsilon, with the epsilon of its box."""
     return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
 
 
 def mechanism_text(name: str, *, everybody: bool) -> str:
-    """The mechanism; a band that serves everybody is no claim about clients but a choice of the reference: a design."""
+    """The mechanism in words. A band for everybody is a design: it assumes nothing about clients."""
     return f"{name} (designed reference)" if everybody else name
 
 
 def spending_text(agreement: Agreement) -> str:
-    """What each sample of a client spends, and all of them together."""
+    """The budget of each sample of a client, and of all of them together."""
     each = promise_text(agreement.promise, agreement.epsilon)
     if agreement.rounds == 1:
         return each

@@ -1,7 +1,7 @@
-"""`discreet plan`: before anything is collected, choose epsilon and mechanism, and see how many clients an accuracy takes.
+"""`discreet plan`: choose epsilon, mechanism and number of clients before a collection.
 
-With `--agreement` the plan is for the sampler of an agreement that exists already, designed or not. With `--samples J` it compares several
-samples of each client under one budget with one sample at the whole budget.
+With `--agreement` the plan is for the sampler of an existing agreement, designed or not. With `--samples J` it compares several samples of
+each client under one budget with one sample at the whole budget.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ _DIVERGENCES = ("tv", "kl")
 
 
 def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
-    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
+    """The outcomes of an agreement (cells of a continuous family), its sampler, and the cost of its rounds."""
     agreement = Agreement.read(path)
     sampler = agreement.sampler()
     family = sampler.family
@@ -76,7 +76,7 @@ def print_agreed_plan(
     *,
     json: bool,
 ) -> None:
-    """Print what one sample costs a client, how far intervals reach, and a rehearsal with the laws of examples, if there are any."""
+    """Print the cost of a sample, the margins of the intervals, and a rehearsal with the examples' distributions, if any."""
     risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
     on_atoms = _on_atoms(sampler)
     outcomes = _outcomes(sampler, clients, bins)
@@ -101,8 +101,8 @@ def print_agreed_plan(
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
         f"{terms_told.promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
-        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case. "
-        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population.",
+        "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
+        f"margin of the {100 * confidence:g} % interval of a share, for every population.",
         *([] if on_atoms is None else [_everybody(sampler, on_atoms)]),
         *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
     ]
@@ -118,7 +118,7 @@ def print_agreed_plan(
 
 
 def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
-    """How many shares there are to know."""
+    """The number of shares to estimate."""
     if isinstance(sampler.family, ContinuousFamily):
         return bin_cells(sampler, clients=clients, count=bins).bins.size
     if bins is not None:
@@ -127,7 +127,7 @@ def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> in
 
 
 def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
-    """The worst cases over every law on the cells or points that a designed sampler on a line releases by; None for any other sampler."""
+    """The worst cases over every distribution on the atoms of a sampler designed on a line; None for other samplers."""
     if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.everybody:
         return None
     least = float(np.min(sampler.reference))
@@ -135,7 +135,7 @@ def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
 
 
 def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
-    """What can be promised to everybody on a line."""
+    """What holds for every client on a line, in words."""
     atoms = f"{sampler.carrier.size:,} {type(sampler.how).__name__.lower()}"
     return (
         "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
@@ -156,12 +156,12 @@ _PURPOSES = {
 
 
 def several_ways(family: Simplex, budgets: Sequence[float], samples: int, clients: int, laws: Any) -> list[Ways]:
-    """The ways to spend each budget."""
+    """The ways to spend each budget on several samples."""
     return [ways(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets]
 
 
 def several_blocks(found: Sequence[Ways]) -> list[Any]:
-    """What people read: a table, and for each purpose the way that serves it."""
+    """The report as blocks: a table, and the best way for each purpose."""
     first = found[0]
     over = (
         "at worst, over clients that hold 1, 2, ... outcomes alike"
@@ -182,7 +182,7 @@ def several_blocks(found: Sequence[Ways]) -> list[Any]:
 
 
 def _best(found: Sequence[Ways], purpose: str) -> str:
-    """The way that serves a purpose best; where that depends on epsilon, each way and where. Nothing where none is for it."""
+    """The best way for a purpose, or each way with its epsilons; empty if none is for it."""
     budgets: dict[str, list[str]] = {}
     for one in found:
         if any(getattr(way, purpose) is not None for way in one.ways):
@@ -206,7 +206,7 @@ def _table(found: Sequence[Ways]) -> Table:
 
 
 def several_record(found: Sequence[Ways]) -> list[dict[str, Any]]:
-    """The same as JSON values."""
+    """The report as JSON values."""
     return [
         {
             "epsilon": one.epsilon,
@@ -227,19 +227,19 @@ KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampl
 
 @dataclass(frozen=True)
 class PlanRow:
-    """What to expect at one epsilon."""
+    """The expected accuracy at one epsilon."""
 
     epsilon: float
     tv: float
     kl: float
     linear: Outlook
     optimal: Outlook
-    clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
-    together: int | None  # and of all of them at once
+    clients: int | None  # needed by the linear mechanism for the requested accuracy of each share
+    together: int | None  # the same for all shares at once
 
 
 def plan(
-    clients: Annotated[int, typer.Option(metavar="N", help="How many clients will release a sample.")],
+    clients: Annotated[int, typer.Option(metavar="N", help="Number of clients that will release a sample.")],
     serve: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
@@ -257,40 +257,41 @@ def plan(
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(
-            metavar="J", help="Also compare J samples of each client under one budget with one sample at all of it."
-        ),
+        typer.Option(metavar="J", help="Also compare J samples of each client with one sample, under the same budget."),
     ] = None,
     bins: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Bins of an agreed continuous family. [default: as an estimate takes]", show_default=False
+            metavar="N",
+            help="Bins of an agreed continuous family. [default: as `discreet estimate`]",
+            show_default=False,
         ),
     ] = None,
-    accuracy: Annotated[float, typer.Option(metavar="A", help="How near every share should be to the truth.")] = 0.05,
+    accuracy: Annotated[float, typer.Option(metavar="A", help="The largest error of a share to accept.")] = 0.05,
     confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
     example: Annotated[
         str | None,
-        typer.Option(metavar="IN", help="Public or example records to rehearse with (never those to protect)."),
+        typer.Option(metavar="IN", help="Public records for a rehearsal (never the records to protect)."),
     ] = None,
     client: Annotated[str | None, client_option(", in the example")] = None,
     value: Annotated[str | None, value_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the rehearsal.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the rehearsal.")] = 0,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Choose epsilon and mechanism before anything is collected.
 
-    What one sample costs a client (the least worst case there is), how well the population's shares will be known, and how many
-    clients an accuracy takes. With example records, a rehearsal of it all.
+    The plan shows the cost of one sample (the smallest possible worst case), the accuracy of the population's shares, and the number of
+    clients for an accuracy. With example records it rehearses the collection.
     """
     check_count("clients", clients, most=MOST_CLIENTS)
     if agreement is not None:
         if any(x is not None for x in (serve, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
-                "--agreement says it all; leave out --for, --epsilon, --samples, --plot and whatever states the outcomes"
+                "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
+                "the domain"
             )
         outcomes, sampler, rounds = agreed_sampler(agreement)
         laws = _example(example, client, value, other, nulls, outcomes)
@@ -323,7 +324,8 @@ def plan(
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
         _promises(rows, accuracy),
-        "TV and KL: divergence of what a client holds from what its sample is drawn from, in the worst case; nobody can do better. "
+        "TV and KL: divergence of a client's distribution from its output distribution, in the worst case, the "
+        "smallest possible. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
         f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
@@ -388,7 +390,7 @@ def _example(
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
     from discreet.estimation import (
-        client_laws,  # these load polars, which a plan without examples has no use for
+        client_laws,  # these load polars, which a plan without examples does not need
     )
     from discreet.tables import Coding, file_source
 
@@ -435,14 +437,14 @@ def _together(rows: list[PlanRow], accuracy: float) -> Table:
 
 
 def _many(clients: int | None) -> str:
-    """A number of clients that fits its column; nothing where no number is enough."""
+    """A number of clients that fits its column; empty if no number is enough."""
     if clients is None:
         return ""
     return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
 
 
 def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
-    """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
+    """Which mechanism to take for which goal, and from which epsilon on it is accurate enough."""
     linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in KINDS)
     who = pluralise(clients, "client")
     if linear is None:
@@ -462,7 +464,7 @@ def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clie
 
 
 def _each_and_together(each: float | None, together: float | None) -> str | None:
-    """From which epsilon on each share is known, and from which all of them at once."""
+    """From which epsilon on each share is accurate, and from which all at once."""
     if each is None:
         return None
     if each == together:

@@ -1,8 +1,8 @@
-"""What goes to a terminal: tables for people, JSON for programs.
+"""Output on a terminal: tables for people, JSON for programs.
 
-Labels, purposes and names of files are other people's texts. `plain` is how they get into what is printed: markup in them is no markup,
-and what is no visible character is spelled out (`discreet.errors.visible`), line breaks included, so that none can pass for a line
-of ours. Whatever is printed passes through `Terminal` besides, which lets no control character through but line breaks.
+Labels, purposes and names of files are texts from others. `plain` makes them safe to print: their markup is not interpreted, and invisible
+characters are spelled out (`discreet.errors.visible`). That includes line breaks, so no text can imitate a line of ours. `Terminal` also
+removes every control character but line breaks from all output.
 """
 
 import json
@@ -21,18 +21,18 @@ from discreet.errors import visible
 
 
 class Terminal(Console):
-    """A console for texts of unknown origin: control characters in them are spelled out before anything is laid out."""
+    """A console for texts of unknown origin; control characters are spelled out before layout."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Every text that is printed, alone or in a table, becomes one of rich's here."""
+        """Convert a text, alone or in a table, to one of rich's."""
         return super().render_str(visible(text, keep="\n"), **how)
 
 
 def plain(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """Somebody else's text, to stand in what `say` prints; past `most` characters it is cut, and says so. `keep`: as of `visible`."""
+    """A text from others, safe for `say`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
     whole = str(text)
     cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
     return escape(visible(cut, keep=keep))
@@ -48,7 +48,7 @@ def say(*blocks: Any) -> None:
 
 
 def table(*columns: str, texts: int = 1) -> Table:
-    """An empty table: the first `texts` columns flush left, then numbers, flush right."""
+    """An empty table. The first `texts` columns are flush left, the numbers flush right."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for place, column in enumerate(columns):
         made.add_column(column, justify="left" if place < texts else "right")
@@ -56,18 +56,18 @@ def table(*columns: str, texts: int = 1) -> Table:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number as people read it: fixed digits where that is precise, otherwise significant ones."""
+    """A number for people: fixed digits if that is precise enough, otherwise significant ones."""
     if not math.isfinite(value):
         return "infinite"
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
 
 
 def write_json(record: dict[str, Any]) -> None:
-    """One JSON object on stdout, and nothing else."""
+    """Print one JSON object on stdout, and nothing else."""
     typer.echo(json.dumps(record, indent=2, allow_nan=False))
 
 
 def write_json_line(record: dict[str, Any]) -> None:
-    """The same on one line, and at once: for whoever waits for it while the command goes on."""
+    """Print one JSON object on one line, at once, for readers that wait while the command runs."""
     typer.echo(json.dumps(record, allow_nan=False))
     sys.stdout.flush()

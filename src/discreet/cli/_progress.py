@@ -1,4 +1,4 @@
-"""How far a release has come, on a terminal. Loaded for a terminal alone."""
+"""Progress of a release, shown on a terminal. Loaded only there."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def progress_bars() -> Iterator[Callable[[Source], Progress]]:
 
 @contextmanager
 def sending_bar() -> Iterator[Callable[[int, int], None]]:
-    """A function that shows how many of how many samples are acknowledged."""
+    """A function that shows the number of acknowledged samples."""
     columns = (
         TextColumn("sending"),
         BarColumn(),

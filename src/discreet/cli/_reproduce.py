@@ -1,7 +1,7 @@
 """`discreet reproduce`: the paper's figures and numbers beside the published ones, as pictures, records and a page.
 
 `discreet reproduce follow-up` does the same for the follow-up paper. `discreet reproduce population` compares samples, frequency oracles
-and designs on real clients. Each writes a page of its own.
+and designs on real clients. Each writes its own page.
 """
 
 import time
@@ -67,7 +67,7 @@ Cells = tuple[list[str], list[list[str]]]  # the head, and the lines under it
 
 
 def follow_up_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
-    """What to print, and what was left out for want of a package."""
+    """The report as blocks, with the experiments that a missing package left out."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     quick = runs["local_mixtures"].header.quick
     said: list[RenderableType] = ["[bold]Published numbers[/bold] and ours."]
@@ -76,9 +76,10 @@ def follow_up_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableTyp
         said.append("Published maxima of a hundred mixtures are compared in a full run: here are fewer of them.")
     shown = [row for row in mixtures if row.title == mixtures[0].title]
     said += [
-        f"[bold]{plain(mixtures[0].title)}[/bold]: KL from what a client holds to what its sample is drawn from.",
+        f"[bold]{plain(mixtures[0].title)}[/bold]: KL from a client's distribution to its output distribution.",
         _table(_without(mixture_table(shown), 0, -1), texts=2, first=19),
-        "[bold]Ordered outcomes[/bold]: mean Wasserstein-1 distance, in brackets that of the worst client who holds one outcome only.",
+        "[bold]Ordered outcomes[/bold]: mean Wasserstein-1 distance, in brackets that of the worst client with a "
+        "single outcome.",
         _table(ordered_table(runs["ordered"].rows), texts=1, first=12),
     ]
     said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in follow_up_findings(runs)]
@@ -90,7 +91,7 @@ def follow_up_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableTyp
 
 
 def _by_what(found: Cells) -> list[RenderableType]:
-    """A table for each thing that is compared, which leaves its lines room on a terminal."""
+    """A table for each compared quantity, so that its lines fit a terminal."""
     head, body = found
     said: list[RenderableType] = []
     for what, lines in groupby(body, key=lambda line: line[0]):
@@ -99,14 +100,14 @@ def _by_what(found: Cells) -> list[RenderableType]:
 
 
 def _without(found: Cells, *places: int) -> Cells:
-    """Without some columns: what its heading or the findings say anyway."""
+    """The table without some columns, which its heading or the findings repeat."""
     head, body = found
     left = [place for place in range(len(head)) if place not in {each % len(head) for each in places}]
     return [head[place] for place in left], [[line[place] for place in left] for line in body]
 
 
 def _table(found: Cells, texts: int, first: int | None = None) -> Table:
-    """Lines with the same first cell are a block, which says it once; no word is cut. `first`: how wide the first column is."""
+    """A table in which lines with the same first cell form a block. No word is cut. `first`: width of the first column."""
     head, body = [cell.replace(", ", "\n") for cell in found[0]], found[1]
     made = table(*head, texts=texts)
     made.columns[0].width = first
@@ -123,7 +124,7 @@ _COLUMNS = ("optimal", "mollifier", "linear", "subset", "unary", "hashing", "raw
 
 
 def population_blocks(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
-    """What to print: errors, costs, findings, and what was left out for want of a package."""
+    """The report as blocks: errors, costs, findings, and what a missing package left out."""
     said: list[RenderableType] = [
         "[bold]What the curator learns[/bold]: TV from the estimate to the average client, one report each, after "
         "projection onto the simplex. Bold: the closest private one; raw: no privacy; uniform: a guess without any data."
@@ -131,7 +132,7 @@ def population_blocks(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
     for those in by_set(rows).values():
         said += [plain(describe_set(those[0])), _errors(those)]
     said += [
-        "[bold]What it costs a client[/bold]: TV from what it holds to what it draws from, mean / worst.",
+        "[bold]What it costs a client[/bold]: TV from its distribution to its output distribution, mean / worst.",
         _costs(rows),
     ]
     said += [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in population_findings(rows)]
@@ -143,7 +144,7 @@ def population_blocks(rows: Sequence[SetAtBudget]) -> list[RenderableType]:
 
 
 def design_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
-    """The same of designs: the mean KL of clients they were not made on, and findings."""
+    """The report on designs as blocks: the mean KL of clients outside the design, and findings."""
     rows, shifts = runs["designs"].rows, runs["shifts"].rows
     head, body = design_table(rows, "kl")
     made = table(*head, texts=2)
@@ -158,7 +159,7 @@ def design_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
 
 
 def learned_blocks(runs: Mapping[str, RecordedRun[Any]]) -> list[RenderableType]:
-    """What to print of designs learned privately, and of the population behind designed samples."""
+    """The report on privately learned designs, and on the population behind designed samples."""
     learned, reweighted = runs["learned"].rows, runs["reweighted"].rows
     head, body = learned_table(learned)
     made = table(*head)
@@ -199,8 +200,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[fig1 ... fig7 | all | follow-up | population]",
-            help="Which figures. [default: all] follow-up: classes around a public law, other notions of privacy, ordered data. "
-            "population: real clients, samples against frequency oracles, and designs.",
+            help="Which figures. [default: all] follow-up: classes around a public distribution, other notions of "
+            "privacy, ordered data. population: real clients, samples against frequency oracles, and designs.",
             show_default=False,
         ),
     ] = None,
@@ -208,21 +209,23 @@ def reproduce(
         "out/paper"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients and repetitions, less training: a look in two minutes.")
+        bool, typer.Option("--quick", help="Fewer clients and repetitions, less training: a preview in two minutes.")
     ] = False,
     device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where the boosted baseline is trained.")] = "cpu",
     corrected: Annotated[
-        bool, typer.Option(help="Also train the baseline with its budget corrected (takes as long again).")
+        bool, typer.Option(help="Also train the baseline with its budget corrected (doubles the time).")
     ] = True,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Throw away what an earlier run left and start anew.")
+        bool, typer.Option("--restart", help="Delete the results of an earlier run and start anew.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON: what was run, and where its numbers are.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the experiments, and the files with their numbers.")
+    ] = False,
 ) -> None:
-    """Every figure of the paper, with its numbers beside the published ones.
+    """Reproduce every figure of the paper, with its numbers beside the published ones.
 
-    Results are written as they are found; a run that is interrupted goes on where it stopped. Training the baseline takes
-    most of the time. The follow-up and the population are run when they are named, and write pages of their own.
+    Results are written as they are computed; an interrupted run continues where it stopped. Training the baseline takes most of the time.
+    `follow-up` and `population` run only when named, and write their own pages.
     """
     start = time.perf_counter()
     runs: dict[str, RecordedRun[Any]] = {}
@@ -284,7 +287,7 @@ def reproduce(
 
 
 def _record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
-    """What was run, and the file that holds its numbers."""
+    """The experiment, and the file with its numbers."""
     header = found.header
     return {
         "experiment": header.experiment, "computes": header.computes, "version": header.version, "seed": header.seed,
@@ -317,7 +320,7 @@ def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
                 label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
                 end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
-    return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two clients' laws.", made
+    return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
 
 
 def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
@@ -326,4 +329,4 @@ def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
         if row.costs:
             found = (number(row.costs[f]) for f in PAPER_DIVERGENCES)
             made.add_row(row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else number(row.facts.c2))
-    return "[bold]Figure 1[/bold]: from the Gaussian ring to what is sampled instead.", made
+    return "[bold]Figure 1[/bold]: from the Gaussian ring to the output distribution.", made

@@ -1,4 +1,4 @@
-"""`discreet sample`: a table of (client, value) rows in, one private sample for each client out."""
+"""`discreet sample`: one private sample for each client of a table of (client, value) rows."""
 
 import re
 import sys
@@ -71,38 +71,42 @@ def sample(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="All clients, one on each line (or a table with the client column). Those without records then release "
-            "from the reference; otherwise their absence shows.",
+            help="All clients, one on each line (or a table with the client column). Clients without records then "
+            "draw from the reference; without the list their absence shows.",
         ),
     ] = None,
     serve: ServedGoal = None,
     mechanism: MechanismName = None,
-    drop_client: Annotated[bool, typer.Option("--drop-client", help="Write samples alone, in random order.")] = False,
+    drop_client: Annotated[
+        bool, typer.Option("--drop-client", help="Write only the samples, in random order.")
+    ] = False,
     secret: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Made by `discreet secret`. The same data then give the same samples again, and a round that was released on "
-            "other data is refused; without it each run is a new release and spends epsilon again.",
+            help="Made by `discreet secret`. The same data then give the same samples again, and a round released "
+            "on other data is an error. Without it each run is a new release and spends epsilon again.",
         ),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where rounds released under --secret are noted. Default: SECRET.rounds."),
+        typer.Option(
+            metavar="FILE", help="File that notes the rounds released under --secret. Default: SECRET.rounds."
+        ),
     ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Counts what each client spends, over all rounds and agreements under --secret. A repeated round then gives the "
-            "stored samples, whatever the data.",
+            help="Counts what each client spends, over all rounds and agreements under --secret. A repeated round "
+            "then gives the stored samples, even if the data changed.",
         ),
     ] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
     round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
     rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="How many rounds are agreed (default 1); each spends epsilon.")
+        int | None, typer.Option(metavar="N", help="Number of agreed rounds (default 1); each spends epsilon.")
     ] = None,
     purpose: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What the samples are for; part of the agreement.")
@@ -111,8 +115,8 @@ def sample(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option that "
-            "says otherwise is refused.",
+            help="Made by `discreet agree`: epsilon, domain, mechanism, rounds and purpose come from it. An option "
+            "that contradicts it is an error.",
         ),
     ] = None,
     write_agreement: Annotated[
@@ -120,27 +124,27 @@ def sample(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Records to hold before they go to disk, such as 2G. Default: a quarter."),
+        typer.Option(metavar="SIZE", help="Memory for records before they go to disk, such as 2G. Default: a quarter."),
     ] = None,
     scratch: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where records larger than memory go meanwhile, in files without a name that are gone with the command.",
+            help="Folder for records larger than memory. Its files have no names and end with the command.",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace OUT if it is there (never what is read, a link or a device).")
+        bool, typer.Option("--force", help="Replace OUT if it exists (never an input, a link or a device).")
     ] = False,
     output_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="parquet|csv|arrow", help="Of the output, where its name does not say."),
+        typer.Option("--format", metavar="parquet|csv|arrow", help="Format of the output, if its name does not tell."),
     ] = None,
     show_values: Annotated[
         bool,
         typer.Option(
             "--show-values",
-            help="Errors show some of the values outside the domain. They are clients' own: not for logs that others read.",
+            help="Errors show some of the values outside the domain. These are private: keep them out of shared logs.",
         ),
     ] = False,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
@@ -148,18 +152,18 @@ def sample(
         bool,
         typer.Option(
             "--dry-run",
-            help="Release nothing: list every value outside the domain and how many rows hold it. THE LIST IS PRIVATE.",
+            help="Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
-    """One private sample for each client of a table of (client, value) rows.
+    """Release one private sample for each client of a table of (client, value) rows.
 
-    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private, by a mechanism that
-    is best possible in the worst case, exactly, in integers. The domain is public: give it, it is never read from the data.
+    Each sample looks drawn from the client's own rows and is epsilon-locally differentially private. The mechanism is exact, in integers,
+    and best possible in the worst case. The domain is public: you state it, and it is never read from the data.
 
-    First decide whether you will estimate the population from the samples, or want each to be like its own client: --for.
+    First choose the goal: estimate the population from the samples, or make each like its own client (--for).
     """
     core_dumps.disable_core_dumps()
     held = None if secret is None else read_secret(secret, state=state)
@@ -195,7 +199,7 @@ def sample(
         _tell_misfits(source, request, scratch, json=json)
         return
     if output is None:
-        raise DiscreetError("where to? give --output OUT (-o), or --dry-run")
+        raise DiscreetError("there is no output; give --output OUT (-o), or --dry-run")
     if json and output == STANDARD:
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
@@ -224,7 +228,7 @@ def sample(
                     progress=progress,
                 )
         case "spark":
-            from discreet.tables.spark import sample_files  # needs Spark, which few have
+            from discreet.tables.spark import sample_files  # needs Spark
 
             _only_local(scratch=scratch, memory=memory)
             if ledger is not None:
@@ -266,7 +270,7 @@ def _only_local(**options: Any) -> None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    """What makes a progress bar for a source, on a terminal; nothing elsewhere."""
+    """A maker of progress bars on a terminal; None elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from discreet.cli._progress import progress_bars  # loaded for a terminal alone
@@ -275,12 +279,12 @@ def _progress(*, quiet: bool) -> Any:
 
 
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
-    """The guarantee, and what was read, left out and written."""
+    """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
     yield f"{pluralise(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
-        yield f"learned from samples under {spoken}: a client who spoke there has now spent a second budget"
+        yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
         from discreet.estimation import rounds_cost  # loaded where there are rounds alone
@@ -293,7 +297,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         f"in {summary.seconds:.1f} s"
     )
     if summary.nulls:
-        left_out = "left out: a client with nothing else has no sample, which tells so unless --clients lists it"
+        left_out = "left out: a client without other values has no sample, which reveals it unless --clients lists it"
         yield f"{pluralise(summary.nulls, 'null value')} " + (
             left_out if request.coding.nulls == "drop" else "taken as other"
         )
@@ -310,7 +314,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
     yield f"agreement {agreement.id}"
     if ledger is not None:
         yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
-        yield "asking for this round again gives the same samples, whatever the data, and spends nothing more"
+        yield "releasing this round again gives the same samples, even on changed data, and spends nothing more"
     elif request.secret is None:
         yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
     else:
@@ -318,7 +322,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
 
 
 def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:
-    """Every value outside the domain with how many rows hold it, on standard output; and that this is private, beside it."""
+    """Print every value outside the domain with its number of rows on standard output, and a note that the list is private."""
     with open_source(source, scratch) as records:
         found = find_misfits(records, request)
     typer.echo(

@@ -1,4 +1,4 @@
-"""`discreet send`: a table of (client, value) rows in, one private sample of each client to a collector."""
+"""`discreet send`: release one private sample for each client of a table, and send it to a collector."""
 
 import os
 import ssl
@@ -18,8 +18,6 @@ from discreet.cli._options import (
     ClientBudget,
     ClientColumn,
     CountColumn,
-    Nulls,
-    Other,
     OverBudget,
     ValueColumn,
     WeightColumn,
@@ -32,6 +30,24 @@ from discreet.errors import DiscreetError, visible
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import read_secret
 from discreet.tables import STANDARD, open_source
+
+SentOther = Annotated[
+    str | None,
+    typer.Option(
+        "--other",
+        metavar="LABEL",
+        help="The outcome that values outside the domain become, if the agreement names none. [default: the agreement's rule: they are left "
+        "out, or moved to the nearest end of an interval]",
+    ),
+]
+SentNulls = Annotated[
+    str,
+    typer.Option(
+        "--nulls",
+        metavar="error|drop|other",
+        help="Null values: an error before anything is sent, or with drop and other alike values outside the domain.",
+    ),
+]
 
 
 def send(
@@ -51,25 +67,23 @@ def send(
         Path,
         typer.Option(
             metavar="FILE",
-            help="Made by `discreet secret`: samples and names are made with it, so that the same again sends the same.",
+            help="Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same.",
         ),
     ],
     round_number: Annotated[
         int | None,
-        typer.Option(
-            "--round", metavar="R", help="In which round. [default: the one that is open]", show_default=False
-        ),
+        typer.Option("--round", metavar="R", help="The round. [default: the open one]", show_default=False),
     ] = None,
     agreement: Annotated[
         str | None,
-        typer.Option(metavar="FILE|ID", help="The only agreement to release under. [default: the one that is offered]"),
+        typer.Option(metavar="FILE|ID", help="The only agreement to accept. [default: the offered one]"),
     ] = None,
     epsilon: Annotated[
-        float, typer.Option(metavar="E", help="The most that a sample may spend, whatever is offered.")
+        float, typer.Option(metavar="E", help="The largest epsilon of a sample to accept.")
     ] = LARGE_EPSILON,
     domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
-    other: Other = None,
-    nulls: Nulls = "error",
+    other: SentOther = None,
+    nulls: SentNulls = "error",
     count: CountColumn = None,
     weight: WeightColumn = None,
     ledger: Annotated[
@@ -82,29 +96,30 @@ def send(
     over_budget: OverBudget = "refuse",
     gateway_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Holds the gateway's token, for a collection with enrolment (mode 600)."),
+        typer.Option(metavar="FILE", help="File with the gateway's token, for a collection with enrolment (mode 600)."),
     ] = None,
     key: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="The collector's public key: what it has not signed is refused. [default: the one it had first]",
+            help="The collector's public key; an agreement without its signature is an error. [default: the first "
+            "one seen]",
         ),
     ] = None,
     ca_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Whom to believe besides the system's authorities.")
+        Path | None, typer.Option(metavar="FILE", help="Certificate authorities to trust, besides the system's.")
     ] = None,
     plain_http: Annotated[
-        bool, typer.Option("--plain-http", help="Talk unencrypted to another machine, on a network of your own.")
+        bool, typer.Option("--plain-http", help="Allow unencrypted http to another machine, on a network of your own.")
     ] = False,
     timeout: Annotated[float, typer.Option(metavar="S", help="Seconds to wait for an answer.")] = 60.0,
     patience: Annotated[float, typer.Option(metavar="S", help="Seconds to keep trying, for each batch.")] = 600.0,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
 ) -> None:
-    """One private sample for each client of a table, sent to a collection. Run again after any failure, each client is counted once.
+    """Send one private sample for each client of a table to a collector. If a run fails, run it again: each client is counted once.
 
-    Raw records never leave this machine. What a client is called there is made of the secret: nobody who has not got it can tell who that is.
+    Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
     core_dumps.disable_core_dumps()
     trusted = _context(ca_file)
@@ -158,14 +173,12 @@ def _summary_lines(sent: Sent, to: str) -> list[str]:
         f"agreement {sent.agreement}, round {sent.round}",
     ]
     if sent.refused:
-        lines.append(
-            "refused are clients that had spoken in this round, with another sample; nothing was changed for them"
-        )
+        lines.append("refused: clients with another sample in this round already; nothing was changed for them")
     return lines
 
 
 def _token(path: Path) -> str:
-    """The one token in a file that is its owner's alone."""
+    """The token in a file that only its owner may read."""
     try:
         check_private(path, os.stat(path), what="--gateway-token-file")
     except (OSError, ValueError) as error:
@@ -190,7 +203,7 @@ def _context(ca_file: Path | None) -> ssl.SSLContext | None:
 
 
 def _progress(*, quiet: bool) -> Any:
-    """What is told how far it has come, on a terminal; nothing elsewhere."""
+    """A function that shows progress on a terminal; a null context elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from discreet.cli._progress import sending_bar  # loaded for a terminal alone

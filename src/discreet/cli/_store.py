@@ -1,7 +1,7 @@
-"""`discreet enrol` and `discreet export`: what is done to the store of a collection from the command line.
+"""`discreet enrol` and `discreet export`: manage the store of a collection from the command line.
 
 `enrol` makes the tokens by which a collector knows its clients, adds them to a store and revokes them. `export` writes the samples of a
-collection as a table that `discreet estimate` reads. Neither needs the packages of the service itself.
+collection as a table that `discreet estimate` reads. Neither needs the packages of the service.
 """
 
 from contextlib import closing
@@ -28,14 +28,16 @@ from discreet.errors import DiscreetError
 
 def enrol(
     number: Annotated[
-        int | None, typer.Argument(metavar="N", help="How many tokens to make.", show_default=False)
+        int | None, typer.Argument(metavar="N", help="Number of tokens to make.", show_default=False)
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, one token on each line.")
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="FILE|URL", help="A store: add, revoke or replace tokens there. Services see it at once."),
+        typer.Option(
+            metavar="FILE|URL", help="A store in which to add, revoke or replace tokens. Services see changes at once."
+        ),
     ] = None,
     add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the tokens of clients in this file.")] = None,
     add_gateways: Annotated[
@@ -52,9 +54,9 @@ def enrol(
 ) -> None:
     """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
 
-    A client that holds one may speak once in each round. Hand them out so that you do not note who got which: whoever knows that can
-    tell who took part and on which day, though no table says who said what. A store that holds a token takes samples from enrolled
-    clients and gateways alone, for good. A token that was revoked stays so.
+    A client with a token may send one sample in each round. Distribute tokens without noting who got which: such a list would tell who took
+    part on which day, although no table links a client to its sample. Once a store contains a token, it takes samples only from enrolled
+    clients and gateways. Revoking a token is final.
     """
     changes = [given for given in (add, add_gateways, revoke, replace_gateways) if given is not None]
     if (number is None) != (output is None) or (number is None and not changes):
@@ -84,7 +86,7 @@ def enrol(
 def _change(
     where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
-    """Change who may speak in a store, and say how many tokens that were."""
+    """Change the tokens of a store, and print how many changed."""
     new = [[] if path is None else read_tokens(path) for path in (add, gateways)]
     gone = [] if revoke is None else read_tokens(revoke)
     old, now = ([], []) if replace is None else (read_tokens(replace[0]), read_tokens(replace[1]))
@@ -118,11 +120,11 @@ def export(
         str | None,
         typer.Option(
             metavar="ID",
-            help="What the samples were released under, or 12 or more of its first digits. [default: the newest]",
+            help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
             show_default=False,
         ),
     ] = None,
-    round_number: Annotated[int, typer.Option("--round", metavar="R", help="Which of its rounds.")] = 1,
+    round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to export.")] = 1,
     write_agreement: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write the agreement; Parquet and Arrow files carry it anyway."),
@@ -132,14 +134,14 @@ def export(
         typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace OUT if it is there (never the store, a link or a device).")
+        bool, typer.Option("--force", help="Replace OUT if it exists (never the store, a link or a device).")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The samples of a collection as a table, which `discreet estimate` reads as it reads those of `discreet sample`.
+    """Write the samples of a collection as a table for `discreet estimate`.
 
-    No table of a store says who said what: rows are made of the counts, in random order, and numbered; the numbers say nothing of any client.
-    The service may go on meanwhile.
+    No table of a store links a client to its sample. The rows are made from the counts, in random order; their numbers identify no client.
+    The service may keep running.
     """
     with closing(open_store(store, create=False, seal=seal)) as opened:
         if write_agreement is not None:

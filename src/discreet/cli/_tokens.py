@@ -1,4 +1,4 @@
-"""`discreet tokens`: a text of a language model that keeps its private prompt to itself."""
+"""`discreet tokens`: a text of a language model that keeps its prompt private."""
 
 import sys
 from pathlib import Path
@@ -21,48 +21,53 @@ def tokens(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="Folder of a causal model, as save_pretrained writes it.")
     ],
-    public: Annotated[Path, typer.Option(metavar="FILE", help="The public prompt: what everybody may know.")],
+    public: Annotated[Path, typer.Option(metavar="FILE", help="The public prompt.")],
     private: Annotated[str, typer.Option(metavar="FILE", help="The private prompt; - for standard input.")],
     epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of one token.", show_default=False)],
-    tokens: Annotated[int, typer.Option(metavar="N", help="How many tokens at most.", show_default=False)],
-    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which the statement may fail.")] = 1e-6,
+    tokens: Annotated[int, typer.Option(metavar="N", help="Largest number of tokens.", show_default=False)],
+    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the guarantee may fail.")] = 1e-6,
     total: Annotated[
-        float | None, typer.Option(metavar="E", help="What all tokens together may cost at that delta; else no limit.")
+        float | None, typer.Option(metavar="E", help="Budget of all tokens together at that delta. [default: no limit]")
     ] = None,
     upper: Annotated[
         float | None,
-        typer.Option(metavar="U", help="How many times likelier than in public a token may be. [default: e^(E/2) + 1]"),
+        typer.Option(
+            metavar="U", help="Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"
+        ),
     ] = None,
     examples: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Instead: public prompts that stand for private ones, one on each line."),
+        typer.Option(
+            metavar="FILE", help="Instead: public prompts like the private ones, one on each line, to choose the terms."
+        ),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The client's ledger, charged before a token leaves.")
     ] = None,
-    number: Annotated[int, typer.Option(metavar="I", help="Which text under these terms.")] = 1,
-    temperature: Annotated[float, typer.Option(metavar="T", help="Divides the logits of both.")] = 1.0,
+    number: Annotated[int, typer.Option(metavar="I", help="Number of the text under these terms.")] = 1,
+    temperature: Annotated[float, typer.Option(metavar="T", help="Temperature of both distributions.")] = 1.0,
     reference_temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="Divides the public ones besides. [default: 1]")
+        float | None, typer.Option(metavar="T", help="Further temperature of the public one. [default: 1]")
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option(metavar="K", help="Only the K likeliest tokens of the public law.")
+        int | None, typer.Option(metavar="K", help="Only the K likeliest tokens of the public distribution.")
     ] = None,
     top_p: Annotated[
-        float | None, typer.Option(metavar="P", help="Only the likeliest tokens of the public law, with mass P.")
+        float | None,
+        typer.Option(metavar="P", help="Only the likeliest tokens of the public distribution, with mass P."),
     ] = None,
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What for, in words.")] = "",
+    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the text is for.")] = "",
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="Such as cuda or cpu. [default: cuda if there is one]")
     ] = None,
     allow_large_epsilon: AllowLarge = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """A private text of a language model, each token drawn from the box around what the public prompt would lead to."""
+    """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
     refuse_large(epsilon, allowed=allow_large_epsilon)
     for option, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
         if given is not None and examples is not None:
-            raise DiscreetError(f"{option} is a choice, and --examples is for making it; give one of the two")
+            raise DiscreetError(f"{option} and --examples, which chooses it, exclude each other; give one of the two")
     opening, secret = _text(public), sys.stdin.read() if private == _STANDARD else _text(Path(private))
     budget = None if total is None else Budget(epsilon=total, delta=delta)
     book = None if ledger is None else Ledger(ledger)
@@ -90,7 +95,7 @@ def tokens(
 
 
 def _text(path: Path) -> str:
-    """A prompt as it stands in its file, but for the line break at the end."""
+    """The prompt in a file, without the final line break."""
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:

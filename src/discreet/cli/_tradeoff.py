@@ -1,7 +1,7 @@
-"""`discreet tradeoff`, `discreet account` and `discreet explore`: what privacy costs, before any data is touched.
+"""`discreet tradeoff`, `discreet account` and `discreet explore`: the cost of privacy, before any data is touched.
 
-`tradeoff` computes the worst-case divergence at an epsilon, and the smallest epsilon that reaches a target. `account` says what several
-samples of one client add up to, and what shuffling gains. `explore` serves a page on which both can be tried.
+`tradeoff` computes the worst-case divergence at an epsilon, and the smallest epsilon that reaches a target. `account` computes the total
+loss of several samples of one client, and the gain of shuffling. `explore` serves a page to try both.
 """
 
 import webbrowser
@@ -34,7 +34,7 @@ USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 
 @dataclass(frozen=True)
 class RiskRow:
-    """The worst cases of one divergence at one epsilon: the smallest there is, the optimal sampler's own, the baseline's."""
+    """The worst cases of one divergence at one epsilon: the smallest possible, the optimal sampler's, the baseline's."""
 
     epsilon: float
     divergence: str
@@ -44,14 +44,14 @@ class RiskRow:
 
     @property
     def ratio(self) -> float:
-        """How many times larger the baseline's worst case is than the optimal sampler's; infinite where only that is 0."""
+        """The baseline's worst case divided by the optimal sampler's; infinite if only the latter is 0."""
         ours, theirs = float(self.attained), float(self.mollifier)
         return theirs / ours if 0.0 < ours < float("inf") else float("inf") if theirs > ours else 1.0
 
 
 @dataclass(frozen=True)
 class GaussianRow:
-    """The worst cases of one divergence under Gaussian privacy: the smallest there is, and the optimal sampler's own."""
+    """The worst cases of one divergence under Gaussian privacy: the smallest possible, and the optimal sampler's."""
 
     nu: float
     divergence: str
@@ -61,7 +61,7 @@ class GaussianRow:
 
 @dataclass(frozen=True)
 class BudgetRow:
-    """The smallest epsilon that keeps one divergence at a target, for both mechanisms, and the smallest nu; None where none is known."""
+    """The smallest epsilon that keeps one divergence at a target, for both mechanisms, and the smallest nu; None if unknown."""
 
     divergence: str
     risk: float
@@ -116,9 +116,9 @@ def tradeoff(
         Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
     ] = None,
 ) -> None:
-    """The exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
+    """Print the exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
 
-    The worst-case divergence from what a client holds to what its sample is drawn from; --risk asks the other way round.
+    The trade-off is the worst-case divergence from a client's distribution to its output distribution. --risk asks the reverse question.
     """
     if not epsilon and not nu and risk is None:
         raise DiscreetError(
@@ -162,7 +162,7 @@ def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex 
 
 
 def _budgets(texts: Sequence[str]) -> list[float]:
-    """Every epsilon asked for, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
+    """Every given epsilon, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
     found: list[float] = []
     for text in texts:
         try:
@@ -204,7 +204,7 @@ def _budget_row(family: Simplex | Band, name: str, risk: float, delta: float) ->
 def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None:
     try:
         return nu_for(family, divergence=name, risk=risk)
-    except ImpossibleError:  # of outcomes so rare that it is not decided; where there is no epsilon either that is said
+    except ImpossibleError:  # undecided for very rare outcomes; a missing epsilon is reported
         return None
 
 
@@ -269,7 +269,7 @@ def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
 
 
 def _differs(rows: Sequence[RiskRow | GaussianRow]) -> bool:
-    """Whether what the optimal sampler attains is another number than the smallest worst case, and has a column of its own."""
+    """Whether the optimal sampler's worst case differs from the smallest one and needs its own column."""
     return any(_attained_text(row) != _bound_text(row.optimal) for row in rows)
 
 
@@ -375,21 +375,21 @@ def account(
     ] = None,
     alpha: Annotated[
         float | None,
-        typer.Option(metavar="A", help="Instead: mass on which an extreme client sits; 1/K for K outcomes."),
+        typer.Option(metavar="A", help="Instead: the mass of an extreme client's support; 1/K for K outcomes."),
     ] = None,
     samples: Annotated[
         list[int] | None, typer.Option(metavar="N", help="Samples of one client; may be repeated. [default: 1 4 16 64]")
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Chance with which the total may be exceeded.")] = 1e-6,
+    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the total may be exceeded.")] = 1e-6,
     total: Annotated[
         float | None, typer.Option(metavar="E", help="Instead of --epsilon: a budget to be split over the samples.")
     ] = None,
     clients: Annotated[
-        int | None, typer.Option(metavar="N", help="Also: so many clients send one sample each, shuffled.")
+        int | None, typer.Option(metavar="N", help="Also: one sample of each of N clients, shuffled.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What several samples of one client add up to, exactly, beside simpler sums; --total asks the other way round."""
+    """Print the exact total loss of several samples of one client, beside simpler sums; --total asks the reverse question."""
     if (epsilon is None) == (total is None):
         raise DiscreetError("account needs either --epsilon (of each sample) or --total (to be split), and not both")
     if (outcomes is None) == (alpha is None):
@@ -456,20 +456,19 @@ def _split(alpha: float, counts: list[int], total: float, delta: float, json: bo
 def explore(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a new file, and serve nothing."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a new file instead of serving it."),
     ] = None,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", help="Serve at this port; by default one that is free.")
-    ] = 0,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Serve at this port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: the file or the address, and the size in bytes.")
     ] = False,
 ) -> None:
-    """Move a client's bars and the budget, and see at once what is hidden, what it costs, and what the population still tells.
+    """Serve a page on which you change a client's distribution and the budget, and see the privacy, its cost and the estimate of the
+    population.
 
-    The page is one file without a network. It is served to this machine alone until you press Ctrl-C, or written with -o. Its second tab says
-    what an agreement file asks of a person, in plain words.
+    The page is one file and uses no network. It is served to this machine only until you press Ctrl-C, or written with -o. Its second tab
+    explains an agreement file in plain words.
     """
     content = page()
     size = len(content.encode())

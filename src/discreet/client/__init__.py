@@ -1,4 +1,4 @@
-"""Devices and gateways that take part in a collection: read what is agreed on, charge the ledger, release, send; never twice."""
+"""Devices and gateways of a collection: they read the agreement, charge the ledger, release a sample and send it, once."""
 
 from discreet.client._client import Client, Receipt
 from discreet.client._gateway import Sent, send_table

@@ -1,20 +1,20 @@
-"""A device that takes part: it speaks once in each round of a collection, and says the same however often it has to say it.
+"""`Client`: a device that sends one sample in each round of a collection, and repeats the same sample after any failure.
 
-    check what is held  |  ask what is collected  |  has this collector been given a sample in this round of it? -> that one again
-                        |  else: is the agreement the one meant? -> draw, then under one lock: look again, charge, durable
-                        |  send until it is answered, in a body whose length does not depend on the sample
+    check the data  |  ask for the collection  |  does the ledger have a sample for this collector in this round? -> that one again
+      |  else: is the agreement the expected one? -> draw, then under one lock: look again, charge, durable
+      |  send until it is answered, in a body whose length does not depend on the sample
 
-A sample leaves once it is in the ledger, and what leaves is what the ledger holds: so a crash, a kill, a lost answer or a second process
-at any step leads to the same sample, under the same name and key, which the collector counts once. An agreement that follows another
-one is of the same collection: who has spoken under the first has spoken, and spends nothing under the second.
+A sample leaves once it is in the ledger, exactly as stored there. A crash, a lost answer or a second process at any step therefore leads to
+the same sample, under the same name and key, which the collector counts once. Agreements that follow one another are one collection: a
+client with a sample under the first sends it again under the second, and spends nothing.
 
-The collector may say anything. What it can see (whether a sample comes, when, how long the body is) does not depend on what the device
-holds, except through the sample: errors about the data come before it is asked anything, and after that every input has a distribution
-(`discreet.client._holding`). What it says about the past is not believed: the ledger knows what this collector was given, and nothing that
-was given to another one leaves for it (`discreet.ledger._client_ledger`).
+The collector is not trusted. What it can see (whether and when a sample comes, the length of the body) depends on the data only through the
+sample. Errors about the data come before it is contacted; afterwards every input has a distribution (`discreet.client._holding`). What it
+states about the past is ignored: the ledger knows which samples this collector has, and samples for another one never go to it
+(`discreet.ledger._client_ledger`).
 
-The name is a keyed digest of the collection's id and the collector's address under a secret that never leaves the device: two collections
-cannot be joined by it, nor two collectors that call theirs by one id.
+The client's name is a keyed digest of the collection's id and the collector's address, under a secret that stays on the device. Names
+therefore link neither two collections, nor two collectors that use one id.
 """
 
 import os
@@ -41,16 +41,16 @@ from discreet.ledger import IDENTITY, Budget, Destination, Ledger, client_ledger
 from discreet.mechanisms import AnyFamily, Sampler
 
 NO_KEY = "none"
-_POINT = 32  # bytes that a coordinate of a point takes at most, as JSON writes it
+_POINT = 32  # largest number of bytes of a coordinate in JSON
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a collection has been told: acknowledged, and on its disk.
+    """The acknowledgement of a sample that is on the collection's disk.
 
-    `counted`: whether it was new; else it had been told before, and was not counted again. `agreement` and `round`: what the sample was
-    released under. `outside` and `problem` are for the device alone, and about a sample that was drawn now: the share of what it holds that
-    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell.
+    `counted`: whether the sample was new; otherwise it had been counted before. `agreement` and `round`: of the sample. `outside` and
+    `problem` describe a sample drawn now, for the device only: the share of its data outside the agreement's domain, and one sentence about
+    it. The collector does not see them.
     """
 
     counted: bool
@@ -63,27 +63,27 @@ class Receipt:
 
 
 class Client:
-    """One device, or one person's program, in the collections of one service.
+    """A device, or one person's program, in the collections of one service.
 
     Args:
         url: the collector's address: https://, or http:// on this machine.
-        ledger: what this client may spend and has spent: a `Ledger`, or the path of its file.
-        budget: epsilon of a ledger that is made if it is not there. Whatever agreement is offered, no more is ever spent.
-        agreement: the only one to release under: an `Agreement`, its id, or the path of its file. Without it the one that the service offers
-            first, as long as the budget allows it.
-        identity: the path of the file with the secret that names are made of, made with the ledger; by default LEDGER.identity. The two
-            belong together: one without the other is an error.
+        ledger: the client's budget and charges: a `Ledger`, or the path of its file.
+        budget: epsilon of a ledger that is created if missing. No agreement can make the client spend more.
+        agreement: the only one to accept: an `Agreement`, its id, or the path of its file. By default the first one that the service
+            offers, within the budget.
+        identity: the path of the file with the secret that names are derived from, created with the ledger; by default LEDGER.identity.
+            The two belong together: one without the other is an error.
         token: for a collection with enrolment, where it is the client's name.
-        key: the public key of the collector, 64 hexadecimal digits: what is not signed by it is refused. "none" accepts a collector that
-            signs nothing any more. Without it the key that the collector had last is remembered, and another one is refused.
-        family: what the agreement is about, where it holds but a digest of it.
+        key: the public key of the collector, 64 hexadecimal digits; an agreement without its signature is an error. "none" accepts a
+            collector that no longer signs. By default the collector's last key is remembered, and another one is an error.
+        family: the family, if the agreement contains only a digest of it.
         timeout: seconds to wait for an answer.
         patience: seconds to keep trying.
-        plain_http: whether to talk unencrypted to other machines.
-        tls: whom to believe, as an `ssl.SSLContext`; by default those whom the system does.
+        plain_http: whether to allow unencrypted http to other machines.
+        tls: the trusted authorities, as an `ssl.SSLContext`; by default the system's.
 
     Raises:
-        DiscreetError: for an address, an agreement or a token that is none.
+        DiscreetError: for an invalid address, agreement or token.
         LedgerError: for a ledger that cannot be read.
     """
 
@@ -121,7 +121,7 @@ class Client:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """What is agreed on by sending: read it before. Should the service offer another one later, nothing is sent."""
+        """The agreement that a sample is sent under; read it first. If the service offers another one later, nothing is sent."""
         return self._document(self._pinned or self._collector.offer(None).agreement)
 
     def send(
@@ -132,22 +132,22 @@ class Client:
         counts: LawLike | None = None,
         round: int | None = None,
     ) -> Receipt:
-        """Release one sample, paid for in the ledger, and send it until it is acknowledged. The same again sends the same.
+        """Release one sample, charged to the ledger, and send it until it is acknowledged. A repeated call sends the same sample.
 
         Args:
-            p: what this client holds: a law, as `sampler.release` takes it.
-            records: or what it saw: labels, outcome numbers or points.
-            counts: or how often it saw each outcome.
-            round: in which round; by default the one that is open.
+            p: the client's distribution, as `sampler.release` takes it.
+            records: or its records: labels, outcome numbers or points.
+            counts: or the number of its records of each outcome.
+            round: the round; by default the open one.
 
         Returns:
-            What the collection has been told.
+            The collection's acknowledgement.
 
         Raises:
-            CollectorError: where it cannot be told, or says what cannot be; a sample that is drawn by then is in the ledger.
-            BudgetError: where the ledger does not allow it. Nothing was sent.
-            DiscreetError: for what is no law by itself, before anything is asked, charged or sent. (What does not fit the agreement is no
-                error: the collector would see that nothing comes. `Receipt.problem` says what became of it.)
+            CollectorError: if the collector cannot be reached or gives an invalid answer; a sample drawn by then is in the ledger.
+            BudgetError: if the ledger does not allow it. Nothing was sent.
+            DiscreetError: for an invalid distribution, before anything is asked, charged or sent. (Data outside the agreement's domain
+                are no error, since the collector would see that no sample comes. `Receipt.problem` describes them.)
         """
         holding = Holding.of(p, records, counts)
         if round is not None:
@@ -178,14 +178,14 @@ class Client:
             ) from None
         if verdict.refused:
             raise CollectorError(
-                f"this client has spoken in round {number} of collection {offer.collection[:12]} before, with another sample than that of "
-                f"{self.ledger.path}; nothing was counted: use the ledger and the identity that it spoke with"
+                f"this client has a sample in round {number} of collection {offer.collection[:12]} already, another "
+                f"one than in {self.ledger.path}; nothing was counted: use the ledger and the identity that sent it"
             )
         told = fitted or DeviceDraw(lambda: 0)
         return Receipt(bool(verdict.counted), given.collection, agreed.id, number, said, told.outside, told.problem)
 
     def _destination(self, offer: Offer) -> Destination:
-        """This collector's collection; refused where it is not signed by the key that was named."""
+        """This collector's collection; an error if it is not signed by the given key."""
         if self._key is not None and (offer.key or NO_KEY) != self._key:
             shown = "is not signed" if offer.key is None else f"is signed with key {offer.key}"
             raise CollectorError(
@@ -201,13 +201,13 @@ class Client:
         )
 
     def _longest(self, agreement: str, sampler: Sampler[AnyFamily]) -> int:
-        """The bytes of the longest sample that there can be under an agreement."""
+        """The number of bytes of the longest sample under an agreement."""
         if agreement not in self._lengths:
             self._lengths[agreement] = longest_sample(sampler)
         return self._lengths[agreement]
 
     def _agreement_for(self, offer: Offer) -> Agreement:
-        """The agreement to release under: the pinned one, or the one that was offered first."""
+        """The agreement to release under: the pinned one, or the first offered one."""
         if "agreement" not in self.__dict__:
             self.__dict__["agreement"] = self._document(offer.agreement)
         agreed = self.agreement
@@ -228,20 +228,21 @@ class Client:
             return protocol.name_in(to.collection, self._secret, address=to.address)
         if self._token is None:
             raise CollectorError(
-                f"{self._collector.address} takes samples of those it has enrolled alone; give the token that you were handed: token="
+                f"{self._collector.address} takes samples only from enrolled clients; give the token that you "
+                f"received: token="
             )
         return self._token
 
 
 def json_value(sample: Any) -> Any:
-    """A sample as JSON holds it."""
+    """A sample as a JSON value."""
     if isinstance(sample, np.ndarray):
         return sample.tolist()
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
 def longest_sample(sampler: Sampler[AnyFamily]) -> int:
-    """The bytes that the longest of a sampler's samples takes in a body."""
+    """The number of bytes of a sampler's longest sample in a body."""
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim
@@ -253,7 +254,7 @@ def longest_sample(sampler: Sampler[AnyFamily]) -> int:
 
 
 def check_key(key: Any) -> str | None:
-    """The public key of a collector, or the word for one that signs nothing."""
+    """The public key of a collector, or the word for one that does not sign."""
     if key is None or key == NO_KEY or protocol.is_key(key):
         return None if key is None else str(key)
     raise DiscreetError(
@@ -262,18 +263,18 @@ def check_key(key: Any) -> str | None:
 
 
 def check_token(token: Any) -> str | None:
-    """A token that can be sent; it is not shown where it cannot."""
+    """A token that can be sent; the error does not show it."""
     if token is None:
         return None
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or " " in token or not token:
-        raise DiscreetError("token is not a text without spaces; give it as it was handed out")
+        raise DiscreetError("token is not a text without spaces; give it as you received it")
     if len(token) > protocol.MOST_NAME:
-        raise DiscreetError(f"token has more than {protocol.MOST_NAME} characters; give it as it was handed out")
+        raise DiscreetError(f"token has more than {protocol.MOST_NAME} characters; give it as you received it")
     return token
 
 
 def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
-    """The only agreement to release under, or its id if that is what is given."""
+    """The only agreement to accept, or its id if that is given."""
     if agreement is None or isinstance(agreement, Agreement):
         return agreement
     if isinstance(agreement, str) and collector.is_id(agreement):
@@ -284,7 +285,7 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
 
 
 def _ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
-    """The ledger, made where it is not there and its budget is given."""
+    """The ledger; created if it is missing and its budget is given."""
     wanted = None if budget is None else Budget(epsilon=budget)
     if isinstance(ledger, Ledger):
         found = ledger
@@ -305,6 +306,6 @@ def _open_ledger(path: Path, budget: Budget | None, identity: Any) -> Ledger:
                 raise LedgerError(f"there is no ledger {path}; to make it say what it may spend: budget=")
             return Ledger.create(path, budget)
         except LedgerError:
-            if not client_ledger_exists(path):  # else another process was quicker
+            if not client_ledger_exists(path):  # else another process created it
                 raise
     return Ledger(path)

@@ -1,8 +1,9 @@
-"""What a collector says, believed as far as it can be checked: ids are those of the documents, lists are lists, and no longer than can be.
+"""`Collector`: the answers of a collector, checked before they are used.
 
-Nothing that protects a person rests on it. What a server may choose is which agreement it offers, and the agreement says what a sample
-reveals; a device that pins one, or whose ledger's budget is spent, releases nothing whatever it is told. A signature is believed where it
-is one of this very agreement, in this collection, at the address that was connected to; anything else that is shown as one is refused.
+Ids must be digests of the documents, and lists must be lists of a possible length. A person's protection does not depend on these checks. A
+server can choose only which agreement it offers, and the agreement states what a sample reveals. A device with a pinned agreement or a
+spent budget releases nothing, whatever the server answers. A signature is accepted only for this agreement, in this collection, at the
+address that was connected to. Anything else shown as a signature is an error.
 """
 
 import json
@@ -18,17 +19,17 @@ from discreet.errors import CollectorError, DiscreetError
 
 _ID = re.compile("[0-9a-f]{64}")
 _MOST_SAID = 1 << 20  # bytes of JSON
-_MOST_AGREED = 1 << 26  # of an agreement that lists its labels
-_MOST_OUTCOMES = 10**7  # as many as can be estimated: what is held of each would fill a device's memory
-_SENTENCE = 300  # characters of a server's words that are shown
+_MOST_AGREED = 1 << 26  # bytes of an agreement that lists its labels
+_MOST_OUTCOMES = 10**7  # more would fill a device's memory
+_SENTENCE = 300  # characters of a server's message to show
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A collection as it says what it is. `follows`: of each of its agreements the one it follows, None for the first.
+    """A collection as its service describes it. `follows`: for each agreement the one it follows, None for the first.
 
-    `agreement`: the one that was asked for, or the newest. `rounds`: those in which samples are taken under it. `key`: the one that has
-    signed it for this address, among `addresses`; None where nothing is signed.
+    `agreement`: the requested one, or the newest. `rounds`: its open rounds. `key`: the key that signed it for this address, among
+    `addresses`; None if it is not signed.
     """
 
     collection: str
@@ -40,7 +41,7 @@ class Offer:
     addresses: tuple[str, ...] = ()
 
     def round(self, wanted: int | None) -> int:
-        """The round that is wanted, if it is open; by default the newest that is."""
+        """The wanted round if it is open; by default the newest open one."""
         if not self.rounds:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
         if wanted is not None and wanted not in self.rounds:
@@ -60,14 +61,14 @@ class RequestVerdict:
 
 @dataclass(frozen=True)
 class Collector:
-    """A service, and how long to bear with it. `token`: of a gateway."""
+    """A service, and the patience with it. `token`: of a gateway."""
 
     address: Address
     patience: Patience
     token: str | None = None
 
     def offer(self, agreement: str | None) -> Offer:
-        """The collection that an agreement belongs to; by default that of the newest."""
+        """The collection of an agreement; by default of the newest."""
         said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
         listed = _read_agreements(said.get("agreements"))
@@ -88,34 +89,34 @@ class Collector:
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses)
 
     def _signed_by(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
-        """The key that has signed the statement for this address, and for which others; None where nothing is shown as a signature."""
+        """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
         signed = read_signature(shown)
         if signed is None or not has_valid_signature(replace(statement, addresses=signed.addresses), signed):
             raise CollectorError(
-                f"{self.address} shows a signature of agreement {statement.agreement} that is none: nothing was sent. Ask whoever runs it"
+                f"{self.address} shows an invalid signature of agreement {statement.agreement}: nothing was sent. "
+                f"Ask its operator"
             )
         if str(self.address) not in signed.addresses:
             raise CollectorError(
-                f"agreement {statement.agreement} is signed for {', '.join(map(repr, signed.addresses))}, not for {self.address}: somebody "
-                "offers another collector's agreement as their own, or it has moved. Nothing was sent; use an address that it is signed for"
+                f"agreement {statement.agreement} is signed for {', '.join(map(repr, signed.addresses))}, not for "
+                f"{self.address}: it offers another collector's agreement, or has moved. Nothing was sent; use an "
+                f"address that it is signed for"
             )
         return signed.key, signed.addresses
 
     def agreement(self, wanted: str) -> Agreement:
-        """The agreement with this id: the id is a digest of what it says, so it does not matter who says it."""
+        """The agreement with this id. The id is a digest of its text, so its source does not matter."""
         answer = self._get(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
         try:
             found = Agreement.from_json(answer.body.decode())
         except UnicodeDecodeError:
             raise self._not_a_collector(protocol.AGREEMENT) from None
         except DiscreetError as error:
-            raise CollectorError(f"{self.address} offers what is no agreement: {error}") from None
+            raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
-            raise CollectorError(
-                f"{self.address} offers agreement {wanted} and gives {found.id}: it is not what it says"
-            )
+            raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
         terms = found.family
         if not isinstance(terms, FamilyTerms):
             return found
@@ -129,7 +130,7 @@ class Collector:
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
     def verdict(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
-        """What becomes of so many samples that are sent, however often it takes."""
+        """Send samples, as often as it takes, and return what became of them."""
         headers = {"Content-Type": kind}
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -158,7 +159,7 @@ class Collector:
         return self._check_answer(answer, path)
 
     def _check_answer(self, answer: Answer, path: str) -> Answer:
-        """An answer that is no refusal."""
+        """An answer that is not an error."""
         if answer.status == 200:
             if answer.headers.get("content-encoding", "identity") != "identity":
                 raise self._not_a_collector(path)
@@ -166,19 +167,20 @@ class Collector:
         if 300 <= answer.status < 400:
             there = answer.headers.get("location", "elsewhere")[:_SENTENCE]
             raise CollectorError(
-                f"{self.address} sends us on to {there!r}, where we do not go. If you trust it, give that address: a sample there is another "
+                f"{self.address} redirects to {there!r}, which is not followed. If you trust it, give that address: "
+                f"a sample there is another "
                 "one, which costs epsilon again, unless the collector has signed for both"
             )
         if answer.status in (401, 403):
             raise CollectorError(
-                f"{self.address} takes samples of those it has enrolled alone{self._server_sentence(answer)}"
+                f"{self.address} takes samples only from enrolled clients{self._server_sentence(answer)}"
             )
         raise CollectorError(
             f"{self.address}{path} answers {answer.status}{self._server_sentence(answer)}; check the address and what is sent"
         )
 
     def _server_sentence(self, answer: Answer) -> str:
-        """A server's own sentence."""
+        """The server's own message."""
         try:
             said = _parse_object(answer.body).get("error")
         except CollectorError:
@@ -196,20 +198,20 @@ class Collector:
 
 
 def sample_body(agreement: str, round: int, client: str, sample: Any, longest: int = 0) -> bytes:
-    """The body that sends one sample, with spaces up to the length that it has for the longest: no length tells which sample it is."""
+    """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
     key = protocol.key_of(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
     return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - written_length(sample))
 
 
 def written_length(sample: Any) -> int:
-    """The bytes that a sample takes in a body."""
+    """The number of bytes of a sample in a body."""
     return len(json.dumps(sample, allow_nan=False))  # ASCII: other characters are escaped
 
 
 @dataclass(frozen=True)
 class _OfferedAgreement:
-    """What a collection says of one of its agreements: `signed` as it is shown, not checked yet."""
+    """An agreement as a collection describes it; `signed` is not checked yet."""
 
     follows: str | None
     open: tuple[int, ...]
@@ -217,7 +219,7 @@ class _OfferedAgreement:
 
 
 def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
-    """What is said of each agreement of a list; None for what is no such list."""
+    """The agreements of a list; None if it is not such a list."""
     if not isinstance(rows, list):
         return None
     found = {}
@@ -232,7 +234,7 @@ def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
 
 
 def _first_agreement(agreement: str, follows: dict[str, str | None]) -> str | None:
-    """The agreement that those before this one lead to; None where they lead nowhere, or round and round."""
+    """The first agreement in the chain before this one; None if the chain is broken or circular."""
     here, seen = agreement, set()
     while here not in seen and here in follows:
         seen.add(here)
@@ -254,10 +256,10 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 
 
 def is_id(said: Any) -> TypeGuard[str]:
-    """Whether that is the id of an agreement."""
+    """Whether `said` is the id of an agreement."""
     return isinstance(said, str) and _ID.fullmatch(said) is not None
 
 
 def is_count(said: Any, least: int = 1) -> TypeGuard[int]:
-    """Whether that is a whole number, and not too small or large to count something."""
+    """Whether `said` is a whole number in the range of counts."""
     return isinstance(said, int) and not isinstance(said, bool) and least <= said <= 10**9

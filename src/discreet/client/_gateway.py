@@ -1,16 +1,16 @@
-"""A gateway that speaks for many clients: releases a whole table under its secret, and sends the samples in batches.
+"""`send_table`: a gateway releases a table for many clients under its secret, and sends the samples in batches.
 
-A gateway always keeps a ledger of its population: what every client has spent is bounded by a budget that its owner has named, whatever a
-collector offers and however it names its collections. The ledger holds the samples, so whatever fails, running it again sends the same, and
-ends with every client counted once; data that have changed meanwhile change nothing, and no refusal tells that they have.
+A gateway always keeps a ledger of its population. Its owner's budget bounds what every client spends, whatever a collector offers and
+however it names its collections. The ledger stores the samples, so after any failure a second run sends the same ones, and every client is
+counted once. Data that changed meanwhile change nothing, and no error reveals the change.
 
-What the collector can see (whether samples come, how many, how long a request is) does not depend on what clients hold, except through
-the samples. The table is read once before the collector is asked anything: a row without a client, or a count that is none, is an error
-then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
-its outcome. (How many clients there are does show.)
+What the collector can see (whether samples come, how many, the length of a request) depends on the data only through the samples. (It sees
+the number of clients.) The table is read once before the collector is contacted: a row without a client, or an invalid count, is an error
+then. Values outside the agreement's domain follow its public rule (`discreet.client._holding`). A sample is sent as the number of its
+outcome.
 
-One question of a collector is answered once: under one agreement, on one column, in one round. The ledger checks that in the same
-transaction that charges the clients, so two runs at a time cannot both pass.
+A collector's question is answered once: under one agreement, on one column, in one round. The ledger checks this in the transaction that
+charges the clients, so two simultaneous runs cannot both pass.
 """
 
 import ssl
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 _BATCH = 5_000  # samples of one request
 _LEDGER, _ROUNDS = ".ledger", ".rounds"
-_NUMBERS = "\0numbers"  # a column of ours: no header can hold it
+_NUMBERS = "\0numbers"  # a column of ours: no header has this name
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a table: how many samples are new to the collection, were there already, and were refused.
+    """The result for a table: how many samples were new to the collection, were there already, and were refused.
 
-    `refused`: of clients that had spoken before with another key, as under another agreement; nothing was changed for them. (Under another
-    secret they have other names: the collection cannot know that they have spoken, and counts them again.)
+    `refused`: samples of clients that already had one with another key, for example under another agreement; nothing was changed for them.
+    (Under another secret the clients have other names. The collection cannot recognise them, and counts them again.)
     """
 
     collection: str
@@ -58,7 +58,7 @@ class Sent:
 
     @property
     def samples(self) -> int:
-        """How many were sent."""
+        """The number of samples that were sent."""
         return self.counted + self.again + self.refused
 
 
@@ -88,41 +88,41 @@ def send_table(
     tls: ssl.SSLContext | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sent:
-    """One private sample for each client of a table, sent to a collection. The same again sends the same.
+    """Send one private sample for each client of a table to a collection. A repeated call sends the same samples.
 
     Args:
         url: the collector's address.
-        table: of (client, value) rows, as `discreet.tables.sample` takes it.
-        client: the column that says who.
-        value: the column that says what.
-        secret: under which samples and names are made: a file that `discreet secret` made, or `read_secret(path)`.
-        count: the column that says how often each row counts, if there is one.
-        weight: or how much.
-        domain: the labels, where the agreement holds but a digest of them.
-        other: must be the outcome that the agreement names for values outside its domain; leave it out.
-        nulls: "error" refuses a table with missing values before the collector is asked; "drop" and "other" take them as values outside.
-        round: in which round; by default the one that is open.
-        agreement: the only one to release under: an `Agreement`, its id, or the path of its file.
-        epsilon: the most that a sample may spend, whatever is offered.
-        ledger: what each client spends is counted in it; by default the one beside the secret, SECRET.ledger.
-        budget: what each client may spend in all, in a ledger that is made if it is not there.
-        over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
+        table: (client, value) rows, as `discreet.tables.sample` takes them.
+        client: the column of clients.
+        value: the column of values.
+        secret: fixes samples and names: a file that `discreet secret` made, or `read_secret(path)`.
+        count: the column with the count of each row, if any.
+        weight: or the column with the weight of each row.
+        domain: the labels, if the agreement contains only a digest of them.
+        other: the outcome that values outside the domain become, if the agreement names none; another one than the agreement's is an error.
+        nulls: "error" raises an error for missing values before the collector is contacted; "drop" and "other" take them as values outside.
+        round: the round; by default the open one.
+        agreement: the only one to accept: an `Agreement`, its id, or the path of its file.
+        epsilon: the largest epsilon of a sample to accept.
+        ledger: counts what each client spends; by default the ledger beside the secret, SECRET.ledger.
+        budget: the budget of each client, in a ledger that is created if missing.
+        over_budget: whether clients that cannot pay stop the release ("refuse"), or are left out ("drop").
         token: of the gateway, for a collection with enrolment.
-        key: the public key of the collector: what is not signed by it is refused. Without it the key at the first release is remembered.
+        key: the collector's public key; an agreement without its signature is an error. By default the first key is remembered.
         timeout: seconds to wait for an answer.
         patience: seconds to keep trying, for each batch.
-        plain_http: whether to talk unencrypted to other machines.
-        tls: whom to believe.
-        progress: hears how many of how many samples are acknowledged.
+        plain_http: whether to allow unencrypted http to other machines.
+        tls: the trusted authorities.
+        progress: called with the numbers of acknowledged samples and of all samples.
 
     Returns:
-        How many were counted, were there already, and were refused.
+        How many samples were counted, were there already, and were refused.
 
     Raises:
-        CollectorError: where it cannot be told; run it again.
-        LedgerError: where clients may have answered this question, or another collector was given these samples.
-        BudgetError: where clients cannot pay.
-        DiscreetError: for a table that cannot be read, before the collector is asked anything.
+        CollectorError: if the collector cannot be reached; run it again.
+        LedgerError: if clients may have answered this question, or another collector has these samples.
+        BudgetError: if clients cannot pay.
+        DiscreetError: for a table that cannot be read, before the collector is contacted.
     """
     held = as_secret(secret)
     if held is None:
@@ -139,7 +139,8 @@ def send_table(
     number = offer.round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
-            f"{address} takes samples of those it has enrolled alone; give the gateway's token: token= (--gateway-token-file)"
+            f"{address} takes samples only from enrolled clients; give the gateway's token: token= "
+            f"(--gateway-token-file)"
         )
     if trusted is not None and (offer.key or NO_KEY) != trusted:
         raise CollectorError(
@@ -158,7 +159,7 @@ def send_table(
     books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.check_destination(asked)
-    from discreet.tables import sample  # which is there: the table was read with it
+    from discreet.tables import sample  # installed: the table was read with it
 
     drawn = sample(
         rows(), client=client, value=value, count=count, weight=weight, domain=domain, other=other, outside="agreed",
@@ -181,7 +182,7 @@ def send_table(
 
 
 def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
-    """The gateway's own ledger, beside its secret; made where its budget is given."""
+    """The gateway's ledger beside its secret; created if its budget is given."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
     folder = Path(f"{str(secret.state).removesuffix(_ROUNDS)}{_LEDGER}")
@@ -194,7 +195,7 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
         try:
             return PopulationLedger.create(folder, budget=budget, secret=secret)
         except LedgerError:
-            if not population_ledger_exists(folder):  # else another run was quicker
+            if not population_ledger_exists(folder):  # else another run created it
                 raise
     found = PopulationLedger(folder, secret)
     if budget is not None and budget != found.budget.epsilon:
@@ -203,15 +204,15 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
 
 
 def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
-    """The table as often as it is read, once it is known that no agreement is needed to refuse it.
+    """A function that returns the table, after all checks that need no agreement.
 
-    It is held in memory: a file that changes between two readings could be refused after the collector was asked.
+    The table is kept in memory: a file that changes between two readings could raise an error after the collector was contacted.
     """
     try:
         import polars as pl
 
         from discreet.tables import NULLS, Columns, ScannedSource, check_columns, check_rows, source_of
-    except ImportError as missing:  # Arrow, which devices have not
+    except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     if nulls not in NULLS:
         raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
@@ -229,7 +230,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
 
 
 def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
-    """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length."""
+    """Samples with the numbers of their outcomes, if they are texts, whose lengths differ."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -243,7 +244,7 @@ def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> 
 def _bodies(
     drawn: "pa.Table", client: str, to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
-    """Requests: how many samples are in each, and the Arrow stream, whose length does not depend on the samples."""
+    """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""
     import pyarrow as pa
 
     about = {"agreement": agreed.id, "round": str(number)}

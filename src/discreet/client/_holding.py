@@ -1,14 +1,14 @@
-"""What a device holds, as the distribution that its sample is drawn from: by the agreement's public rule, and never refused once it is known.
+"""`Holding`: a device's data as the distribution of its sample, by the agreement's public rule and without errors.
 
-A collector sees whether a sample comes. Were a value outside the domain an error, then by offering one domain after another it would learn
-what the device holds, sample or no sample. So whatever can be wrong with the data alone is refused before anybody is asked, and after that
-every input has a distribution:
+A collector sees whether a sample comes. If a value outside the domain were an error, a collector could offer one domain after another and
+learn the data without any sample. Errors in the data alone are therefore raised before the collector is contacted. Afterwards every input
+has a distribution:
 
-* a value without an outcome counts as the agreement's `other` outcome where it names one. Else it is left out;
-* a number past the end of an interval, or of a continuous family's box, becomes that end;
-* a device with nothing left is served as the reference, by the same integers as everybody.
+* a value without an outcome counts as the agreement's `other` outcome; if it names none, the value is left out;
+* a number beyond the end of an interval, or of a continuous family's box, becomes that end;
+* a device without remaining values is treated as the reference, by the same integers as every client.
 
-The device's owner is told (`DeviceDraw.outside`, `DeviceDraw.problem`). The collector is not.
+The device's owner sees the result (`DeviceDraw.outside`, `DeviceDraw.problem`); the collector does not.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ from discreet.mechanisms import AnyFamily, Sampler
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
-_SLACK = 1e-9  # by which rounding may leave a band
+_SLACK = 1e-9  # tolerance for rounding at the edges of a band
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceDraw:
-    """What a sample is drawn from. `outside`: the share of what the device holds that has no outcome in the agreement's domain.
+    """The draw of a sample. `outside`: the share of the device's data without an outcome in the agreement's domain.
 
-    `problem` is one sentence for the device's owner, empty where there is none.
+    `problem` is one sentence for the device's owner, or empty.
     """
 
     draw: Callable[[], int]
@@ -44,7 +44,7 @@ class DeviceDraw:
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """What a device holds, checked as far as that needs no agreement: amounts by outcome, records, or a density."""
+    """The data of a device, checked as far as possible without an agreement: amounts by outcome, records, or a density."""
 
     amounts: LabelledValues | Floats | None = None
     records: list[Any] | None = None
@@ -52,15 +52,15 @@ class Holding:
 
     @classmethod
     def of(cls, p: Any, records: Any, counts: Any) -> "Holding":
-        """The one of the three that is given; what is wrong with it by itself is an error."""
+        """The one of the three that is given; an error if it is invalid by itself."""
         if sum(given is not None for given in (p, records, counts)) != 1:
-            raise DiscreetError("pass one of p (a law), records= (what was seen) and counts= (how often)")
+            raise DiscreetError("pass one of p (a distribution), records= (outcomes) and counts= (how often each)")
         if records is not None:
             return cls(records=list_records(records))
         if counts is not None:
             return cls(amounts=_amounts(counts, "counts"))
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
-            raise DiscreetError("p holds texts, and is to be a law; pass what was seen as records=")
+            raise DiscreetError("p holds texts, not a distribution; pass records as records=")
         if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
         found = _amounts(p, "p")
@@ -70,7 +70,7 @@ class Holding:
         return cls(amounts=found)
 
     def fit(self, sampler: Sampler[AnyFamily], agreement: Agreement) -> DeviceDraw:
-        """How a sample of this device is drawn under the agreement. No input is refused."""
+        """The draw of this device's sample under the agreement. No input is an error."""
         family = sampler.family
 
         def fit() -> DeviceDraw:
@@ -138,7 +138,7 @@ class Holding:
 
 
 def _points(records: list[Any], dim: int) -> Floats:
-    """Records as points (n, dim), NaN for what is none."""
+    """Records as points (n, dim), NaN for invalid ones."""
     if dim == 1:
         return numbers_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
     rows = [numbers_or_nan(each) if np.shape(each) == (dim,) else np.full(dim, np.nan) for each in records]
@@ -146,9 +146,9 @@ def _points(records: list[Any], dim: int) -> Floats:
 
 
 def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
-    """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
+    """The distribution; under the linear mechanism, one outside its band is moved straight towards the reference, to the band's edge.
 
-    That mechanism serves members alone, and would refuse others.
+    That mechanism accepts only members of the band.
     """
     if sampler.mixing is None:
         return law
@@ -178,19 +178,19 @@ def _amounts(given: Any, name: str) -> LabelledValues | Floats:
 
 
 def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
-    """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
+    """The outcome of every record, -1 for none; a number beyond the end of an interval has the outcome at that end."""
     if domain.edges is None:
         return domain.find_numbers(records)
     return domain.find_numbers(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
 def _guard_draw(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
-    """The draw; should it fail on what the device holds, the reference's."""
+    """The draw; if it fails on the device's data, the reference's draw."""
     return DeviceDraw(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
 
 
 def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
-    """What an action gives, or what stands in for it: a density is the device's own code, which may raise anything."""
+    """The result of `action`, or of `otherwise` if it fails: a density is the device's own code, which may raise anything."""
     try:
         return action()
     except KeyboardInterrupt:
@@ -200,7 +200,7 @@ def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], 
 
 
 def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> DeviceDraw:
-    """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
+    """A draw of the reference. On outcomes it takes the same steps as any other, so that its time reveals nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)

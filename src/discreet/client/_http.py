@@ -1,11 +1,10 @@
-"""Questions to a server that need not be a friend: an answer that is whole, in time and not too long, or a sentence that says why not.
+"""HTTP requests to an untrusted server: an answer that is complete, in time and short enough, or an error that says why not.
 
-`ask_server` asks once. Everything has one deadline, however slowly bytes come in; no more is read than the given number of bytes; nothing
-is unpacked, and no redirect is followed: it is an answer like others. `NoAnswer` may be tried again: whether the question arrived is not
-known.
+`ask_server` asks once. One deadline covers everything, however slowly bytes arrive. It reads at most the given number of bytes,
+decompresses nothing and follows no redirect. `NoAnswer` may be retried: it is not known whether the request arrived.
 
-`Patience` asks again: after a pause that doubles and is drawn at random, or after the one that the server asks for, until patience ends. A
-random pause in [0, 2^k) keeps a thousand devices that failed together from coming back together.
+`Patience` retries after a random pause in [0, 2^k), or after the pause that the server requests, until its time is over. Random pauses keep
+a thousand devices that failed together from returning together.
 """
 
 import http.client
@@ -30,12 +29,12 @@ _PART = 1 << 16
 
 
 class NoAnswer(Exception):
-    """No answer, or a part of one."""
+    """There was no complete answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, whole."""
+    """A complete answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,23 +51,23 @@ def ask_server(
     timeout: float,
     most: int,
 ) -> Answer:
-    """The answer to one question.
+    """The answer to one request.
 
     Args:
-        address: whom to ask.
+        address: of the server.
         method: GET or POST.
-        path: what for, after the address's own folder.
-        body: what to send.
-        headers: besides those that are always sent.
-        timeout: seconds until all of the answer has to be here.
-        most: bytes of the body that are read.
+        path: after the address's own folder.
+        body: of the request.
+        headers: in addition to those that are always sent.
+        timeout: seconds until the answer must be complete.
+        most: the largest number of bytes of the answer's body.
 
     Returns:
         The answer.
 
     Raises:
-        Missing: where there is none in time, or a part of one.
-        CollectorError: for a server that cannot be believed to be the one meant, and for an answer that is too long.
+        NoAnswer: if no complete answer arrives in time.
+        CollectorError: for a server whose certificate is invalid, and for an answer that is too long.
     """
     deadline = time.monotonic() + timeout
     sent = {"Accept-Encoding": "identity", "Connection": "close", "Host": address.host_and_port, **(headers or {})}
@@ -83,17 +82,19 @@ def ask_server(
             line = address.tls.wrap_socket(line, server_hostname=address.host)
         talk = http.client.HTTPConnection(address.host, address.port)
         talk.sock = _TimedSocket(line, deadline)
-        with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a long body answers before its end
+        with suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # a server that rejects a long body answers before its end
             talk.request(method, address.folder + path, body=body, headers=sent)
         answer = talk.getresponse()
         content = _read(answer, most, address)
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
     except ssl.SSLCertVerificationError as error:
-        raise CollectorError(f"{address} is not who it says it is: {error.verify_message}") from None
+        raise CollectorError(f"{address} has no valid certificate: {error.verify_message}") from None
     except ssl.SSLError as error:
-        if error.reason == "WRONG_VERSION_NUMBER":  # what OpenSSL calls an answer in plain text
+        if error.reason == "WRONG_VERSION_NUMBER":  # OpenSSL's error for an answer in plain text
             raise CollectorError(
-                f"{address} does not speak TLS; on this machine the address begins with http://, elsewhere a proxy speaks TLS for it"
+                f"{address} does not use TLS; on this machine use http://, elsewhere put a TLS proxy in front of it"
             ) from None
         raise NoAnswer(f"TLS failed: {reason(error)}") from None
     except TimeoutError:
@@ -112,8 +113,8 @@ def _read(answer: http.client.HTTPResponse, most: int, address: Address) -> byte
         parts.append(part)
         length += len(part)
         if length > most:
-            raise CollectorError(f"{address} answers with more than {most:,} bytes, which is more than there is to say")
-    if answer.length:  # of a body whose length was stated: what has not come
+            raise CollectorError(f"{address} answers with more than {most:,} bytes, more than any valid answer has")
+    if answer.length:  # missing bytes of a body whose length was stated
         raise NoAnswer(f"its answer was cut short, {answer.length:,} bytes before its end")
     return b"".join(parts)
 
@@ -126,7 +127,7 @@ def _seconds_left(deadline: float) -> float:
 
 
 class _TimedSocket:
-    """A socket as `http.client` uses one, with one deadline for all that it does; whoever opened the line closes it."""
+    """A socket for `http.client` with one deadline for all operations; its opener closes it."""
 
     def __init__(self, line: socket.socket, deadline: float) -> None:
         self._line, self._deadline = line, deadline
@@ -140,7 +141,7 @@ class _TimedSocket:
         return io.BufferedReader(_TimedReader(self._line, self._deadline))
 
     def close(self) -> None:
-        """`http.client` lets go of it once the headers are read, and goes on reading."""
+        """Do nothing: `http.client` closes it after the headers and continues to read."""
 
 
 class _TimedReader(io.RawIOBase):
@@ -162,15 +163,15 @@ _AGAIN = {
     502,
     503,
     504,
-}  # busy or being restarted, it or what stands before it: nothing is wrong with the question
+}  # the server or a proxy is busy or restarting; the request itself is fine
 _FIRST, _LONGEST = 0.25, 30.0  # seconds
-_CHANCE = random.SystemRandom()  # which processes that were forked do not share
+_CHANCE = random.SystemRandom()  # not shared by forked processes
 _PATIENCE = Range(0.0, 1e9)
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Seconds to wait for one answer, and for all of them together with the pauses between."""
+    """Seconds to wait for one answer, and for all attempts together with their pauses."""
 
     timeout: float
     total: float
@@ -180,7 +181,7 @@ class Patience:
         _PATIENCE.check("patience", self.total, "seconds to keep trying, 0 to try once")
 
     def answer(self, who: object, ask: Callable[[float], Answer]) -> Answer:
-        """The first answer that is not a reason to ask again. `ask`: with so many seconds for it."""
+        """The first answer that is no reason to retry. `ask` is called with the seconds it may take."""
         started, pause, tries = time.monotonic(), _FIRST, 0
         while True:
             tries += 1
@@ -204,7 +205,7 @@ class Patience:
 
 
 def retry_seconds(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to wait, as a number or a date; None where it does not, or nothing that can be read."""
+    """The seconds that a server asks to wait, as a number or a date; None if there is no readable value."""
     said = headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():
         return float(said[:12])

@@ -1,13 +1,13 @@
-"""Who a device is, to nobody but itself: a secret of its own, made once, from which its name in each collection is made.
+"""`open_identity`: a device's own secret, created once, from which its name in each collection is derived.
 
 Identity and ledger belong together: the ledger notes a digest of the identity when the two first meet. A device that finds one without the
-other has lost its memory or its names, and says so. It never starts anew by itself: whoever deletes or empties a ledger would else be asked
-for fresh samples, again and again.
+other raises an error and never starts anew by itself. Otherwise, deleting a ledger would make the device release fresh samples again and
+again.
 
-    neither there            the secret is written under a passing name, its digest is noted in the ledger, then the file gets its name
-    cut short in between     the secret under the passing name is the one that the ledger names, and is taken on
-    identity without ledger  refused (`discreet.ledger`)
-    ledger without identity  refused, once the ledger has noted one
+    neither there            the secret is written under a temporary name, its digest is noted in the ledger, then the file gets its name
+    interrupted in between   the secret under the temporary name is the one in the ledger, and is used
+    identity without ledger  an error (`discreet.ledger`)
+    ledger without identity  an error, once the ledger has noted one
 """
 
 import hashlib
@@ -25,18 +25,18 @@ _LARGEST_FILE = 1024
 
 
 def open_identity(path: str | Path, ledger: Ledger) -> bytes:
-    """The secret of a device, in a file that is its owner's alone (0600); made with the ledger's first use.
+    """The secret of a device, in a file that only its owner may read (0600); created with the ledger's first use.
 
     Args:
-        path: where the file lies.
-        ledger: the device's own.
+        path: of the file.
+        ledger: the device's ledger.
 
     Returns:
         The secret.
 
     Raises:
-        LedgerError: where the two do not belong together, or one of them is lost.
-        DiscreetError: for a file that is a link, belongs to somebody else or may be read by others.
+        LedgerError: if the two do not belong together, or one of them is lost.
+        DiscreetError: for a file that is a link, belongs to another user or is readable by others.
     """
     kept, passing = Path(path), Path(f"{path}{PASSING}")
     with ledger.binding() as binding:
@@ -58,14 +58,14 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
                 f"identity {kept} does not belong to ledger {ledger.path}, which was used with another one; give the two that belong together"
             )
     if not os.path.lexists(kept):
-        with suppress(FileNotFoundError):  # another process of this device was quicker
+        with suppress(FileNotFoundError):  # another process of this device has renamed it
             os.rename(passing, kept)
         sync_folder(kept.parent)
     return secret
 
 
 def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> bytes:
-    """The secret that a ledger names, of a device that was cut short before its file had its name, or that is about to give it."""
+    """The secret in the ledger's note, of a device that was interrupted before its file had its name, or is about to rename it."""
     for path in (passing, kept):  # in the order of the renaming
         if os.path.lexists(path):
             with suppress(FileNotFoundError):
@@ -79,14 +79,14 @@ def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> b
 
 
 def _write_passing(path: Path) -> bytes:
-    """A fresh secret in a file under its passing name, durable; one that was cut short on the way is of no use, and goes."""
+    """Write a fresh secret durably under the temporary name, in place of an incomplete one."""
     with suppress(FileNotFoundError):
         os.unlink(path)
     secret = fresh_secret().value
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o600)  # whatever the umask
+            os.fchmod(handle, 0o600)  # regardless of the umask
             file.write(secret_line(secret))
             file.flush()
             os.fsync(handle)
@@ -102,7 +102,7 @@ def _read(path: Path) -> bytes:
     try:
         return parse_secret(content, path)
     except DiscreetError:
-        raise LedgerError(f"identity {path} is damaged or is no identity; restore it from a copy") from None
+        raise LedgerError(f"identity {path} is damaged or not an identity; restore it from a copy") from None
 
 
 def _digest(secret: bytes) -> str:

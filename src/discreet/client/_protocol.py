@@ -1,30 +1,30 @@
-"""What a collector and those who send to it say to each other: paths, names of fields, how a client is named, and what is signed.
+"""The protocol between a collector and its clients: paths, fields, names of clients, and signatures.
 
-A sample on its way names the agreement and the round it was released under, the client, and a key: whoever sends a sample again sends
-the same key, and is answered again. A collection is named by the agreement that it began with; agreements that follow it are of the same
-collection, and a client speaks once in each round of a collection, under whichever of them. The name of a client says nothing about it
-outside the collection: devices make it of a secret of their own that never leaves them, the collection and the collector's address.
+A request names the agreement and round of a sample, the client, and a key. A sample that is sent again has the same key, and gets its
+answer again. A collection is named by the agreement that it began with. Agreements that follow it belong to the same collection, and a
+client sends one sample in each round of a collection, under any of them. A client's name reveals nothing outside the collection: devices
+derive it from a secret that stays on the device, the collection and the collector's address.
 
-    POST /samples   {"agreement": ID, "round": 1, "client": NAME, "key": KEY, "sample": OUTCOME} and spaces up to one length for all outcomes
+    POST /samples   {"agreement": ID, "round": 1, "client": NAME, "key": KEY, "sample": OUTCOME} and spaces up to one length for all
+    outcomes
                     {"agreement": ID, "round": 1, "samples": [{"client": NAME, "key": KEY, "sample": OUTCOME}, ...]}
-                    or an Arrow stream with the columns client, key, sample, and agreement and round in its schema's metadata; where these
-                    hold "samples": "numbers" as well, a sample is the number of its outcome, which takes the same bytes for every outcome
-    answered by     {"counted": how many are new, "again": how many were there under their key, "refused": [places of clients that
-                    had spoken]}; one sample of a client that had spoken is a 409. A problem is {"error": one sentence}.
+                    or an Arrow stream with the columns client, key, sample, and agreement and round in its schema's metadata; if the
+                    metadata have "samples": "numbers", a sample is the number of its outcome, with the same bytes for every outcome
+    answered by     {"counted": number of new samples, "again": number known under their key, "refused": [places of clients with another
+                    sample]}; a single sample of a client with another sample gets a 409. A problem is {"error": one sentence}.
     GET /collection {"collection": ID, "agreement": ID of the newest, "round": the open round, "enrolment": whether names have to be known,
-                    "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [those in which samples are taken],
-                    "purpose": TEXT, "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
-                    "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections that are kept here}
-    GET /estimate   what `discreet estimate --json` prints, and "round": R, "days": [[DAY, how many samples came], ...], "liars"
+                    "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [open rounds], "purpose": TEXT,
+                    "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
+                    "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections of the same store}
+    GET /estimate   the output of `discreet estimate --json`, and "round": R, "days": [[DAY, number of samples], ...], "liars"
 
-Samples travel encrypted: plain http goes to this machine alone, unless somebody insists. A sample is private on its own, but who took part
-and when is seen by whoever can read the way, and a name that is stolen on it lets others speak in one's place.
+Samples are sent encrypted; plain http goes only to this machine unless it is explicitly allowed. A sample is private by itself, but an
+observer of plain http sees who took part and when, and with a stolen name can send a sample in the client's place.
 
-A collector may have a key (Ed25519). What it signs is a `CollectionStatement`: this agreement, in this collection, after that one, is
-collected at these addresses. The addresses are part of it because anybody can copy a signature: a device believes one only at an address
-that it names.
-Ed25519 comes from `cryptography`, which is well kept and has wheels for every system. Signatures are plain 64-byte ones over a canonical
-JSON text, so that any other implementation can check them; minisign's format would add a second encoding of the same.
+A collector may have a key (Ed25519). It signs a `CollectionStatement`: this agreement, in this collection, after that one, is collected at
+these addresses. Anybody can copy a signature, so a device accepts it only at an address that it names. Ed25519 comes from `cryptography`,
+which is maintained and has wheels for every system. Signatures are 64 bytes over a canonical JSON text, so that any implementation can
+check them; minisign's format would add a second encoding.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ from discreet._base.files import atomic_write, read_private
 from discreet.domain import canonical
 from discreet.errors import DiscreetError, need_extra
 
-AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as a file holds it
-WEIGHTS = "/weights"  # those beside an agreement's file, where there are too many to list
+AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as in a file
+WEIGHTS = "/weights"  # the file beside an agreement, if there are too many to list
 COLLECTION = "/collection"
 SAMPLES = "/samples"
 ESTIMATE = "/estimate"  # ?agreement=ID&round=1&confidence=0.95
@@ -63,7 +63,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Address:
-    """A collector's address, checked. `folder`: what stands before its paths."""
+    """A collector's address, checked. `folder`: the prefix of its paths."""
 
     scheme: str
     host: str
@@ -76,33 +76,33 @@ class Address:
 
     @property
     def host_and_port(self) -> str:
-        """As a request names them."""
+        """Host and port as in a request."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None = None) -> Address:
-    """The address that is meant.
+    """The address that a URL names.
 
     Args:
-        url: https://HOST, with a port and a folder where there are some; http:// for this machine.
-        plain_http: whether plain http may go elsewhere.
-        tls: whom to believe; by default those whom the system does.
+        url: https://HOST, optionally with a port and a folder; http:// for this machine.
+        plain_http: whether to allow plain http to other machines.
+        tls: the trusted authorities; by default the system's.
 
     Returns:
         The address.
 
     Raises:
-        DiscreetError: for what is no such address.
+        DiscreetError: for an invalid address.
     """
     if not isinstance(url, str):
         raise DiscreetError(f"url = {url!r} is not a text; give the collector's address, such as https://example.org")
-    if not url.isprintable() or " " in url:  # some of which would be left out in silence
-        raise DiscreetError(f"url = {url!r} holds spaces or what is no visible character; leave them out")
+    if not url.isprintable() or " " in url:  # urlsplit drops some of them silently
+        raise DiscreetError(f"url = {url!r} contains spaces or invisible characters; leave them out")
     try:
         parts = urlsplit(url)
         port = parts.port
-        host = (parts.hostname or "").encode("idna").decode()  # as names travel: in ASCII
+        host = (parts.hostname or "").encode("idna").decode()  # in ASCII, as on the wire
     except ValueError as error:
         raise DiscreetError(f"url = {url!r} is not an address: {error}") from None
     if parts.scheme not in _PORTS or not host:
@@ -112,12 +112,12 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
     if parts.username is not None or parts.password is not None:
         raise DiscreetError("url holds a name or a password, which would be kept in logs; leave them out")
     if parts.query or parts.fragment:
-        raise DiscreetError(f"url = {url!r} has a question or a fragment; give the collector's address alone")
+        raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
-        raise DiscreetError(f"url = {url!r} has a folder with letters that addresses do not have; escape them")
+        raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
     if parts.scheme == "http" and not (plain_http or _is_here(host)):
         raise DiscreetError(
-            f"url = {url!r} is not encrypted: others on the way would see who takes part; use https://, or say plain_http=True "
+            f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "
             "(--plain-http) on a network of your own"
         )
     context = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
@@ -125,7 +125,7 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
 
 
 def _is_here(host: str) -> bool:
-    """Whether that is this machine."""
+    """Whether `host` is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -133,14 +133,14 @@ def _is_here(host: str) -> bool:
 
 
 def name_in(collection: str, secret: bytes, client: str = "", *, address: str = "") -> str:
-    """How a client is named in a collection: without the secret, names of one client in two collections cannot be told to be one's.
+    """The name of a client in a collection. Without the secret, names of one client in two collections cannot be linked.
 
     Args:
         collection: the id of the agreement that the collection began with.
-        secret: of the device; or of a gateway, which speaks for many clients.
-        client: which of them.
-        address: of the collector, so that one which claims another's collection learns no name that is used there. (A browser keeps a
-            secret for each site, and so needs none.)
+        secret: of the device, or of a gateway for many clients.
+        client: of the gateway, by its name there.
+        address: of the collector, so that a collector that claims another's collection learns no name that is used there. (A browser
+            keeps one secret for each site, and needs no address.)
 
     Returns:
         64 hexadecimal digits.
@@ -150,7 +150,7 @@ def name_in(collection: str, secret: bytes, client: str = "", *, address: str = 
 
 
 def key_of(name: str, agreement: str, round: int) -> str:
-    """The key of the sample that a client so named sends under an agreement in a round: the same however often it is sent."""
+    """The key of a client's sample under an agreement in a round, the same for every attempt."""
     return hashlib.sha256(f"discreet key\0{name}\0{agreement}\0{round}".encode()).hexdigest()
 
 
@@ -163,7 +163,7 @@ MOST_ADDRESSES = 16
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionStatement:
-    """What a collector signs: an agreement, the collection it is of, the agreement it follows, and the addresses it is collected at."""
+    """The statement that a collector signs: an agreement, its collection, the agreement it follows, and its addresses."""
 
     agreement: str
     collection: str
@@ -172,7 +172,7 @@ class CollectionStatement:
 
     @property
     def message(self) -> bytes:
-        """The bytes that are signed."""
+        """The signed bytes."""
         terms = {
             "agreement": self.agreement,
             "collection": self.collection,
@@ -184,7 +184,7 @@ class CollectionStatement:
 
 @dataclass(frozen=True)
 class StatementSignature:
-    """A signature as a collection shows it: by which key (64 hexadecimal digits), for which addresses."""
+    """A signature as a collection shows it: the key (64 hexadecimal digits) and the addresses."""
 
     key: str
     signature: str
@@ -192,12 +192,12 @@ class StatementSignature:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The signature as a JSON value."""
         return {"addresses": list(self.addresses), "key": self.key, "signature": self.signature}
 
 
 class CollectorKey:
-    """The key that a collector signs with. It never prints itself."""
+    """The signing key of a collector. Its repr does not show it."""
 
     def __init__(self, seed: bytes) -> None:
         try:
@@ -208,7 +208,7 @@ class CollectorKey:
 
     @property
     def public(self) -> str:
-        """The public half, 64 hexadecimal digits: what devices pin."""
+        """The public key, 64 hexadecimal digits, which devices pin."""
         return self._private.public_key().public_bytes_raw().hex()
 
     def sign(self, statement: CollectionStatement) -> StatementSignature:
@@ -220,7 +220,7 @@ class CollectorKey:
 
 
 def has_valid_signature(statement: CollectionStatement, signed: StatementSignature) -> bool:
-    """Whether the signature is one of this statement by the key it names."""
+    """Whether the signature is valid for this statement and its key."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -237,7 +237,7 @@ def has_valid_signature(statement: CollectionStatement, signed: StatementSignatu
 
 
 def read_signature(document: Any) -> StatementSignature | None:
-    """The signature that a JSON object holds; None for what is no such object."""
+    """The signature in a JSON object, or None."""
     if not isinstance(document, dict) or document.keys() != {"addresses", "key", "signature"}:
         return None
     key, signature, addresses = document["key"], document["signature"], document["addresses"]
@@ -255,7 +255,7 @@ def read_signature(document: Any) -> StatementSignature | None:
 
 
 def is_key(text: Any) -> bool:
-    """Whether that is the public key of a collector."""
+    """Whether `text` is the public key of a collector."""
     return isinstance(text, str) and _HEX[32].fullmatch(text) is not None
 
 
@@ -265,14 +265,14 @@ def short_key(key: str) -> str:
 
 
 def write_collector_key(path: str | Path) -> None:
-    """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
+    """Write a fresh key to a new file that only its owner may read. An existing file is never replaced."""
     fix = "devices have pinned its key and would refuse another; choose another name"
     with atomic_write(path, what="collector key", private=True, fix=fix) as file:
         file.write(b"discreet-collector-key-1 " + os.urandom(32).hex().encode() + b"\n")
 
 
 def read_collector_key(path: str | Path) -> CollectorKey:
-    """The key in a file, refused if anybody but its owner may read it."""
+    """The key in a file; an error if anyone but its owner may read it."""
     found = _KEY_LINE.match(read_private(path, what="collector key", most=1024, fix=_KEY_FIX))
     if found is None:
         raise DiscreetError(f"{path} does not hold a collector's key; {_KEY_FIX}")
@@ -280,7 +280,7 @@ def read_collector_key(path: str | Path) -> CollectorKey:
 
 
 def check_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
-    """The addresses of a statement, as devices spell them: small letters, no usual port, no slash at the end."""
+    """The addresses of a statement in normal form: lower case, no default port, no slash at the end."""
     try:
         found = tuple(str(address_of(address, plain_http=True)) for address in addresses)
     except DiscreetError as error:

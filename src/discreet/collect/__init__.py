@@ -1,4 +1,4 @@
-"""The collector: a service that takes one sample of each client, counts each once, and shows what has been learnt so far."""
+"""The collector: a service that takes one sample of each client, counts each client once, and shows estimates."""
 
 from typing import TYPE_CHECKING
 

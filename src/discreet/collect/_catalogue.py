@@ -1,11 +1,11 @@
-"""The agreements of a store, each with how its samples are read, and the estimates of what has come so far under them.
+"""`Catalogue`, the agreements of a store and how to read their samples, and `Estimates`, the estimates so far.
 
-The catalogue holds the agreements of this process and those that another one adds meanwhile.
+The catalogue contains the agreements of this process and those that another process adds meanwhile.
 
-Estimates are computed from counts: the cost of one grows with the outcomes, not with the samples. Each is computed once for all who ask, in
-a thread, and kept until counts change; its tag tells whoever asks again that nothing has changed. After it was computed an estimate rests a
-few times as long as that took, so pollers, however many, take up a part of one core at most. Who asks meanwhile waits, and gets what was
-counted by then.
+Estimates are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all requests, in
+a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits a few times
+as long as it took. Polling, however frequent, therefore uses only part of one core. A request meanwhile waits, and gets the counts of that
+time.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, note
 from discreet.mechanisms import AnyFamily, Sampler
 from discreet.tables import Coding
 
-_REST = 50.0  # times as long as a look took, until the next: agreements can be large
-FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store
+_REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
+FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
 
 
 @dataclass(frozen=True)
 class CollectedAgreement:
-    """An agreement of a store. `rounds`: those in which samples are taken now."""
+    """An agreement of a store. `rounds`: its open rounds."""
 
     kept: StoredAgreement
     coding: Coding
@@ -46,36 +46,36 @@ class CollectedAgreement:
 
     @property
     def agreement(self) -> Agreement:
-        """What was agreed on."""
+        """The agreement itself."""
         return self.kept.agreement
 
     @property
     def id(self) -> str:
-        """Of the agreement."""
+        """The agreement's id."""
         return self.kept.agreement.id
 
     @cached_property
     def text(self) -> bytes:
-        """The agreement as its file holds it: made once, however often it is asked for."""
+        """The agreement as in its file, made once."""
         return self.agreement.text.encode() + b"\n"
 
     @cached_property
     def weights(self) -> bytes | None:
-        """The weights beside it, where they are too many for it."""
+        """The weights beside the agreement, if they are too many for it."""
         return self.agreement.family.beside
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """What samples have to be."""
+        """The valid samples."""
         return Outcomes(self.coding)
 
     @property
     def round(self) -> int:
-        """The newest of the rounds that are open, or that were agreed on."""
+        """The newest round that is open, or that was agreed on."""
         return self.rounds[-1] if self.rounds else self.agreement.rounds
 
     def check_open(self, round_number: int) -> None:
-        """Refuse a round in which no samples are taken."""
+        """Raise an error for a round that is not open."""
         if round_number not in self.rounds:
             said = ", ".join(map(str, self.rounds)) or "none"
             raise unprocessable(f"round is not one that is open: of this agreement they are {said}")
@@ -83,7 +83,7 @@ class CollectedAgreement:
     def arrivals(
         self, round_number: int, clients: Sequence[str], keys: Sequence[str], outcomes: Any, gateway: str | None = None
     ) -> list[Arrival]:
-        """What a store counts: digests in place of names and keys. `gateway`: the id of the one that gave the names."""
+        """Arrivals for a store: digests in place of names and keys. `gateway`: the id of the gateway that gave the names."""
         place: tuple[str, ...] = ("discreet speaker", self.kept.collection, str(round_number))
         if gateway is not None and self.kept.apart:
             place = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
@@ -94,7 +94,7 @@ class CollectedAgreement:
 
 
 def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding, Sampler[AnyFamily]]:
-    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+    """The agreement with its labels, its coding and its sampler; an error if its samples cannot be counted or estimated."""
     coding, sampler = coding_and_sampler(agreement, domain)
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
@@ -106,27 +106,27 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
 
 
 class Catalogue:
-    """What is collected in a store.
+    """The agreements that are collected in a store.
 
     Args:
-        store: where.
-        rounds: those in which samples are taken, of agreements that have so many.
+        store: the store.
+        rounds: the open rounds, of agreements that have so many.
     """
 
     def __init__(self, store: Store, rounds: Iterable[int]) -> None:
         self._store = store
         self._rounds = tuple(sorted(set(rounds)))
         self._all: dict[str, CollectedAgreement] = {}
-        self._stale = 0.0  # when the store is to be looked at again
+        self._stale = 0.0  # when to look at the store again
         self.read(strict=True)
 
     @property
     def all(self) -> list[CollectedAgreement]:
-        """Every agreement, in the order they came."""
+        """Every agreement, in the order of arrival."""
         return list(self._all.values())
 
     def read(self, *, strict: bool = False) -> None:
-        """Read what the store holds by now; `strict`: refuse it if it holds what cannot be collected, else leave that out."""
+        """Read the agreements of the store. `strict`: raise an error for one that cannot be collected, else leave it out."""
         began = time.monotonic()
         found = {}
         for kept in self._store.agreements():
@@ -149,11 +149,11 @@ class Catalogue:
     async def _fresh(self) -> None:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
-            with suppress(StoreError):  # what was there is there
+            with suppress(StoreError):  # keep the known agreements
                 await asyncio.get_running_loop().run_in_executor(None, self.read)
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
-        """The agreement of that id, or whose id alone begins so; by default the newest."""
+        """The agreement with that id or unique prefix of it; by default the newest."""
         await self._fresh()
         if prefix is None:
             if not self._all:
@@ -168,7 +168,7 @@ class Catalogue:
         )
 
     async def of(self, agreement: str) -> CollectedAgreement:
-        """The agreement of samples."""
+        """The agreement of a request's samples."""
         if agreement not in self._all:
             await self._fresh()
         found = self._all.get(agreement)
@@ -179,21 +179,21 @@ class Catalogue:
         return found
 
     def following(self, collection: str) -> list[CollectedAgreement]:
-        """The agreements of a collection, in the order they came."""
+        """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
 
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
 USUAL_CONFIDENCE = "0.95"
 MOST_LISTED = 20_000  # outcomes of an answer
-MOST_KEPT = 64  # answers, of agreements, rounds and confidences
-OTHERS_SECONDS = 1.0  # for which counts are taken not to change if this process has written nothing
-_ESTIMATE_REST, _MOST_REST = 4.0, 1.0  # times as long as it took, and seconds at most
+MOST_KEPT = 64  # answers kept: one for each agreement, round and confidence
+OTHERS_SECONDS = 1.0  # for which counts count as current if this process has written nothing
+_ESTIMATE_REST, _MOST_REST = 4.0, 1.0  # pause in units of the duration, and its largest value in seconds
 
 
 @dataclass(frozen=True)
 class TaggedEstimate:
-    """An estimate as it is sent, and the tag that stands for it."""
+    """An estimate as it is sent, with its tag."""
 
     tag: str
     body: bytes
@@ -201,7 +201,7 @@ class TaggedEstimate:
 
 @dataclass
 class _CachedEstimate:
-    """What was told last of an agreement, a round and a confidence."""
+    """The last answer for an agreement, a round and a confidence."""
 
     told: TaggedEstimate | None = None
     version: int = -1
@@ -213,9 +213,9 @@ class Estimates:
     """The estimates of a store.
 
     Args:
-        store: where the counts are.
-        version: a number that changes when this process has written.
-        took: is told how long each took.
+        store: with the counts.
+        version: returns a number that changes when this process has written.
+        took: called with the duration of each computation.
     """
 
     def __init__(self, store: Store, version: Callable[[], int], took: Callable[[float], None]) -> None:
@@ -224,7 +224,7 @@ class Estimates:
         self._one = asyncio.Lock()
 
     async def of(self, collected: CollectedAgreement, round_number: int, confidence: str) -> TaggedEstimate:
-        """The estimate by now."""
+        """The current estimate."""
         if confidence not in CONFIDENCES:
             raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
         if collected.coding.size > MOST_LISTED:
@@ -236,7 +236,7 @@ class Estimates:
         last = self._last.pop(asked, None) or _CachedEstimate()
         self._last[asked] = last
         if len(self._last) > MOST_KEPT:
-            del self._last[next(iter(self._last))]  # the one that was not asked for the longest
+            del self._last[next(iter(self._last))]  # the least recently requested one
         if self._current(last):
             assert last.told is not None
             return last.told
@@ -275,7 +275,7 @@ class Estimates:
 
 
 def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], confidence: float) -> dict[str, Any]:
-    """What counts tell, as `discreet estimate --json` prints it; before the first sample, that there is none."""
+    """The estimate as `discreet estimate --json` prints it; before the first sample, a document without estimates."""
     agreed = collected.agreement
     if counts.any():
         found = population(collected.sampler, counts=counts, confidence=confidence)

@@ -1,19 +1,18 @@
-"""Who may speak, and who vouches for a collection: tokens of clients and gateways, and agreements signed by the collector's key.
+"""Enrolment of clients and gateways by tokens, and agreements signed by the collector's key.
 
-**Tokens.** A token is the name of one client; a gateway's token goes into a header, and its holder names clients itself. The store keeps
-digests of tokens and looks up digests, so the time of a look-up says nothing about a token. The store is enrolled and not a process: every
-service of it takes the same tokens, and a store that was enrolled once stays so, whatever options a service is started with. A revoked
-token is refused at once, a gateway's after a second at most. What a gateway calls "x" is another client than what another gateway calls so,
-and than the holder of a token "x": the digest of its name includes the gateway's id.
+**Tokens.** A token is the name of one client. A gateway sends its token in a header and names its clients itself. The store keeps and looks
+up digests of tokens, so the time of a look-up reveals nothing about a token. Enrolment belongs to the store: every service of it takes the
+same tokens, and a store that was enrolled once stays so, whatever the options of a service. A revoked client token is rejected at once, a
+gateway's within a second. Gateways have separate names: the digest of a client's name includes the gateway's id, so "x" of one gateway
+differs from "x" of another and from the holder of a token "x".
 
-What this does to anonymity: whoever handed out the tokens, and holds the store or watches requests, can tell which of them have spoken and
-on which day. No table says what they said. Without tokens nobody is known, and anybody can speak under as many names as they like.
+Tokens reduce anonymity: a person who distributed them, and has the store or watches requests, can tell which clients took part on which
+day. No table contains their samples. Without tokens nobody is known, and anybody can send samples under any number of names.
 
-**Signatures.** A signature says that an agreement, in its collection and after the one it follows, is collected at certain addresses
-(`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key believe it. The store keeps it beside the
-agreement, so every service of the store shows it, with the key or without. The key itself stays in its
-file. A store has one key: another one is taken only if whoever runs the service says so,
-since devices that have pinned the first one refuse the second.
+**Signatures.** A signature states that an agreement, in its collection and after the one it follows, is collected at certain addresses
+(`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key accept it. The store keeps it beside the agreement, so
+every service of the store shows it, with or without the key. The key itself stays in its file. A store has one key. Another one is taken
+only if the operator says so, since devices that have pinned the first reject the second.
 """
 
 import asyncio
@@ -40,31 +39,31 @@ from discreet.errors import DiscreetError, StoreError, check_count
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
 MOST_TOKENS = 10_000_000
-FRESH_SECONDS = 1.0  # for which the list of gateways is taken to be that of the store
+FRESH_SECONDS = 1.0  # for which the list of gateways counts as current
 _BEARER = "bearer "
-_SHORTEST = 16  # characters of a token, which are to be guessed by nobody
+_SHORTEST = 16  # characters of a token, too many to guess
 _LARGEST_FILE = 1 << 31
 
 
 def token_digest(token: str) -> bytes:
-    """What a store keeps of a token."""
+    """The digest of a token, which the store keeps."""
     return digest("discreet token", token)
 
 
 def check_tokens_apart(tokens: Iterable[str], gateways: Iterable[str]) -> None:
-    """Refuse a token that is in both lists: its client could speak for many."""
+    """Raise an error for a token in both lists: its client could send samples for many."""
     check_shared(len(set(tokens) & set(gateways)))
 
 
 def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
-    """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
+    """Add tokens of clients and of gateways to a store, and return how many are new. A token in both lists is an error."""
     return store.enrol(map(token_digest, tokens), map(token_digest, gateways))
 
 
 def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
-    """The id of the gateway that sent these Authorization headers, None where they name none; a token that is no gateway's is refused."""
+    """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
     tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
-    if not enrolment.gateways or not tokens:  # what other schemes say is for a proxy
+    if not enrolment.gateways or not tokens:  # other schemes are for a proxy
         return None
     found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
     if found is None:
@@ -77,10 +76,10 @@ def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
 
 
 class EnrolmentCache:
-    """Who may speak, as the store says it: looked at again when that was a second ago.
+    """The enrolment of the store, read again after a second.
 
     Args:
-        store: where it is kept.
+        store: the store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -88,16 +87,16 @@ class EnrolmentCache:
         self._found, self._stale = store.enrolment(), time.monotonic() + FRESH_SECONDS
 
     async def enrolment(self) -> Enrolment:
-        """What holds now."""
+        """The current enrolment."""
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
-            with suppress(StoreError):  # samples cannot be written then either
+            with suppress(StoreError):  # then samples cannot be written either
                 self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
         return self._found
 
 
 def write_tokens(path: str | Path, number: int) -> None:
-    """Write fresh tokens, one on each line, to a new file that its owner alone may read."""
+    """Write fresh tokens, one on each line, to a new file that only its owner may read."""
     check_count("number", number, most=MOST_TOKENS, fix="it is how many clients there are")
     with atomic_write(path, what="file of tokens", private=True) as file:
         for _ in range(number):
@@ -105,7 +104,7 @@ def write_tokens(path: str | Path, number: int) -> None:
 
 
 def read_tokens(path: str | Path) -> list[str]:
-    """The tokens in a file, one on each line; refused if anybody but its owner may read it, or if one could be guessed."""
+    """The tokens in a file, one on each line; an error if others may read it, or if a token is short enough to guess."""
     content = read_private(path, what="file of tokens", most=_LARGEST_FILE, fix="make one with: discreet enrol")
     try:
         lines = content.decode("ascii").split()
@@ -124,16 +123,16 @@ def read_tokens(path: str | Path) -> list[str]:
 
 
 def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *, replace_key: bool = False) -> None:
-    """Sign every agreement of a store that this key has not signed for these addresses yet.
+    """Sign every agreement of a store that this key has not yet signed for these addresses.
 
     Args:
-        store: whose agreements are signed, and where the signatures are kept.
+        store: contains the agreements and keeps the signatures.
         key: the collector's.
         addresses: where devices reach the collector.
         replace_key: whether signatures by another key may be replaced.
 
     Raises:
-        DiscreetError: for addresses that are none; and for a store that another key has signed, unless that may be replaced.
+        DiscreetError: for invalid addresses, and for a store signed by another key that may not be replaced.
     """
     checked = check_addresses(addresses)
     check_key(store, key, replace_key=replace_key)
@@ -146,7 +145,7 @@ def sign_agreements(store: Store, key: CollectorKey, addresses: Sequence[str], *
 
 
 def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> None:
-    """Refuse a key that is not the one that a store is signed by, unless that may be replaced. None: a key that is to be made."""
+    """Raise an error if the store is signed by another key that may not be replaced. None: a key that will be created."""
     own = None if key is None else key.public
     others = sorted({one.signed.key for one in store.agreements() if one.signed is not None} - {own})
     if others and not replace_key:

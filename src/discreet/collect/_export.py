@@ -1,8 +1,8 @@
-"""The samples of a collection as a table like those of a release: what `discreet estimate` says of it is what the service says.
+"""`export`: the samples of a collection as a table, from which `discreet estimate` computes what the service shows.
 
-A store keeps how often each outcome was said, and who has spoken, but not who said what. So the rows are made of the counts: as many
-of each outcome as were counted, in random order, and numbered in that order. The numbers say nothing of any client; they are there because
-each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
+A store keeps the count of each outcome and which clients took part, but not who sent what. The rows are made from the counts: each outcome
+as often as counted, in random order, numbered in that order. The numbers identify no client; they only make the rows distinct. A cell is
+written as a point in it that is read back into that cell, which is checked before writing.
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ from discreet.tables import (
 
 MOST_ROWS = 10**9 - 1
 _ROWS = 1 << 20  # at a time
-_PLACES = (0.5, 0.25, 0.75, 0.0)  # of a point in its cell; the middle, but where floats are too few for it
+_PLACES = (0.5, 0.25, 0.75, 0.0)  # of a point in its cell: the middle, unless floats are too coarse
 
 
 @dataclass(frozen=True)
 class ExportSummary:
-    """What was written: so many samples of a round under an agreement."""
+    """The number of samples written, of a round under an agreement."""
 
     agreement: Agreement
     round: int
@@ -50,17 +50,17 @@ def export(
     """Write the samples of an agreement of a store to a file, with the agreement in it.
 
     Args:
-        store: as `open_store` opens it.
+        store: from `open_store`.
         output: ends in .parquet, .csv or .arrow; it appears whole or not at all.
         agreement: its id, or 12 or more of its first digits; by default the newest.
-        round: which of its rounds.
+        round: the round to export.
         replace: whether a plain file of that name may be replaced.
 
     Returns:
         What was written.
 
     Raises:
-        DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
+        DiscreetError: for a missing agreement, one without samples, and an output that cannot be written.
     """
     if not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
@@ -101,7 +101,7 @@ def export(
 
 
 def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For every outcome the place in its cell at which it is written: one that is read back into it."""
+    """For every outcome a place in its cell that is read back into it."""
     place = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:
         return place

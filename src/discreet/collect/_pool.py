@@ -1,30 +1,30 @@
-"""The pool: outcomes wait here after they were acknowledged, and are counted in batches that no longer show who spoke when.
+"""The pool of acknowledged outcomes, which are counted in batches so that counts do not show who sent which outcome.
 
-A store has to hold a sample before it is acknowledged. If it counted the sample at once, two versions of the counts would differ by one
-outcome, and the version after would have come with one client. Engines keep versions: PostgreSQL in dead rows, SQLite in its log. So a
-new outcome goes into the pool of its agreement and round. Once `2 KEPT` outcomes wait, all but `KEPT` of them, which are chosen at random,
-are added to the counts. Every change of the counts is one of `KEPT` outcomes or more, and each of them may be of any client that waited.
-(Where samples of more than `MOST_GROUPS` rounds come at a time, the one that waits for the longest is counted with what it has.) What is
-estimated or exported is the counts and the pool together, so nothing is late.
+A store has to contain a sample before it is acknowledged. If the sample were counted at once, two versions of the counts would differ by
+one outcome, and the later version would come with one new client. Engines keep versions: PostgreSQL in dead rows, SQLite in its log. A new
+outcome therefore goes into the pool of its agreement and round. Once `2 KEPT` outcomes wait, all but `KEPT` of them, chosen at random, are
+added to the counts. So the counts change by `KEPT` outcomes or more at a time, and each may belong to any client that waited. (If samples
+of more than `MOST_GROUPS` rounds come at a time, the longest waiting round is counted with what it has.) Estimates and exports use counts
+and pool together, so nothing is late.
 
-What somebody learns about who said what, who reads
+What a reader learns about who sent what:
 
-    a store once              that an outcome is one of those in the pool, or of a later batch: of `KEPT` clients at least. (While fewer
-    (tables, pages)           have spoken in a round, one of theirs: a store with one client shows what that client said. In PostgreSQL
-                              every process writes to one of a few slots, each with a pool of its own.)
-    its log or dead rows,     SQLite: the same, once the log is emptied: the service does that as soon as no sample waits, and tries it
-    an old snapshot,          four times a second otherwise; freed bytes are overwritten. PostgreSQL: the pool before and after a
-    a replica, a backup       sample, and so the sample. With a seal: the batches alone.
-    it at several moments     the pool before and after a sample, and so the sample. With a seal: the batches alone.
+    a store once              an outcome is one of those in the pool or in a later batch: of at least `KEPT` clients. (While fewer
+    (tables, pages)           took part in a round, of those: a store with one client shows that client's sample. In PostgreSQL every
+                              process writes to one of a few slots, each with its own pool.)
+    its log or dead rows,     SQLite: the same, once the log is emptied; the service does that as soon as no sample waits, and otherwise
+    an old snapshot,          tries four times a second; freed bytes are overwritten. PostgreSQL: the pool before and after a
+    a replica, a backup       sample, and so the sample. With a seal: only the batches.
+    it at several moments     the pool before and after a sample, and so the sample. With a seal: only the batches.
 
-A *seal* is a key in a file outside of the store (`discreet collect --seal FILE`). The pool is then encrypted (ChaCha20-Poly1305, a fresh
-nonce each time), and whoever has the store without the file learns what the counts tell: batches of `KEPT` clients or more. Every
-service of the store needs the file, and so does who exports it. Whoever loses the file loses the outcomes in the pool, fewer than
-`2 KEPT` of a round (in PostgreSQL: of a round and a slot); counts stay. A seal does not hide anything from whoever runs the service.
+A *seal* is a key in a file outside the store (`discreet collect --seal FILE`). It encrypts the pool (ChaCha20-Poly1305, a fresh nonce each
+time). A reader of the store without the file learns only the counts: batches of `KEPT` clients or more. Every service of the store needs
+the file, and so does an export. If the file is lost, the outcomes in the pool are lost, fewer than `2 KEPT` of a round (in PostgreSQL: of a
+round and a slot); counts stay. A seal hides nothing from the operator of the service.
 
-A batch hides a client among the others in it. Somebody who knows what all others in a batch said, since they sent those samples
-themselves, learns the last one: enrolment is what bounds that. And whoever may ask for `/estimate` after every sample sees the counts
-change by one, though not whose it was. None of this bounds what a sample says: its epsilon does, against everybody.
+A batch hides a client among the others in it. An attacker who sent all other samples of a batch learns the last one; enrolment limits that.
+A reader of `/estimate` after every sample sees the counts change by one, but not by whom. None of this bounds what a sample reveals: its
+epsilon does, against everybody.
 """
 
 import os
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 KEPT = 32  # outcomes that stay when the others are counted
-MOST_GROUPS = 16  # agreements and rounds that a pool holds; past that the one that waits for the longest is counted
-SEAL_VARIABLE = "DISCREET_SEAL"  # names the file where no option does
+MOST_GROUPS = 16  # agreements and rounds of a pool; beyond that the longest waiting one is counted
+SEAL_VARIABLE = "DISCREET_SEAL"  # names the file if no option does
 
 Group = tuple[int, int]  # an agreement's number in the store, and a round
 Pool = dict[Group, list[int]]
@@ -58,15 +58,15 @@ _DAMAGED = "the pool of the store is damaged; restore the store from a copy"
 
 
 def add_outcomes(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
-    """Put outcomes into a pool, and take out of it what is to be counted now.
+    """Add outcomes to a pool, and remove and return those to count now.
 
     Args:
-        pool: is changed.
+        pool: changed in place.
         group: the agreement and the round of the outcomes.
-        outcomes: those that are new.
+        outcomes: the new ones.
 
     Returns:
-        For every group that is to be counted, (outcome, how many) in the order of outcomes.
+        For every group to count, (outcome, number) in the order of outcomes.
     """
     waiting = pool.pop(group, []) + outcomes
     counted = {}
@@ -82,7 +82,7 @@ def add_outcomes(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, l
 
 
 class Seal:
-    """How a pool is written: encrypted under a secret, or plainly where there is none.
+    """The encoding of a pool: encrypted under a secret, or plain.
 
     Args:
         secret: 32 bytes, or None.
@@ -97,7 +97,7 @@ class Seal:
         return self._secret is not None
 
     def write(self, pool: Pool) -> bytes:
-        """What a store keeps of a pool."""
+        """The bytes of a pool in the store."""
         parts = []
         for (agreement, round_number), outcomes in pool.items():
             parts.append(_HEAD.pack(agreement, round_number, len(outcomes)))
@@ -109,7 +109,7 @@ class Seal:
         return _SEALED + nonce + _cipher(self._secret).encrypt(nonce, content, _ABOUT)
 
     def read(self, content: bytes) -> Pool:
-        """The pool that a store keeps. One that is sealed under another secret is refused."""
+        """The pool in the store; an error if it is sealed under another secret."""
         kind, rest = content[:1], content[1:]
         if kind == _SEALED:
             rest = self._decrypt(rest)
@@ -152,14 +152,14 @@ def _cipher(secret: bytes) -> "ChaCha20Poly1305":
 
 
 def write_seal(path: str | Path) -> None:
-    """Write a fresh key to a new file that its owner alone may read. An existing file is never replaced."""
+    """Write a fresh key to a new file that only its owner may read. An existing file is never replaced."""
     fix = "a store may be sealed under its key; choose another name"
     with atomic_write(path, what="seal", private=True, fix=fix) as file:
         file.write(b"discreet-seal-1 " + os.urandom(32).hex().encode() + b"\n")
 
 
 def read_seal(path: str | Path | None) -> Seal:
-    """The seal in a file, refused if anybody but its owner may read it; without a file, the one that DISCREET_SEAL names, or none."""
+    """The seal in a file, which only its owner may read; without a file, the one that DISCREET_SEAL names, or none."""
     path = path or os.environ.get(SEAL_VARIABLE)
     if not path:
         return Seal()

@@ -1,24 +1,24 @@
-"""A store in a PostgreSQL database, for several services at once: what is committed is on the server's disk.
+"""`PostgresStore`: a store in a PostgreSQL database, for several services at once.
 
-The primary key of `discreet_spoken` decides who has spoken: INSERT ... ON CONFLICT DO NOTHING waits for whoever is about to insert the same
-client, and says which rows are new; the keys of the others are read in the next statement, which sees what was waited for (READ COMMITTED).
-Rows are written in the order of their keys, spoken before pool before counted before arrived, so that no two transactions wait for each
-other in a circle. Counts and pools are kept in a few slots that are added up when they are read: services of different slots do not wait
-for each other's. Pools and counts are read in one snapshot (REPEATABLE READ), so that what goes from one to the other meanwhile is there
-once.
+What is committed is on the server's disk. The primary key of `discreet_spoken` decides whether a client is new: INSERT ... ON CONFLICT DO
+NOTHING waits for a transaction that inserts the same client, and returns the new rows. The keys of the others are read in the next
+statement, which sees that transaction's rows (READ COMMITTED). Rows are written in the order of their keys, spoken before pool before
+counted before arrived, so that transactions cannot deadlock. Counts and pools are kept in a few slots that are added up when read; services
+of different slots do not wait for each other. Pools and counts are read in one snapshot (REPEATABLE READ), so that outcomes that move
+between them are counted once.
 
-**Blocks.** Counts are kept in blocks of 128 outcomes, each a row of 64-bit numbers, so that no row says which outcome was counted last.
-PostgreSQL shows to whoever may read a table which transaction wrote each row, and rows of one transaction are found by a join. A row for
-each outcome would tell which outcomes a transaction has counted. A block tells at most which 128 outcomes they are among. Where there are
-few blocks, all of them are written every time, which tells nothing. How much is counted at a time: `discreet.collect._pool`.
+**Blocks.** Counts are kept in blocks of 128 outcomes, each a row of 64-bit numbers, so that no row shows which outcome was counted last.
+PostgreSQL shows every reader of a table which transaction wrote each row, and a join finds the rows of one transaction. A row for each
+outcome would show which outcomes a transaction counted. A block narrows them down to 128 outcomes. If there are few blocks, all of them are
+written every time, which shows nothing. `discreet.collect._pool` explains how many are counted at a time.
 
-PostgreSQL keeps earlier versions of a row, for old snapshots and until it is vacuumed, and its log keeps all of them. Nothing here can take
-them back, so the pool is sealed against what they tell (`discreet.collect._pool`).
+PostgreSQL keeps earlier versions of a row for old snapshots and until vacuum, and its log keeps all of them. They cannot be removed from
+here, so the pool is sealed against them (`discreet.collect._pool`).
 
 A store of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 
-After any failure the connection is dropped and the next call opens another one. A connection that turns out to be dead before anything was
-asked of it is replaced at once. A server that no longer answers is given up after a time-out, here and not only there.
+After a failure the connection is dropped and the next call opens another one. A connection that is found dead before its first statement is
+replaced at once. A server that does not answer is given up after a time-out on this side too.
 """
 
 import os
@@ -52,20 +52,20 @@ from discreet.collect._store import (
 )
 from discreet.errors import DiscreetError, StoreError, need_extra
 
-BLOCK = 128  # outcomes: a kilobyte, which is updated in its page
-FEW_BLOCKS = 8  # blocks that are all written together
+BLOCK = 128  # outcomes: a kilobyte, updated within its page
+FEW_BLOCKS = 8  # up to this number, all blocks are written together
 _NUMBERS = np.dtype("<i8")
 EMPTY = bytes(BLOCK * _NUMBERS.itemsize)
 
 
 def blocks_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
-    """The blocks to write, in order, when some of the outcomes are counted: (outcome, how many)."""
+    """The blocks to write, in order, for new counts (outcome, number)."""
     every = -(-outcomes // BLOCK)
     return list(range(every)) if every <= FEW_BLOCKS else sorted({outcome // BLOCK for outcome, _ in new})
 
 
 def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
-    """What the blocks hold, in the order of their numbers, once these are counted."""
+    """The content of the blocks, in the order of their numbers, after adding new counts."""
     held = {block: _read(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
         held[outcome // BLOCK][outcome % BLOCK] += many
@@ -73,7 +73,7 @@ def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -
 
 
 def totals(cursor: Any, outcomes: int) -> NDArray[np.int64]:
-    """Counts of all outcomes, from rows (block, what it holds), several for a block; a part of them at a time."""
+    """The counts of all outcomes, from rows (block, content), several for a block; read in parts."""
     counts = np.zeros(-(-outcomes // BLOCK) * BLOCK, dtype=np.int64)
     while rows := cursor.fetchmany(1000):
         for block, content in rows:
@@ -100,8 +100,8 @@ except ImportError as error:
 WAIT_SECONDS = 10.0
 FORMAT = 2
 SLOTS = 8
-_LONGER = 3  # times as long may it take to write many rows as to begin
-_LOCK = 0x64637374  # of those who make tables or add agreements
+_LONGER = 3  # times the wait for beginning: limit for writing many rows
+_LOCK = 0x64637374  # lock for creating tables and adding agreements
 _FIRST_SCHEMA = """
 CREATE TABLE discreet_store (format integer NOT NULL);
 CREATE TABLE discreet_agreements (
@@ -153,7 +153,7 @@ Connection = psycopg.Connection[Any]
 
 
 class PostgresStore(Registers):
-    """The store in a database; tables that are not there are made where `create` says so. `seal`: how its pools are written."""
+    """The store in a database; missing tables are created if `create` is true. `seal`: the encoding of its pools."""
 
     def __init__(
         self, address: str, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
@@ -196,7 +196,7 @@ class PostgresStore(Registers):
             )
 
     def agreements(self) -> list[StoredAgreement]:
-        """All agreements, in the order they came."""
+        """All agreements, in the order of arrival."""
         with self._reader.transaction() as database:
             rows = database.execute(
                 "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses "
@@ -207,7 +207,7 @@ class PostgresStore(Registers):
         return agreements_from_rows(rows)
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
-        """What becomes of each of these."""
+        """Count arrivals, and return what became of each."""
         slot = os.getpid() % SLOTS
         with self._writer.transaction() as database:
             place = _agreement_row(database, self._writer.places, agreement)
@@ -224,21 +224,21 @@ class PostgresStore(Registers):
         return verdicts
 
     def settle(self) -> bool:
-        """Nothing is to be done: what earlier versions of rows tell is what pools are sealed against."""
+        """Do nothing: the seal protects against earlier versions of rows."""
         return True
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came."""
+        """The count of each outcome."""
         with self._reader.transaction() as database:
             place = _agreement_row(database, self._reader.places, agreement)
             waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
-            with database.cursor("counts", binary=True) as cursor:  # one that the server holds: there may be many
+            with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
                 counts = totals(cursor.execute(rows, (place.number, round)), place.outcomes)
         return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], (place.number, round))
 
     def check_seal(self) -> None:
-        """Seal the pools where there is a key; refuse those that are sealed under another key."""
+        """Seal the pools if there is a key; an error if they are sealed under another key."""
         with self._writer.transaction() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
@@ -277,14 +277,14 @@ class PostgresStore(Registers):
         return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
-        """How many samples came on each day."""
+        """The number of samples of each day."""
         with self._reader.transaction() as database:
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT day, sum(n)::bigint FROM discreet_arrived WHERE agreement = %s AND round = %s GROUP BY day ORDER BY day"
             return database.execute(rows, (place.number, round)).fetchall()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._reader.close()
         self._writer.close()
 
@@ -301,7 +301,7 @@ def _agreement_row(database: Connection, known: dict[str, AgreementRow], agreeme
 
 
 def _verdicts(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
-    """Whose rows are new; for the others, whether their key is the one that they came with."""
+    """Which rows are new; for the others, whether their key is the stored one."""
     first: dict[bytes, bytes] = {}
     for arrival in arrivals:
         first.setdefault(arrival.client, arrival.key)
@@ -322,14 +322,14 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
 
 
 def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]]) -> None:
-    """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot."""
+    """Add a batch (outcome, number) to the counts of an agreement in a round, in a slot."""
     (outcomes,) = _row(database.execute("SELECT outcomes FROM discreet_agreements WHERE number = %s", where[:1]))
     numbers = blocks_to_write(new, outcomes)
     database.execute(_COUNT, (numbers, add_to_blocks(_lock_blocks(database, where, numbers), new), *where))
 
 
 def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
-    """What these blocks hold, locked in their order; those that are not there yet are made."""
+    """The content of these blocks, locked in their order; missing blocks are created."""
     held = dict(database.execute(_HELD, (*where, numbers), binary=True).fetchall())
     if len(held) < len(numbers):
         database.execute(_MAKE, (*where, EMPTY, numbers))
@@ -338,7 +338,7 @@ def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: lis
 
 
 class _PostgresConnection:
-    """One connection to the server, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
+    """One connection to the server, for one thread at a time; opened when needed, and anew after a failure or a fork."""
 
     def __init__(self, address: str, wait: float, isolation: str) -> None:
         self._address, self._wait, self._isolation = address, wait, isolation
@@ -347,11 +347,11 @@ class _PostgresConnection:
         self._database: Connection | None = None
         self._process = 0
         self._forgotten: list[Connection] = []
-        self.places: dict[str, AgreementRow] = {}  # of agreements, in the database that is open
+        self.places: dict[str, AgreementRow] = {}  # rows of agreements in the open database
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All of it on the server's disk at the end, or nothing. What PostgreSQL says is raised as StoreError."""
+        """One transaction: all of it on the server's disk at the end, or nothing. Errors of PostgreSQL become StoreError."""
         if not self._lock.acquire(timeout=self._wait):
             raise self._store_error("it has been busy for too long; try again")
         try:
@@ -370,21 +370,21 @@ class _PostgresConnection:
             self._lock.release()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         with self._lock:
             self._drop()
 
     def _begin_transaction(self) -> Connection:
-        """A connection in a transaction. One that has died since it was last used is replaced: nothing was asked of it yet."""
+        """A connection in a transaction. One that died since its last use is replaced, since nothing was asked of it yet."""
         if self._database is not None and self._process != os.getpid():
-            self._forgotten.append(self._database)  # the parent's: closing it here would end it there
+            self._forgotten.append(self._database)  # the parent's: closing it here would close it there
             self._database = None
         if self._database is not None:
             began = time.monotonic()
             try:
                 return self._begin(self._database)
             except psycopg.OperationalError:
-                if time.monotonic() - began > self._wait / 2:  # it hangs, and so would another one
+                if time.monotonic() - began > self._wait / 2:  # the server hangs, and a new connection would too
                     raise
                 self._drop()
         self.places.clear()
@@ -392,7 +392,7 @@ class _PostgresConnection:
         self._database = psycopg.connect(
             self._address,
             autocommit=True,
-            prepare_threshold=None,  # a pooler between us may give every transaction to another connection
+            prepare_threshold=None,  # a pooler may move transactions between connections
             connect_timeout=max(2, round(self._wait)),
             application_name="discreet",
         )
@@ -406,7 +406,7 @@ class _PostgresConnection:
     def _drop(self) -> None:
         if self._database is not None:
             with suppress(psycopg.Error):
-                self._database.close()  # which undoes what was not committed
+                self._database.close()  # rolls back what was not committed
             self._database = None
 
     def _store_error(self, why: str) -> StoreError:
@@ -415,7 +415,7 @@ class _PostgresConnection:
 
 @contextmanager
 def _cut_after(database: Connection, wait: float) -> Iterator[None]:
-    """Cut the connection if this takes longer: a server that is stopped, or a network that is gone, would be waited for without end."""
+    """Cut the connection if the block takes longer: a stopped server or a lost network would be waited for without end."""
     done, guard = False, threading.Lock()
 
     def cut() -> None:
@@ -436,7 +436,7 @@ def _cut_after(database: Connection, wait: float) -> Iterator[None]:
 
 
 def _why(error: psycopg.Error) -> str:
-    """What happened, in a line; PostgreSQL's own words, which hold no password."""
+    """The reason in one line: PostgreSQL's own words, which contain no password."""
     said = error.diag.message_primary or str(error) or type(error).__name__
     return f"{' '.join(said.split())}; try again"
 

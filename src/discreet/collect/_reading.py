@@ -1,11 +1,10 @@
-"""Requests with samples, read in full before anything is taken: fields, their types, how many there are, and the outcome of every sample.
+"""Reading of requests with samples: fields, types, number, and the outcome of every sample, checked before anything is taken.
 
-JSON is read strictly: in UTF-8, each field once and none unknown, no NaN. Arrow passes the guards that files of others pass
-(`discreet.tables._arrow`), and each column has the type that it says.
+JSON is read strictly: in UTF-8, each field once, no unknown field, no NaN. Arrow streams pass the same checks as files from others
+(`discreet.tables._arrow`), and each column must have its stated type.
 
-Samples become outcome numbers as `discreet estimate` reads them, but without any conversion: a text is a label, a whole number is a number,
-and a point is in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of what is wrong, never
-the value.
+Samples become outcome numbers as in `discreet estimate`, but without conversion: a text is a label, a whole number is a number, a point
+lies in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of an error, never the value.
 """
 
 import io
@@ -34,10 +33,10 @@ _LARGEST_WHOLE = 2**63
 
 
 class Outcomes:
-    """The outcomes of an agreement, and what a sample has to be to be one of them.
+    """The outcomes of an agreement, and the valid samples.
 
     Args:
-        coding: how samples of the agreement are read.
+        coding: of the agreement's samples.
     """
 
     def __init__(self, coding: Coding) -> None:
@@ -48,7 +47,7 @@ class Outcomes:
 
     @property
     def allowed_samples(self) -> str:
-        """What a sample may be."""
+        """The valid samples in words."""
         if isinstance(self._domain, Labels):
             return f"one of the agreement's {self.size:,} labels, {'a text' if self._texts else 'a whole number'}"
         if isinstance(self._domain, Numbers):
@@ -58,11 +57,11 @@ class Outcomes:
 
     @property
     def allowed_numbers(self) -> str:
-        """What the number of an outcome may be."""
+        """The valid outcome numbers in words."""
         return f"the number of an outcome, from 0 to {self.size - 1}"
 
     def numbers(self, samples: Sequence[Any]) -> Integers:
-        """The outcome of every sample of a JSON document, -1 for what is none."""
+        """The outcome of every sample of a JSON document, -1 for invalid ones."""
         if self._index:
             kind = str if self._texts else int
             found = [self._index.get(sample, _NONE) if type(sample) is kind else _NONE for sample in samples]
@@ -84,7 +83,7 @@ class Outcomes:
         return self._cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
 
     def of_numbers(self, column: pa.Array) -> Integers:
-        """The same for a column of integers, without nulls, that are numbers of outcomes."""
+        """The same for a column of outcome numbers without nulls."""
         values = column.to_numpy(zero_copy_only=False)
         found = np.full(len(values), _NONE, dtype=np.int64)
         inside = (values >= 0) & (values < self.size)
@@ -92,7 +91,7 @@ class Outcomes:
         return found
 
     def fits(self, kind: pa.DataType) -> bool:
-        """Whether a column of that type can hold samples."""
+        """Whether a column of that type can contain samples."""
         if self._texts:
             return holds_texts(kind)
         if self._index or isinstance(self._domain, Numbers):
@@ -111,12 +110,12 @@ class Outcomes:
 
 
 def holds_texts(kind: pa.DataType) -> bool:
-    """Whether a column of that type holds texts, as they are or by a dictionary."""
+    """Whether a column of that type contains texts, directly or by a dictionary."""
     return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
 
 def _point(sample: Any) -> float:
-    """A number as a float; NaN for what is none."""
+    """A number as a float; NaN for anything else."""
     if type(sample) is float or (type(sample) is int and -_LARGEST_WHOLE <= sample < _LARGEST_WHOLE):
         return float(sample)
     return math.nan
@@ -126,15 +125,15 @@ _ABOUT = {"agreement", "round"}
 _ROW = {"client", "key", "sample"}
 _MOST_ROUND = 10**18
 _ID_DIGITS = 64
-_MOST_TOLD = 300  # characters of what Arrow says of a stream
+_MOST_TOLD = 300  # characters of an Arrow error to show
 _MOST_UNPACKED = 1 << 24  # bytes of a stream's columns
 
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """Samples as a request holds them, under one agreement in one round. `alone`: one sample, not a list of one.
+    """The samples of a request, under one agreement in one round. `alone`: one sample, not a list of one.
 
-    `samples` are values of JSON, or a list of Arrow columns; `numbered`: these hold numbers of outcomes in place of the outcomes.
+    `samples` are JSON values, or a list of Arrow columns. `numbered`: the columns contain outcome numbers.
     """
 
     agreement: str
@@ -147,7 +146,7 @@ class SampleRequest:
     numbered: bool = False
 
     def outcomes(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        """The outcome of every sample; a sample that is none refuses the whole request."""
+        """The outcome of every sample; one invalid sample is an error for the whole request."""
         if self.columns:
             found = [self._of_column(outcomes, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
@@ -160,7 +159,7 @@ class SampleRequest:
         return numbers
 
     def place(self, number: int, field: str) -> str:
-        """How a field of a row is called in messages."""
+        """The name of a row's field in messages."""
         if self.alone:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
@@ -203,7 +202,7 @@ def from_json(body: bytes) -> SampleRequest:
 
 
 def from_arrow(body: bytes) -> SampleRequest:
-    """The samples in an Arrow stream, whose metadata say under which agreement and in which round."""
+    """The samples in an Arrow stream, whose metadata state agreement and round."""
     clients: list[str] = []
     keys: list[str] = []
     samples = []
@@ -238,7 +237,7 @@ def _check_columns(schema: pa.Schema) -> None:
 
 
 def _bounded_batches(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream, checked to their last byte, that are not too much together: unpacked, they may be more than was sent."""
+    """The batches of a stream, fully checked and limited in total size: unpacked, they may be larger than the request."""
     rows = size = 0
     for batch in stream:
         rows += batch.num_rows
@@ -258,7 +257,7 @@ def _bounded_batches(stream: ArrowStream) -> Iterator[pa.RecordBatch]:
 
 
 def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
-    """The texts of a column, none of them longer than names are: a dictionary repeats each word as often as it likes."""
+    """The texts of a column, each at most as long as a name: a dictionary can repeat a word any number of times."""
     column = batch.column(name)
     words = column.dictionary if pa.types.is_dictionary(column.type) else column
     lengths = pc.binary_length(words.cast(pa.large_string()))
@@ -268,7 +267,7 @@ def _column_texts(batch: pa.RecordBatch, name: str) -> list[str]:
 
 
 def _agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
-    """Agreement and round in the metadata of a schema."""
+    """Agreement and round from the metadata of a schema."""
     try:
         agreement, number = metadata[b"agreement"].decode("ascii"), metadata[b"round"].decode("ascii")
     except (KeyError, UnicodeDecodeError):
@@ -279,7 +278,7 @@ def _agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
 
 
 def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
-    """Whether the column of samples holds numbers of outcomes, as the metadata of the schema say."""
+    """Whether the metadata of the schema state that samples are outcome numbers."""
     said = metadata.get(b"samples")
     if said is None:
         return False
@@ -313,7 +312,7 @@ def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
 def _parse_json(body: bytes) -> Any:
     try:
         return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_fields, parse_constant=_no_constant)
-    except (ValueError, RecursionError):  # also a whole number of thousands of digits
+    except (ValueError, RecursionError):  # also for an integer of thousands of digits
         raise bad_request("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
 

@@ -1,12 +1,12 @@
-"""What every request meets: how it is refused, how much it may take up, and the guard around the application.
+"""Errors and limits of requests, and `Guard`, the outer ASGI application.
 
-A refusal (`RequestProblem`) is a status code and one sentence, which says what is allowed and never what was sent. `RequestLimits` bounds
-the bytes of a body, the seconds until it is whole, and the bytes of all bodies that are held at once.
+A `RequestProblem` is a status code and one sentence. The sentence says what is allowed, never what was sent. `RequestLimits` bounds the
+bytes of a body, the seconds until it is complete, and the bytes of all bodies in memory.
 
-`Guard` checks by which name the service is called, adds headers that close it to other sites, and lets no traceback out. A browser that was
-led here under another site's name is refused by the name. A page of another site may neither read an answer (no CORS header, same-origin
-resource policy) nor send a sample (its Origin is not ours) unless its origin is allowed. Whoever runs the service is told the kind of an
-error and the lines of code, never its message, which may quote what somebody sent.
+`Guard` checks the host name of a request, adds headers against other sites, and lets no traceback out. A browser that was led here under
+another site's name is rejected by the host check. A page of another site can neither read an answer (no CORS header, same-origin resource
+policy) nor send a sample (its Origin is not ours), unless its origin is allowed. The operator sees the kind of an error and its lines of
+code, never its message, which may quote a request.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from discreet.client import JSON
 from discreet.errors import DiscreetError, visible
 
-RETRY_SECONDS = 1  # after which a collector that could not take a request may be asked again
+RETRY_SECONDS = 1  # until a rejected request may be sent again
 
 
 class RequestProblem(Exception):
-    """A request that is refused. `more`: further fields of the answer."""
+    """An error in answer to a request. `more`: further fields of the answer."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RequestProblem(Exception):
 
     @property
     def answer(self) -> Response:
-        """What is sent."""
+        """The answer to send."""
         body = json.dumps({"error": self.sentence, **self.more}).encode()
         return Response(
             body, status_code=self.status, media_type=JSON, headers={"Cache-Control": "no-store", **self.headers}
@@ -54,28 +54,28 @@ class RequestProblem(Exception):
 
 
 def bad_request(sentence: str) -> RequestProblem:
-    """A body or a query that is not what its type says."""
+    """The error for a body or a query that does not have its stated type."""
     return RequestProblem(400, sentence)
 
 
 def unprocessable(sentence: str) -> RequestProblem:
-    """A body that can be read, and does not fit the agreement."""
+    """The error for a readable body that does not fit the agreement."""
     return RequestProblem(422, sentence)
 
 
 def unavailable(sentence: str) -> RequestProblem:
-    """What cannot be answered now: the same may be sent again, and is counted once."""
+    """The error for a temporary failure: the same request may be sent again, and is counted once."""
     again = f"{sentence}; send the same again in a moment, under the same keys"
     return RequestProblem(503, again, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 MOST_BODY = 4 << 20  # bytes: the largest batch has about two million, with names of 64 digits
-MOST_HELD = 64 << 20  # bytes of the bodies of all requests together
-PATIENCE = 30.0  # seconds until a request has to be whole
+MOST_HELD = 64 << 20  # bytes of all bodies in memory together
+PATIENCE = 30.0  # seconds until a request must be complete
 
 
 class RequestLimits:
-    """The bytes of bodies that are held at once, by all requests of a process, each whole within so many seconds."""
+    """Limits on the bytes of bodies in memory, over all requests of a process, and on the seconds until each is complete."""
 
     def __init__(self, patience: float) -> None:
         self._left = MOST_HELD
@@ -83,7 +83,7 @@ class RequestLimits:
 
     @asynccontextmanager
     async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """The body of a request, whole and within its limits; room for it is held as long as it is looked at."""
+        """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_length(request)
         if length is not None and length > MOST_BODY:
             raise _too_large()
@@ -112,7 +112,7 @@ class RequestLimits:
 
 
 def _announced_length(request: Request) -> int | None:
-    """How long a body says it is."""
+    """The announced length of a body."""
     lengths = request.headers.getlist("content-length")
     if not lengths:
         return None
@@ -150,15 +150,15 @@ FAILED = unavailable("the collector failed on this request")
 
 
 class Guard:
-    """An ASGI application around another.
+    """An ASGI application around another one.
 
     Args:
-        app: the other.
-        hosts: names under which the service may be called, without a port; None: any.
-        origins: of other sites whose pages may read and send.
-        answered: is told the path and status of each answer.
-        failed: is told of bugs.
-        direct: applications for a method and a path, which need no other look at the request: the way that nearly all of them go.
+        app: the inner application.
+        hosts: allowed host names, without a port; None: any.
+        origins: other sites whose pages may read and send.
+        answered: called with the path and status of each answer.
+        failed: called with unexpected errors.
+        direct: applications by method and path that skip the router; nearly all requests go there.
     """
 
     def __init__(
@@ -213,12 +213,12 @@ class Guard:
                 await app(scope, receive, send_guarded)
             except ClientDisconnect:
                 return
-            except asyncio.CancelledError:  # the service stops, and has waited long enough
+            except asyncio.CancelledError:  # the service is stopping
                 if not started:
                     await unavailable("the collector is stopping").answer(scope, receive, send_guarded)
             except RequestProblem as problem:
                 await problem.answer(scope, receive, send_guarded)
-        except Exception as error:  # a bug of ours: whoever asked is told to come again, whoever runs this where it is
+        except Exception as error:  # a bug: the client may retry, the operator sees where it is
             self._failed(error)
             if not started:
                 await FAILED.answer(scope, receive, send_guarded)
@@ -227,19 +227,19 @@ class Guard:
         name = host.lower().rpartition(b":")[0] if host.rpartition(b":")[2].isdigit() else host.lower()
         if self._hosts is not None and name not in self._hosts:
             raise RequestProblem(
-                403, "the collector is not called by this name; whoever runs it can allow it: --allow-host"
+                403, "the collector does not have this host name; its operator can allow it: --allow-host"
             )
 
 
 def report(error: BaseException) -> None:
-    """Say on standard error what kind of error it was and where, and nothing of what it says."""
+    """Print the kind and place of an error on standard error, without its message."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = "; ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[-6:])
     sys.stderr.write(f"discreet: a fault of the collector, {type(error).__name__}: {visible(lines)}\n")
 
 
 def checked_origin(origin: str) -> str:
-    """An origin as browsers send it: a scheme and a name, perhaps a port, nothing after it."""
+    """An origin as browsers send it: scheme, name and optional port, nothing else."""
     scheme, found, rest = origin.partition("://")
     if scheme not in ("http", "https") or not found or not rest or set(rest) & set("/?#@ *") or not rest.isascii():
         raise DiscreetError(f"origin = {origin!r} is not an origin, such as https://example.org")
@@ -247,7 +247,7 @@ def checked_origin(origin: str) -> str:
 
 
 def _single_header(scope: Scope, name: bytes) -> bytes:
-    """A header that may come once; empty where it does not."""
+    """A header that may occur once; empty if absent."""
     found: list[Any] = [value for header, value in scope["headers"] if header == name]
     if len(found) > 1:
         raise RequestProblem(400, f"the header {name.decode()} comes more than once")

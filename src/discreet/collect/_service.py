@@ -1,12 +1,11 @@
-"""The service as an ASGI application: what each path answers (`discreet.client._protocol`), its pages, and its metrics.
+"""`service`: the collector as an ASGI application, with its paths (`discreet.client._protocol`), pages and metrics.
 
-The pages show what the collection has learnt so far, and let a visitor take part. They are files of ours and a script that is built of
-`clients/js`. They ask the service they come from and nobody else, hold no script or style inside, and so work under the strictest policy
-that browsers know. They are the same for everybody: what they show they ask for.
+The pages show estimates and let a visitor take part. They are static files and a script built from `clients/js`, the same for everybody.
+They contact only the service they come from, contain no inline script or style, and work under the strictest content security policy.
 
-`Metrics` counts for Prometheus how many requests there were, how long they took and how full the queue is; nothing about anybody. It also
-leaves out when a counter was made (`..._created`), since that is the moment in which the first request was answered. Where several
-processes serve, each writes its numbers to a folder that `PROMETHEUS_MULTIPROC_DIR` names, and any of them adds them up.
+`Metrics` counts requests, their durations and the length of the queue for Prometheus, and nothing about clients. It omits the creation time
+of counters (`..._created`), which is the moment of the first request. With several processes, each writes its numbers to the folder that
+`PROMETHEUS_MULTIPROC_DIR` names, and any of them adds them up.
 """
 
 import asyncio
@@ -81,13 +80,13 @@ _PLACES = {LIVE: "live.html", TAKE_PART: "take-part.html"} | {
 
 
 def page_routes() -> list[Route]:
-    """Where the pages are, and what they are made of."""
+    """The routes of the pages and their files."""
     return [_route(path, name) for path, name in _PLACES.items()]
 
 
 def _route(path: str, name: str) -> Route:
     content = (resources.files(__package__) / "pages" / name).read_bytes()
-    # Asked for anew each time, and sent again only if it has changed: a page and its script are of one version.
+    # Revalidated each time, so that a page and its script have one version.
     headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     kind = _TYPES[name[name.rindex(".") :]]
 
@@ -107,17 +106,17 @@ _TOGETHER = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 
 
 class _UndatedRegistry(CollectorRegistry):
-    """Numbers without the moments in which they began to be counted."""
+    """A registry without creation times of counters."""
 
     def collect(self) -> Iterable[Metric]:
-        """All of them."""
+        """All metrics."""
         for metric in super().collect():
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric
 
 
 class Metrics:
-    """The numbers of one service."""
+    """The metrics of one service."""
 
     def __init__(self, waiting: Callable[[], int]) -> None:
         self._registry = _UndatedRegistry()
@@ -145,44 +144,44 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         if METRICS_FOLDER not in os.environ:
-            queue.set_function(waiting)  # of several processes none can ask the others
+            queue.set_function(waiting)  # processes cannot ask each other
             ProcessCollector(registry=self._registry)
 
     def count_answer(self, path: str, status: int) -> None:
-        """A request was answered. `path`: one of ours."""
+        """Count an answered request. `path`: one of ours."""
         known = self._answers.get((path, status))
         if known is None:
             known = self._answers[path, status] = self._requests.labels(path, str(status))
         known.inc()
 
     def count_transaction(self, verdicts: list[Verdict]) -> None:
-        """A transaction is on disk."""
+        """Count a transaction that is on disk."""
         self._together.observe(len(verdicts))
         for verdict, many in Tally(verdicts).items():
             self._by_verdict[verdict].inc(many)
 
     def observe_estimate(self, seconds: float) -> None:
-        """An estimate was computed."""
+        """Record the duration of an estimate."""
         self._estimate.observe(seconds)
 
     def count_failure(self) -> None:
-        """A bug was met."""
+        """Count an unexpected error."""
         self._bugs.inc()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """All metrics in Prometheus' format."""
         if METRICS_FOLDER not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()
-        added_up: Any = MultiProcessCollector  # which has no types
+        added_up: Any = MultiProcessCollector  # without types
         added_up(together)
         return generate_latest(together)
 
 
 _READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: from_json, ARROW: from_arrow}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
-_LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # of a status line
-_SMALL = 1 << 14  # bytes of a body that is read at once; a larger one is read in a thread, so that others need not wait
+_LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # the longest phrase of our status lines
+_SMALL = 1 << 14  # bytes of a body; a larger one is read in a thread
 
 
 def service(
@@ -198,28 +197,28 @@ def service(
     addresses: Sequence[str] = (),
     replace_key: bool = False,
 ) -> ASGIApp:
-    """The collector as an application that any ASGI server can serve.
+    """The collector as an application for any ASGI server.
 
-    It takes samples of every agreement of the store. Limits on connections and on slow headers are the server's: `serve` has them.
+    It takes samples of every agreement of the store. Limits on connections and slow headers belong to the server: `serve` has them.
 
     Args:
-        store: where samples are kept, of `open_store`; its agreements were added before.
-        rounds: those in which samples are taken.
-        tokens: one for each client that may speak, each the name of its client. They are added to the store, which takes samples from
-            enrolled clients and gateways alone from then on; None: those that the store holds, and anybody if it holds none.
+        store: from `open_store`, with its agreements added.
+        rounds: the open rounds.
+        tokens: one for each enrolled client, each the name of its client. They are added to the store, which from then on takes samples
+            only from enrolled clients and gateways. None: the tokens of the store, and any client if it has none.
         gateways: tokens of gateways, which name clients themselves; added likewise.
-        hosts: names under which the service may be called, against sites whose name leads to this machine; None: any.
-        origins: of other sites whose pages may read and send, such as "https://example.org".
-        patience: seconds until the body of a request has to be whole.
-        key: the file of the collector's key; the store's agreements are signed by it, for these addresses. None: as they are there.
+        hosts: allowed host names, against sites whose name leads to this machine; None: any.
+        origins: other sites whose pages may read and send, such as "https://example.org".
+        patience: seconds until the body of a request must be complete.
+        key: the file of the collector's key, which signs the store's agreements for these addresses. None: signatures stay as they are.
         addresses: where devices reach the service, such as "https://example.org"; needed with a key.
-        replace_key: whether the key may take the place of another one that agreements are signed by.
+        replace_key: whether the key may replace another one that signed the agreements.
 
     Returns:
         An ASGI application.
 
     Raises:
-        DiscreetError: for agreements whose samples cannot be counted, origins that are none, and a key that is not the store's.
+        DiscreetError: for agreements whose samples cannot be counted, invalid origins, and a key that is not the store's.
     """
     if tokens is not None or gateways is not None:
         enrol_tokens(store, tokens or (), gateways or ())
@@ -237,7 +236,9 @@ class _Service:
         self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
         self._room = RequestLimits(patience)
-        self._reading = ThreadPoolExecutor(1, "reading")  # one at a time: a hostile body unfolds to many times its size
+        self._reading = ThreadPoolExecutor(
+            1, "reading"
+        )  # one at a time: a hostile body may unpack to many times its size
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
@@ -368,10 +369,10 @@ def _arrivals(sent: SampleRequest, collected: CollectedAgreement, gateway: str |
 
 
 def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
-    """What became of samples. Whoever watches the line sees as many bytes whatever it was: spaces make up for the rest.
+    """The answer to samples, padded with spaces so that its length is the same for every result.
 
-    The longest answer to so many samples refuses all of them; to one sample, it is a 409. Its status line is longer as well, by as much as
-    its body has to be shorter: all three answers to a sample have the same number of bytes, headers and all.
+    The longest answer to several samples is that all are refused; to one sample, it is a 409. The status line of a 409 is longer by as much
+    as its body is shorter. All three answers to a sample have the same number of bytes, including headers.
     """
     refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
     counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
@@ -397,7 +398,7 @@ def _reader(request: Request) -> Callable[[bytes], SampleRequest]:
 
 
 def _query(request: Request, *known: str) -> dict[str, str]:
-    """The query's parameters, each of which is known and comes once."""
+    """The query's parameters; an error for an unknown or repeated one."""
     pairs = request.query_params.multi_items()
     found = dict(pairs)
     if len(found) != len(pairs) or not found.keys() <= set(known):
@@ -407,7 +408,7 @@ def _query(request: Request, *known: str) -> dict[str, str]:
 
 
 def _round(asked: dict[str, str], collected: CollectedAgreement) -> int:
-    """The round that is asked for; by default the newest that is open."""
+    """The requested round; by default the newest open one."""
     said = asked.get("round", str(collected.round))
     if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
         raise bad_request(f"round is not a whole number from 1 to {collected.agreement.rounds}")
@@ -427,7 +428,7 @@ def _json(found: Any) -> Response:
 
 
 def _tagged_response(request: Request, body: bytes, tag: str, media_type: str) -> Response:
-    """An answer that need not be sent again to who holds it."""
+    """An answer that is not sent again to a client that has it."""
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if tag in (part.strip() for part in request.headers.get("if-none-match", "").split(",")):
         return Response(status_code=304, headers=headers)
@@ -440,14 +441,14 @@ async def _refusal(_: Request, problem: Any) -> Response:
 
 
 async def _missing(_: Request, error: Any) -> Response:
-    """What the router itself refuses: a path or a method."""
+    """The router's own error: an unknown path or method."""
     allowed = (error.headers or {}).get("Allow")
     sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
     return RequestProblem(error.status_code, sentence, headers=error.headers).answer
 
 
 async def _fault(_: Request, __: Any) -> Response:
-    """An error of ours, which the guard reports."""
+    """The answer to an unexpected error, which the guard reports."""
     return FAILED.answer
 
 

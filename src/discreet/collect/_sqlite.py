@@ -1,18 +1,18 @@
-"""A store in one SQLite file, and `open_store`, which opens a store by its name: a file, or the address of a PostgreSQL database.
+"""`SqliteStore`, a store in one SQLite file, and `open_store`, which opens a file or a PostgreSQL database.
 
-The file has a write-ahead log and synchronous = FULL, so that what is committed survives a kill and a power cut. The primary key of
-`spoken` decides who has spoken, inside a transaction that has the file's one write lock (BEGIN IMMEDIATE): it needs no look beforehand, and
-so no other process can come between. One connection writes and one reads, each behind a lock of its own; readers of a write-ahead log never
-wait for its writer. After any failure the connection is dropped, and the next call opens the file anew: a disk that has room again, or a
-file that is back in its place, needs no restart.
+The file has a write-ahead log and synchronous = FULL, so that commits survive a kill and a power cut. The primary key of `spoken` decides
+whether a client is new, inside a transaction that has the file's one write lock (BEGIN IMMEDIATE). It needs no earlier look, so no other
+process can come between. One connection writes and one reads, each behind its own lock; readers of a write-ahead log never wait for its
+writer. After a failure the connection is dropped and the next call opens the file anew: a disk with room again, or a file back in its
+place, needs no restart.
 
-The log keeps what was written before, until it is copied to the file and the log's own bytes are overwritten. So it is emptied
-(`wal_checkpoint(TRUNCATE)`) when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are
-counted together (`discreet.collect._pool`). While another process reads, it cannot be emptied, and `settle` tries again when it is called
-next. Bytes that are freed in the file are overwritten by zeros (`secure_delete`).
+The log keeps earlier content until it is copied to the file and its own bytes are overwritten. It is emptied (`wal_checkpoint(TRUNCATE)`)
+when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are counted together
+(`discreet.collect._pool`). It cannot be emptied while another process reads; the next `settle` tries again. Freed bytes in the file are
+overwritten by zeros (`secure_delete`).
 
-The file is made elsewhere and appears whole, or not at all. It says what it is (`application_id`) and of which format (`user_version`).
-A file of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
+The file is made under another name and appears whole or not at all. It states its kind (`application_id`) and format (`user_version`). A
+file of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
 """
 
 import os
@@ -78,14 +78,14 @@ _UPGRADE = (  # from format 1
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
-    "fullfsync = ON",  # where flushing otherwise stops at the drive's cache
+    "fullfsync = ON",  # otherwise macOS flushes to the drive's cache only
     "cache_size = -65536",  # KiB
-    "wal_autocheckpoint = 16384",  # pages: digests are spread over all of them, and a page that waits is written once for many
-    "journal_size_limit = 0",  # of a log that begins anew
+    "wal_autocheckpoint = 16384",  # pages: digests are spread over all pages, so waiting saves writes
+    "journal_size_limit = 0",  # truncate a log that restarts
     "secure_delete = ON",
 )
-_LONG_LOG = 1 << 26  # bytes, about as many
-_READERS_SECONDS = 0.2  # that readers are waited for until the log can be emptied
+_LONG_LOG = 1 << 26  # bytes, about that many pages
+_READERS_SECONDS = 0.2  # to wait for readers before emptying the log
 _SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
 _ADD = "ON CONFLICT DO UPDATE SET n = n + excluded.n"
@@ -103,7 +103,7 @@ _REASONS = {
 
 
 class SqliteStore(Registers):
-    """The store in a file; one that is not there is made where `create` says so. `seal`: how its pool is written."""
+    """The store in a file; a missing one is created if `create` is true. `seal`: the encoding of its pool."""
 
     def __init__(
         self, path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
@@ -120,7 +120,7 @@ class SqliteStore(Registers):
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement."""
-        outcomes = outcome_count(agreement)  # which may take long: before the lock
+        outcomes = outcome_count(agreement)  # before the lock, since it may take long
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
             rows = (
                 "SELECT one.id, other.id FROM agreements one LEFT JOIN agreements other ON one.follows = other.number"
@@ -135,7 +135,7 @@ class SqliteStore(Registers):
             )
 
     def agreements(self) -> list[StoredAgreement]:
-        """All agreements, in the order they came."""
+        """All agreements, in the order of arrival."""
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
                 "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses FROM agreements one "
@@ -145,7 +145,7 @@ class SqliteStore(Registers):
         return agreements_from_rows(rows)
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
-        """What becomes of each of these."""
+        """Count arrivals, and return what became of each."""
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
             place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
@@ -164,13 +164,13 @@ class SqliteStore(Registers):
         return verdicts
 
     def settle(self) -> bool:
-        """Empty the log, after a transaction of few samples or if it is long; whether that is done."""
+        """Empty the log after a transaction of few samples or if it is long; return whether that is done."""
         if self._writer.empty_log(0 if self._unsettled else _LONG_LOG):
             self._unsettled = False
         return not self._unsettled
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came."""
+        """The count of each outcome."""
         with self._reader.transaction("BEGIN") as database:
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
@@ -178,7 +178,7 @@ class SqliteStore(Registers):
             return add_waiting(counts, [self._seal.read(_pool(database))], (place.number, round))
 
     def check_seal(self) -> None:
-        """Seal the pool where there is a key; refuse one that is sealed under another key."""
+        """Seal the pool if there is a key; an error if it is sealed under another key."""
         with self._writing() as database:
             pool = self._seal.read(_pool(database))
             if self._seal.hides:
@@ -210,14 +210,14 @@ class SqliteStore(Registers):
         return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
-        """How many samples came on each day."""
+        """The number of samples of each day."""
         with self._reader.transaction("BEGIN") as database:
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT day, n FROM arrived WHERE agreement = ? AND round = ? ORDER BY day"
             return database.execute(rows, (place.number, round)).fetchall()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._reader.close()
         self._writer.close()
 
@@ -235,7 +235,7 @@ def _agreement_row(database: sqlite3.Connection, known: dict[str, AgreementRow],
 
 
 def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
-    """Whether the client's row is new; where it is not, whether its key is this one."""
+    """Whether the client's row is new; if not, whether its key is this one."""
     if database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
         return Verdict.COUNTED
     (key,) = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
@@ -243,7 +243,7 @@ def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival:
 
 
 class _SqliteConnection:
-    """One connection to the file, for one thread at a time; opened when it is needed, and anew after a failure or a fork."""
+    """One connection to the file, for one thread at a time; opened when needed, and anew after a failure or a fork."""
 
     def __init__(self, path: Path, wait: float) -> None:
         self._path, self._wait = path, wait
@@ -251,11 +251,11 @@ class _SqliteConnection:
         self._database: sqlite3.Connection | None = None
         self._opened_as: tuple[int, ...] = ()
         self._forgotten: list[sqlite3.Connection] = []
-        self.places: dict[str, AgreementRow] = {}  # of agreements, in the file that is open
+        self.places: dict[str, AgreementRow] = {}  # rows of agreements in the open file
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """All of it on the disk at the end, or nothing. What SQLite says is raised as StoreError."""
+        """One transaction: all of it on the disk at the end, or nothing. Errors of SQLite become StoreError."""
         if not self._lock.acquire(timeout=self._wait):
             raise self._store_error("it has been busy for too long; try again")
         try:
@@ -269,32 +269,32 @@ class _SqliteConnection:
             raise self._store_error(_why(error)) from error
         except BaseException as error:
             self._drop()
-            if isinstance(error, UnicodeDecodeError | OverflowError):  # what SQLite hands over from a damaged file
+            if isinstance(error, UnicodeDecodeError | OverflowError):  # raised by SQLite on a damaged file
                 raise self._store_error(_DAMAGED) from error
             raise
         finally:
             self._lock.release()
 
     def empty_log(self, least: int) -> bool:
-        """Copy what the log holds to the file, and empty it, if it has more bytes than that. Whether it is empty: others may read it."""
+        """Copy the log to the file and empty it, if it has more than `least` bytes; return whether it is empty."""
         log = Path(f"{self._path}-wal")
         with self._lock:
             if self._database is None or self._opened_as[0] != os.getpid():
-                return True  # opening it anew does so
-            with suppress(sqlite3.Error, OSError):  # what is committed is on the disk already
+                return True  # opening the file empties it
+            with suppress(sqlite3.Error, OSError):  # commits are on the disk already
                 if log.stat().st_size > least:
                     _truncate(self._database, self._wait)
                 return log.stat().st_size == 0
         return False
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._drop()
 
     def _open(self) -> sqlite3.Connection:
         if self._database is not None and self._opened_as[0] != os.getpid():
-            self._forgotten.append(self._database)  # the parent's: closing it here would let go of what it holds
+            self._forgotten.append(self._database)  # the parent's: closing it here would release its locks
             self._database = None
         if self._database is None:
             self.places.clear()
@@ -306,14 +306,12 @@ class _SqliteConnection:
             self._check_marks(self._database)
             for setting in _SETTINGS:
                 self._database.execute(f"PRAGMA {setting}")
-            with suppress(
-                sqlite3.Error
-            ):  # what the log holds goes into the file, and leaves room on a disk that was full
+            with suppress(sqlite3.Error):  # copying the log makes room on a full disk
                 _truncate(self._database, self._wait)
         return self._database
 
     def _check_marks(self, database: sqlite3.Connection) -> None:
-        """Refuse a file of somebody else, or of a format that is not known here."""
+        """Raise an error for a file of another program or of an unknown format."""
         ((application,), (version,)) = (
             database.execute(f"PRAGMA {mark}").fetchone() for mark in ("application_id", "user_version")
         )
@@ -325,14 +323,14 @@ class _SqliteConnection:
             raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
 
     def _check_in_place(self) -> None:
-        """Refuse to commit to a file that was moved away, or that another one has taken the place of: it would be looked for in vain."""
+        """Raise an error before committing to a file that was moved or replaced: the commit would be lost."""
         if (os.getpid(), *_file_identity(self._path)) != self._opened_as:
             raise self._store_error("another file has taken its place; put it back")
 
     def _drop(self) -> None:
         if self._database is not None:
             with suppress(sqlite3.Error):
-                self._database.close()  # which undoes what was not committed
+                self._database.close()  # rolls back what was not committed
             self._database = None
 
     def _store_error(self, why: str) -> StoreError:
@@ -340,7 +338,7 @@ class _SqliteConnection:
 
 
 def _truncate(database: sqlite3.Connection, wait: float) -> None:
-    """Empty the log; readers are waited for a moment, so that one who reads for long does not stop all others."""
+    """Empty the log; wait for readers only a moment, so that a long reader does not stop all others."""
     database.execute(f"PRAGMA busy_timeout = {round(1000 * min(wait, _READERS_SECONDS))}")
     try:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -349,11 +347,11 @@ def _truncate(database: sqlite3.Connection, wait: float) -> None:
 
 
 def _upgrade(database: sqlite3.Connection) -> int:
-    """Bring a file of format 1 to this one, all of it or nothing; and the format that it has then."""
+    """Upgrade a file of format 1, all of it or nothing, and return its format then."""
     database.execute("BEGIN IMMEDIATE")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version == 1:  # another process may have been faster
+        if version == 1:  # unless another process has done it
             for statement in _UPGRADE:
                 database.execute(statement)
         database.execute("COMMIT")
@@ -368,7 +366,7 @@ def _why(error: sqlite3.Error) -> str:
 
 
 def _file_identity(path: Path) -> tuple[int, int]:
-    """Which file it is, if it can be one of ours. It is not opened: closing it again would let go of the locks that SQLite has on it."""
+    """The identity of a file that may be a store. The file is not opened: closing it would release SQLite's locks on it."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -381,7 +379,7 @@ def _file_identity(path: Path) -> tuple[int, int]:
 
 
 def _make(path: Path) -> None:
-    """Make the file, whole. Where another process was faster, its file is as good."""
+    """Create the file, whole. A file that another process has just created is as good."""
     log = Path(f"{path}-wal")
     if os.path.lexists(log):
         raise StoreError(
@@ -401,7 +399,7 @@ def _make(path: Path) -> None:
 
 
 def _blank(path: Path) -> bytes:
-    """What an empty store holds."""
+    """The content of an empty store."""
     database = sqlite3.connect(path, isolation_level=None)
     try:
         database.execute("PRAGMA journal_mode = WAL")
@@ -415,11 +413,11 @@ def _blank(path: Path) -> bytes:
 
 
 _POSTGRES = ("postgresql", "postgres")
-_SQLITE = b"SQLite format 3\0"  # how such a file begins
+_SQLITE = b"SQLite format 3\0"  # the first bytes of a file
 
 
 def is_store(where: str) -> bool:
-    """Whether a name is that of a store, among names of tables: an address of a database, or a file of SQLite."""
+    """Whether a name is that of a store and not of a table: the address of a database, or an SQLite file."""
     scheme, found, _ = where.partition("://")
     if found:
         return scheme in _POSTGRES
@@ -431,7 +429,7 @@ def is_store(where: str) -> bool:
 
 
 def display_name(where: str) -> str:
-    """A store's name for people to read: an address without its password."""
+    """A store's name for people: an address without its password."""
     if where.partition("://")[0] not in _POSTGRES:
         return where
     from discreet.collect._postgres import shown_address
@@ -444,21 +442,21 @@ def open_store(where: str | Path, *, create: bool = True, seal: str | Path | Non
 
     Args:
         where: an SQLite file, or `postgresql://USER@HOST/DATABASE`.
-        create: make a file that is not there, and tables in a database that has none.
-        seal: the file with the key that the store is sealed under, or is to be from the next sample on; by default the one that the
+        create: whether to create a missing file, or missing tables in a database.
+        seal: the file with the key that seals the store, from the next sample on if it was not sealed; by default the file that the
             variable DISCREET_SEAL names, if any.
 
     Returns:
         The store.
 
     Raises:
-        StoreError: for what cannot be opened, is no store or is one of a newer version; nothing is overwritten.
+        StoreError: if it cannot be opened, is not a store or has a newer format; nothing is overwritten.
     """
     if not isinstance(where, str | os.PathLike) or not str(where):
         raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")
     scheme, found, _ = str(where).partition("://")
     if found and scheme in _POSTGRES:
-        from discreet.collect._postgres import PostgresStore  # whose driver who has files does not need
+        from discreet.collect._postgres import PostgresStore  # its driver is not needed for files
 
         return PostgresStore(str(where), create=create, seal=read_seal(seal))
     if found:

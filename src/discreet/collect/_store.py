@@ -1,25 +1,23 @@
-"""What a collection keeps, and what stores of every engine share: the protocol, the registers, and checks before anything is written.
+"""`Store`: the data of a collection, and the parts that stores of every engine share.
 
-    spoken      (collection, round, digest of the client's name) -> digest of the key its sample came with
-    counted     (agreement, round, outcome) -> how many
-    pool        outcomes that are not counted there yet: they wait for others (`discreet.collect._pool`)
-    arrived     (agreement, round, day) -> how many
+    spoken      (collection, round, digest of the client's name) -> digest of the key of its sample
+    counted     (agreement, round, outcome) -> number
+    pool        outcomes that are not counted yet: they wait for others (`discreet.collect._pool`)
+    arrived     (agreement, round, day) -> number
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
     signatures  agreement -> key, signature and addresses (`discreet.client._protocol.StatementSignature`)
 
-No table says who said what. All of them change in one transaction, and an answer leaves once that is on disk. So after every failure an
-acknowledged sample is counted. A key that comes again finds itself, and is acknowledged and not counted again. A client that comes with
-another key has spoken, and is refused. An estimate needs counts and pool alone: its cost grows with the outcomes, not with the samples.
-Days are UTC's, by the clock of the service, and are written for people: nothing is decided by them, and which outcomes came on which day is
-not kept.
+No table links a client to its sample. All tables change in one transaction, and an answer leaves once that is on disk. After every failure
+an acknowledged sample is therefore counted. A repeated key is acknowledged and not counted again. A client with another key already has a
+sample, and is refused. An estimate needs only counts and pool, so its cost grows with the outcomes, not with the samples. Days are UTC days
+by the service's clock, kept for people: nothing is decided by them, and the outcomes of a day are not kept.
 
-The engine decides by its constraints (a primary key on collection, round and client) what becomes of each arrival. Rows as agreements,
-checks of arrivals and of stored counts are here, and need no engine.
+The engine decides by its constraints (a primary key on collection, round and client) what becomes of each arrival. Rows of agreements and
+checks of arrivals and counts are here, and need no engine.
 
-A store that holds a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if a file that holds it is
-added again. A gateway has an id of its own, drawn at random when its first token is added. It keeps the id when its token is replaced, so
-its clients stay the same clients.
+A store with a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if it is added again. A gateway
+has a random id, drawn when its first token is added. It keeps the id when its token is replaced, so its clients stay the same.
 """
 
 import enum
@@ -50,8 +48,8 @@ DIGEST = 16  # bytes
 class StoredAgreement:
     """An agreement of a collection. `collection`: the id of the agreement that it began with, its own if it follows none.
 
-    `apart`: names that gateways give are those of other clients than the same names from elsewhere; not so in collections that began before
-    gateways had ids, in which a client that has spoken would be a new one otherwise.
+    `apart`: whether names from a gateway differ from the same names from elsewhere. It is false for collections that began before gateways
+    had ids, where a known client would become a new one otherwise.
     """
 
     agreement: Agreement
@@ -63,7 +61,7 @@ class StoredAgreement:
 
 @dataclass(frozen=True)
 class Enrolment:
-    """Whom samples are taken from. `needed`: from those alone who hold a token. `gateways`: digests of their tokens, and their ids."""
+    """The enrolled clients. `needed`: whether only holders of a token may send. `gateways`: digests of their tokens, with their ids."""
 
     needed: bool = False
     gateways: Mapping[bytes, str] = field(default_factory=dict)
@@ -71,7 +69,7 @@ class Enrolment:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A sample on its way into a store, as the number of its outcome."""
+    """A sample on its way into a store, as an outcome number."""
 
     client: bytes  # digests, 16 bytes each: see `digest`
     key: bytes
@@ -82,64 +80,64 @@ class Verdict(enum.Enum):
     """What became of a sample."""
 
     COUNTED = "counted"
-    AGAIN = "again"  # it had been, under the same key
-    SPOKEN = "spoken"  # the client had, under another key: nothing was changed
+    AGAIN = "again"  # counted before, under the same key
+    SPOKEN = "spoken"  # the client has a sample under another key: nothing was changed
 
 
 class Store(Protocol):
-    """Where a collection is kept. Each method is one transaction, and safe to call from any thread and beside other processes.
+    """The storage of a collection. Each method is one transaction, safe in any thread and beside other processes.
 
-    Whatever the engine says of itself (gone, full, locked for too long) is raised as `StoreError`, and the next call tries anew. Nothing was
-    changed then; or, where the engine did not live to say so, all of it was: the same arrivals again are answered by AGAIN.
+    Failures of the engine (gone, full, locked for too long) are raised as `StoreError`, and the next call tries anew. Nothing was changed
+    then. If the engine died before it could answer, all of it may have been changed: the same arrivals again are answered by AGAIN.
     """
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
-        """Keep an agreement; one that is there already is left as it is, and must follow the same one."""
+        """Keep an agreement; one that is there already is left unchanged, and must follow the same one."""
 
     def agreements(self) -> list[StoredAgreement]:
-        """All agreements, in the order they came."""
+        """All agreements, in the order of arrival."""
 
     def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
-        """What becomes of each of these, in their order; durable when it returns. Among them a client may come twice."""
+        """Count arrivals, and return what became of each, in order; durable on return. A client may occur twice among them."""
 
     def settle(self) -> bool:
-        """Overwrite what the engine still holds of earlier versions, where it can; whether it need not be called again for that."""
+        """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came."""
+        """The count of each outcome."""
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
-        """How many samples came on each day, in order."""
+        """The number of samples of each day, in order."""
 
     def check_seal(self) -> None:
-        """Seal the pool where the store was opened with a key; refuse one that is sealed under another key."""
+        """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
     def enrol(self, tokens: Iterable[bytes] = (), gateways: Iterable[bytes] = ()) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new."""
 
     def revoke(self, digests: Iterable[bytes]) -> int:
-        """Take samples no more from the holders of these tokens, and return how many there were."""
+        """Revoke these tokens, and return how many there were."""
 
     def replace_gateways(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """Give gateways new tokens, (old, new); each keeps its id."""
+        """Replace gateways' tokens (old, new); each gateway keeps its id."""
 
     def enrolment(self) -> Enrolment:
-        """Who may speak by now."""
+        """The current enrolment."""
 
     def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
-        """Which of these digests are of clients' tokens that were not revoked."""
+        """Which of these digests belong to clients' tokens that are not revoked."""
 
     def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement."""
 
     def close(self) -> None:
-        """Let go of the file or the connections."""
+        """Close the file or the connections."""
 
 
 def digest(*parts: str) -> bytes:
-    """16 bytes in place of texts that a store does not keep: among 10^12 clients two share them with a chance below 10^-14.
+    """16 bytes in place of texts that a store does not keep. Among 10^12 clients two share them with probability below 10^-14.
 
-    (Whoever makes two names with one digest, which takes 2^64 tries, can speak under one of them.)
+    (An attacker who finds two names with one digest, in 2^64 tries, can use only one of them.)
     """
     return hashlib.sha256("\0".join(parts).encode()).digest()[:DIGEST]
 
@@ -149,7 +147,7 @@ ON CONFLICT (agreement) DO UPDATE SET signer = excluded.signer, signature = excl
 
 
 def check_shared(shared: int) -> None:
-    """Refuse tokens that are of clients and of gateways: there are so many."""
+    """Raise an error if tokens of clients and of gateways overlap."""
     if shared:
         raise DiscreetError(
             f"tokens of clients and of gateways share {pluralise(shared, 'token')}, and a gateway may speak for any number of clients; "
@@ -166,11 +164,11 @@ class Registers(ABC):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
-        """A transaction that reads it."""
+        """A transaction that reads the store."""
 
     @abstractmethod
     def _before_writing(self) -> AbstractContextManager[Any]:
-        """A transaction that reads it, on the connection that writes: one that reads for long is not waited for."""
+        """A transaction that reads on the writing connection, so that it does not wait for long readers."""
 
     @abstractmethod
     def _sql(self, statement: str) -> str:
@@ -178,11 +176,11 @@ class Registers(ABC):
 
     @abstractmethod
     def _insert(self, database: Any, table: str, columns: Sequence[Sequence[Any]]) -> int:
-        """Insert rows that are not there, given by columns, and say how many were new."""
+        """Insert missing rows, given by columns, and return how many were new."""
 
     @abstractmethod
     def _find_tokens(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
-        """Which of these are tokens that were not revoked."""
+        """Which of these are tokens that are not revoked."""
 
     def enrol(self, tokens: Iterable[bytes] = (), gateways: Iterable[bytes] = ()) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
@@ -195,7 +193,7 @@ class Registers(ABC):
         return new
 
     def revoke(self, digests: Iterable[bytes]) -> int:
-        """Take samples no more from the holders of these tokens, and return how many there were."""
+        """Revoke these tokens, and return how many there were."""
         found = 0
         with self._writing() as database:
             for digest in digests:
@@ -205,7 +203,7 @@ class Registers(ABC):
         return found
 
     def replace_gateways(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """Give gateways new tokens, (old, new): each keeps its id, and its clients stay the same clients."""
+        """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
         with self._writing() as database:
             for number, (old, new) in enumerate(pairs, start=1):
                 row = self._sql("SELECT id FROM gateways WHERE digest = ? AND revoked = 0")
@@ -218,7 +216,7 @@ class Registers(ABC):
             self._check_apart(database)
 
     def enrolment(self) -> Enrolment:
-        """Who may speak by now."""
+        """The current enrolment."""
         with self._reading() as database:
             rows = database.execute(self._sql("SELECT digest, id, revoked FROM gateways")).fetchall()
             (some,) = database.execute(self._sql("SELECT EXISTS (SELECT 1 FROM tokens)")).fetchone()
@@ -227,19 +225,19 @@ class Registers(ABC):
         )
 
     def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
-        """Which of these digests are of clients' tokens that were not revoked."""
+        """Which of these digests belong to clients' tokens that are not revoked."""
         with self._before_writing() as database:
             return self._find_tokens(database, digests)
 
     def sign(self, agreement: str, signed: StatementSignature) -> None:
-        """Keep the signature of an agreement; it takes the place of an earlier one."""
+        """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
         with self._writing() as database:
             if not database.execute(self._sql(_SIGN), row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def _check_apart(self, database: Any) -> None:
-        """Refuse a token of a client that is a gateway's too: its client could speak for any number of clients."""
+        """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = self._sql("SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest")
         (shared,) = database.execute(both).fetchone()
         check_shared(shared)
@@ -247,12 +245,12 @@ class Registers(ABC):
 
 _ROWS = 1 << 16
 DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
-LEAST_PREFIX = 12  # digits by which an agreement may be called
+LEAST_PREFIX = 12  # least digits of a prefix of an id
 
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """Where an agreement stands in a store: numbers in place of ids, in tables that are long."""
+    """The row of an agreement in a store: numbers in place of ids, for long tables."""
 
     number: int
     collection: int
@@ -260,7 +258,7 @@ class AgreementRow:
     rounds: int
 
     def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
-        """Refuse what no reading of a sample gives: whoever calls has read them under the agreement."""
+        """Raise an error for outcomes and digests that are out of range."""
         check_count("round", round, most=self.rounds)
         for arrival in arrivals:
             if not 0 <= arrival.outcome < self.outcomes:
@@ -270,7 +268,7 @@ class AgreementRow:
 
 
 def find_agreement_row(known: dict[str, AgreementRow], agreement: str, look: Callable[[], Any]) -> AgreementRow:
-    """Where an agreement stands; it never moves, so one look (a row, or None) is enough."""
+    """The row of an agreement; it never moves, so one look is enough."""
     if agreement not in known:
         found = look()
         if found is None:
@@ -280,7 +278,7 @@ def find_agreement_row(known: dict[str, AgreementRow], agreement: str, look: Cal
 
 
 def outcome_count(agreement: Agreement) -> int:
-    """How many outcomes are counted apart: on a continuous family, the cells that an estimate puts together to bins."""
+    """The number of outcomes that are counted separately: on a continuous family, the cells that an estimate joins to bins."""
     if isinstance(agreement.family, ContinuousTerms):
         return line_of(agreement.sampler()).size
     return agreement.domain.size
@@ -289,7 +287,7 @@ def outcome_count(agreement: Agreement) -> int:
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
     """Agreements from rows (collection, follows, text, weights, id, whether gateways' names are apart, key, signature, addresses).
 
-    A text that has another id than its row is damage.
+    A text whose id is not that of its row is damaged.
     """
     found = []
     for collection, follows, text, weights, identity, apart, *signed in rows:
@@ -303,7 +301,7 @@ def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]
 
 
 def _read_signature(key: str | None, signature: str, addresses: str) -> StatementSignature | None:
-    """The signature in a row, None where there is none; whether it is a good one is for devices to check."""
+    """The signature in a row, or None; devices check whether it is valid."""
     if key is None:
         return None
     try:
@@ -316,7 +314,7 @@ def _read_signature(key: str | None, signature: str, addresses: str) -> Statemen
 
 
 def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
-    """Whether the agreement is new among those that are kept, {id: which it follows}; what cannot be is refused."""
+    """Whether the agreement is new among the kept ones, {id: which it follows}; an error if it contradicts them."""
     if agreement in kept:
         if kept[agreement] != follows:
             raise DiscreetError(
@@ -332,13 +330,13 @@ def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str |
 
 
 def id_with_prefix(agreements: Iterable[str], prefix: str) -> str | None:
-    """The one of these ids that begins so; None if none or several do, or if it is too short to be meant."""
+    """The only id with this prefix; None if none or several have it, or if it is too short."""
     found = [each for each in agreements if each.startswith(prefix)]
     return found[0] if len(found) == 1 and len(prefix) >= LEAST_PREFIX else None
 
 
 def choose_agreement(kept: Sequence[StoredAgreement], prefix: str | None) -> StoredAgreement:
-    """The agreement of that id, or whose id alone begins so; by default the newest."""
+    """The agreement with that id or unique prefix of it; by default the newest."""
     if not kept:
         raise DiscreetError("the store holds no agreement yet; collect under one first")
     if prefix is None:
@@ -354,12 +352,12 @@ def choose_agreement(kept: Sequence[StoredAgreement], prefix: str | None) -> Sto
 
 
 def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> list[int]:
-    """The outcomes of those that are counted."""
+    """The outcomes of the counted arrivals."""
     return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
 
 
 def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], group: Group) -> NDArray[np.int64]:
-    """The counts of an agreement in a round, and what waits in the pools besides."""
+    """The counts of an agreement in a round, including the pools."""
     for pool in pools:
         waiting = np.array(pool.get(group, []), dtype=np.int64)
         if waiting.min(initial=0) < 0 or waiting.max(initial=0) >= len(counts):
@@ -369,7 +367,7 @@ def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], group: Group) 
 
 
 def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
-    """Counts of all outcomes, from rows (outcome, how many), a part of them at a time."""
+    """The counts of all outcomes, from rows (outcome, number), read in parts."""
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
         read = np.array(rows, dtype=np.int64)
@@ -380,7 +378,7 @@ def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
 
 
 def check_stored_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts as they were read, if they can be."""
+    """The counts; an error if they are impossible."""
     if (counts < 0).any() or counts.sum(dtype=np.float64) > MOST_DRAWS:
         raise StoreError(DAMAGED)
     return counts

@@ -1,10 +1,10 @@
-"""Group commit: samples of all requests that wait go into the store together, and answers leave once that is on disk.
+"""`StoreWriter`: group commit. Samples of all waiting requests go into the store together, and are answered once on disk.
 
-One thread writes. While it waits for the disk others arrive, and share the next transaction: so many clients at once cost as many
-transactions as the disk can make, not as many as there are clients. What waits is bounded; past that a request is refused before it is taken.
+One thread writes. While it waits for the disk, further samples arrive and share the next transaction. Many simultaneous clients therefore
+cost as many transactions as the disk can make, not one each. The queue is bounded; beyond that a request is rejected before it is taken.
 
-Tokens are looked up in the store right before samples are written, so that one that was revoked is refused by every process at once. After
-the answers have left, and at the latest after `SETTLE_SECONDS`, the store is told to overwrite what it holds of earlier versions.
+Tokens are looked up right before samples are written, so every process rejects a revoked token at once. After the answers have left, at the
+latest after `SETTLE_SECONDS`, the store overwrites its earlier versions.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from discreet.collect._store import Arrival, Store, Verdict
 from discreet.errors import StoreError
 
 MOST_WAITING = 100_000  # samples
-MOST_TOGETHER = 50_000  # in one transaction, but for a request that holds more
+MOST_TOGETHER = 50_000  # in one transaction, unless a single request has more
 SETTLE_SECONDS = 0.25
 
 
 class UnknownToken(Exception):
-    """A client's token that is not in the store, or was revoked. `place`: the first such sample of the request."""
+    """A client's token is not in the store, or was revoked. `place`: the first such sample of the request."""
 
     def __init__(self, place: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class UnknownToken(Exception):
 
 @dataclass(eq=False)
 class _WaitingRequest:
-    """The samples of one request, and where its answer goes. `tokens`: digests that have to be enrolled, one for each sample; or none."""
+    """The samples of one request, and where its answer goes. `tokens`: digests that must be enrolled, one for each sample; or none."""
 
     agreement: str
     round: int
@@ -46,12 +46,12 @@ class _WaitingRequest:
 
 
 class StoreWriter:
-    """Writes to a store, for the coroutines of one event loop.
+    """A writer to a store, for the coroutines of one event loop.
 
     Args:
-        store: where.
-        wrote: is told how many samples each transaction held, and what became of them.
-        failed: is told of an error that is not the store's: a bug.
+        store: the store.
+        wrote: called with the results of each transaction's samples.
+        failed: called with an unexpected error.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class StoreWriter:
 
     @property
     def waiting(self) -> int:
-        """How many samples wait or are being written."""
+        """The number of samples that wait or are being written."""
         return self._waiting
 
     async def take(
         self, agreement: str, round_number: int, arrivals: Sequence[Arrival], tokens: Sequence[bytes] = ()
     ) -> list[Verdict]:
-        """What became of samples, once that is durable. `tokens`: digests that have to be enrolled, else `UnknownToken` is raised."""
+        """What became of samples, once that is durable. `tokens`: digests that must be enrolled, else `UnknownToken` is raised."""
         answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed:
@@ -122,7 +122,7 @@ class StoreWriter:
                 return
 
     def _next(self) -> list[_WaitingRequest]:
-        """Those that are written together next."""
+        """The requests to write together next."""
         taken: list[_WaitingRequest] = []
         many = 0
         while self._queue and (not taken or many + len(self._queue[0].arrivals) <= MOST_TOGETHER):
@@ -134,7 +134,7 @@ class StoreWriter:
         try:
             return self._store.settle()
         except StoreError:
-            return True  # it opens the store anew before it writes again, which settles it
+            return True  # opening the store before the next write settles it
         except Exception as error:
             self._failed(error)
             return True
@@ -153,13 +153,13 @@ class StoreWriter:
                 self._wrote(verdicts)
         except StoreError as error:
             found = {id(each): error for each in group}
-        except Exception as error:  # whatever it is, those who wait have to be answered, and others served
+        except Exception as error:  # any error must be answered, and others served
             self._failed(error)
             found = {id(each): StoreError("not written") for each in group}
         _call(group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group]))
 
     def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
-        """The requests that hold a token which is not enrolled, and which of its samples is the first."""
+        """The requests with a token that is not enrolled, and the place of its first sample."""
         tokens = sorted({token for each in group for token in each.tokens})
         if not tokens:
             return {}
@@ -169,7 +169,7 @@ class StoreWriter:
 
 
 def today() -> str:
-    """The day, by the clock of this machine: all that is kept of when a sample came."""
+    """Today in UTC: all that is kept of the time of a sample."""
     return datetime.now(UTC).date().isoformat()
 
 

@@ -1,4 +1,4 @@
-"""What was spent: a client's budget in one file, or that of a whole population in a folder, charged durably before a sample leaves."""
+"""Ledgers of privacy budgets: one client's in a file, a population's in a folder. Each charge is durable before its sample leaves."""
 
 from discreet.ledger._book import Rounds as Rounds
 from discreet.ledger._budget import Budget, Spent

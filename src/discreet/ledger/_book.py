@@ -1,27 +1,25 @@
-"""`Book`, an append-only SQLite file in which changes show, and `Rounds`, the book of rounds that were released under a secret.
+"""`Book`, an append-only SQLite file that detects changes, and `Rounds`, the book of the rounds released under a secret.
 
-A book: one SQLite file to which lines are added, each durable before it counts, and in which every lost or changed bit shows.
+A book is a list of lines. Each line is durable before it counts, and every lost or changed bit is detected:
 
-    mark of a line  =  BLAKE2b-128(mark of the line before | the line),      last = (how many lines, mark of the last one)
+    mark of a line  =  BLAKE2b-128(mark of the line before | the line),      last = (number of lines, mark of the last one)
 
-Line 0 says what the file is. All lines are read, in the order of the table itself (there is no index that could be wrong), and
-all marks are recomputed before any line is believed: a line that is changed, removed, added or moved breaks the chain or its
-end. Marks are no signatures: whoever can write the file can make new ones, or put back an old copy.
+Line 0 states what the file is. Before any line is used, all lines are read in the order of the table and all marks are recomputed. (There
+is no index that could be wrong.) A line that is changed, removed, added or moved breaks the chain or its end. Marks are not signatures:
+anyone who can write the file can compute new marks, or restore an old copy.
 
-Rollback journal with synchronous = EXTRA: in SQLite's default FULL the removal of the journal may not survive a power cut,
-and a journal that comes back would undo a line on which something was released. (A write-ahead log with FULL is as safe, but
-is three files.) The file is its owner's alone (0600), and so is its journal, which takes its mode. Each operation opens the
-file anew, so that a book may be shared between processes, threads and forks.
+The file uses a rollback journal with synchronous = EXTRA. Under SQLite's default FULL, the removal of the journal may not survive a power
+cut. A journal that comes back would undo a line after its release. (A write-ahead log with FULL is as safe, but needs three files.) File
+and journal are readable by their owner alone (0600). Each operation opens the file anew, so processes, threads and forks can share a book.
 
-Which rounds were released under a secret, and a keyed digest of what each was released on: a round is released once.
+`Rounds` ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
+would reveal, by the samples that differ, that they changed (`discreet.release._keyed`). Before any sample of a round appears, the book
+therefore notes its agreement, question and number with a keyed digest of the whole input. Releasing the same input again is allowed and
+gives the same samples. Another input is an error.
 
-Equal data give equal samples, so a round that is released again on changed data tells, by the samples that differ, that they
-changed (`discreet.release._keyed`). So before any sample of a round appears, its agreement, its question and its number are
-noted here with the digest of the whole input; the same again is allowed, and gives the same samples; another input is refused.
-
-The notes lie in a book beside the secret's file (`Secret.state`). A secret that is in no file has them in the memory of this
-process alone: another process knows nothing of them, so keep such a secret for what is released once. A secret that serves a
-ledger of a population serves that ledger alone, which then answers by agreement and round, whatever the data.
+The notes are in a book beside the secret's file (`Secret.state`). For a secret without a file they are in the memory of this process alone,
+so use such a secret for a single release. A secret that serves a population's ledger serves only that ledger, which answers by agreement
+and round without looking at the data.
 """
 
 import hashlib
@@ -60,9 +58,9 @@ _REASONS = {
 
 
 class Book:
-    """The lines of one file. `kind` is its first line's word for what the file is; `what` names it in messages.
+    """The lines of one file. `kind` is the name of its format in line 0, and `what` its name in messages.
 
-    `older`: words of earlier formats that are read and written on too.
+    `older`: names of earlier formats that can also be read and written.
     """
 
     def __init__(
@@ -77,25 +75,25 @@ class Book:
         self.path, self.kind, self.what, self.wait, self.older = Path(path), kind, what, wait, older
 
     def check(self) -> None:
-        """Refuse a file that is missing, that is no plain file or that others may read."""
+        """Raise an error if the file is missing, is not a plain file or is readable by others."""
         try:
             status = self.path.stat()
-        except (OSError, ValueError) as error:  # a folder that may not be entered, a name with a zero byte
+        except (OSError, ValueError) as error:  # a folder without permission, a name with a zero byte
             raise LedgerError(f"{self.what} {self.path} cannot be opened: {reason(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{self.what} {self.path} is not a plain file; check the name")
         check_private(self.path, status, what=self.what, error=LedgerError)
 
     def create(self, terms: dict[str, Any]) -> None:
-        """Make the file, with its first line. A file that holds anything is never replaced."""
+        """Create the file with its first line. A file with content is never replaced."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:  # not opened: closing it would let go of the locks that this process holds on it
+        except FileExistsError:  # not opened: closing it would release the locks of this process
             pass
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {reason(error)}") from None
         else:
-            os.fchmod(handle, 0o600)  # whatever the umask; its journals take the same mode
+            os.fchmod(handle, 0o600)  # regardless of the umask; journals take the same mode
             os.close(handle)
         with self._connection() as database, self._transaction(database):
             if not _is_blank(database):
@@ -107,19 +105,19 @@ class Book:
             _append(database, [], {"format": self.kind, **terms})
 
     def is_blank(self) -> bool:
-        """Whether the file holds nothing: its creation was cut short, and may be tried again."""
+        """Whether the file is empty because its creation was interrupted; then it may be created again."""
         with self._connection() as database:
             return _is_blank(database)
 
     def lines(self) -> list[Any]:
-        """All lines, verified; the first says what the file is."""
+        """All lines, verified; the first states what the file is."""
         with self._connection() as database:
-            database.execute("BEGIN")  # one state of the file, though it is read by several queries
+            database.execute("BEGIN")  # so that all queries see one state of the file
             return self._lines(database)
 
     @contextmanager
     def writing(self) -> Iterator["BookWriter"]:
-        """One transaction, its lock taken before anything is read: all of it on the disk at the end, or nothing."""
+        """One transaction that locks before it reads. At the end all of it is on disk, or nothing."""
         with self._connection() as database, self._transaction(database):
             lines = self._lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
@@ -157,7 +155,7 @@ class Book:
     def _transaction(self, database: sqlite3.Connection) -> Iterator[None]:
         database.execute("PRAGMA journal_mode = DELETE")
         database.execute("PRAGMA synchronous = EXTRA")
-        database.execute("PRAGMA fullfsync = ON")  # where flushing otherwise stops at the drive's cache
+        database.execute("PRAGMA fullfsync = ON")  # otherwise macOS flushes to the drive's cache only
         database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -169,7 +167,7 @@ class Book:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection. What SQLite says becomes an error that names the file, the reason and what is known about the charge."""
+        """A connection. SQLite errors become errors that name the file, the reason and what is known about the charge."""
         self.check()
         try:
             with sqlite_connection(self.path, self.wait) as database:
@@ -177,18 +175,18 @@ class Book:
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
             raise LedgerError(self._refusal(why)) from error
-        except (UnicodeDecodeError, OverflowError) as error:  # what SQLite hands over from a damaged file
+        except (UnicodeDecodeError, OverflowError) as error:  # raised by SQLite on a damaged file
             raise LedgerError(self._refusal(_DAMAGED)) from error
 
 
 class BookWriter:
-    """The lines of a book that is being written to, and the means to add one."""
+    """The lines of a book during a transaction, and a method to add one."""
 
     def __init__(self, database: sqlite3.Connection, lines: list[Any]) -> None:
         self._database, self.lines = database, lines
 
     def add(self, line: Any) -> None:
-        """One more line, durable when the transaction ends."""
+        """Append a line, durable when the transaction ends."""
         _append(self._database, self.lines, line)
 
 
@@ -222,7 +220,7 @@ def sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
 
 
 def _first_format_advice(path: Path, database: sqlite3.Connection) -> str:
-    """What to do with a ledger of the first format, which answered by the data as well and so told whether they had changed."""
+    """What to do with a ledger of the first format, whose answers depended on the data and so revealed changes."""
     charges = [epsilon for (epsilon,) in database.execute("SELECT epsilon FROM charges")]
     return (
         f"{path} is of the first format, whose answers told whether the data had changed; it holds {len(charges):,} charges that "
@@ -232,7 +230,7 @@ def _first_format_advice(path: Path, database: sqlite3.Connection) -> str:
 
 FORMAT = "discreet rounds 1"
 _ROUND, _LEDGER = "round", "ledger"
-_NOTES_IN_MEMORY: dict[bytes, list[Any]] = {}  # by a digest of the secret, for secrets that are in no file
+_NOTES_IN_MEMORY: dict[bytes, list[Any]] = {}  # by a digest of the secret, for secrets without a file
 _MEMORY_LOCK = threading.RLock()
 
 
@@ -248,14 +246,14 @@ class _NotesInMemory:
 
 
 class Rounds:
-    """What was released under one secret."""
+    """The rounds released under one secret."""
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
         self._book = None if secret.state is None else Book(secret.state, kind=FORMAT, what="record of rounds")
 
     def note(self, agreement: Agreement, question: Question, number: int, digest: bytes) -> None:
-        """Note that this round is released on the input with this digest. Refused if it was released on another one."""
+        """Note that this round is released on the input with this digest; an error if it was released on another input."""
         asked = [question.value, question.count, question.weight]
         with self._writing() as notes:
             self._refuse_ledger(notes.lines)
@@ -272,7 +270,10 @@ class Rounds:
                 )
 
     def serve(self, ledger: str) -> None:
-        """Note that this secret serves the population's ledger with that id. Refused if it serves another, or served without one."""
+        """Note that this secret serves the population's ledger with that id.
+
+        An error if it serves another ledger, or if rounds were released under it without one.
+        """
         with self._writing() as notes:
             served = [line[1] for line in notes.lines if line[0] == _LEDGER]
             if served == [ledger]:
@@ -290,11 +291,11 @@ class Rounds:
             notes.add([_LEDGER, ledger])
 
     def check_without_ledger(self) -> None:
-        """Refuse a release without a ledger under a secret that serves one."""
+        """Raise an error if this secret serves a ledger."""
         self._refuse_ledger(self._read_notes())
 
     def _read_notes(self) -> list[Any]:
-        """All notes there are, for whoever adds none."""
+        """All notes, for reading only."""
         if self._book is None:
             return _NOTES_IN_MEMORY.get(self._name, [])
         return self._book.lines()[1:] if os.path.lexists(self._book.path) else []
@@ -322,7 +323,7 @@ class Rounds:
             yield _NotesInBook(pen)
 
     def _make_book(self, book: Book) -> None:
-        """Make the book, unless another process is quicker."""
+        """Create the book, unless another process has just done so."""
         try:
             book.create({})
         except LedgerError as error:
@@ -341,7 +342,7 @@ class _NotesInBook:
 
 
 def forget_rounds_in_memory() -> None:
-    """Forget the rounds of all secrets that are in no file: for tests, which stand for many processes."""
+    """Forget the rounds of all secrets without a file; for tests that simulate several processes."""
     with _MEMORY_LOCK:
         _NOTES_IN_MEMORY.clear()
 

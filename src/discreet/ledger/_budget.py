@@ -1,20 +1,20 @@
-"""When a client's releases are within its budget, also if each is chosen in the light of earlier ones.
+"""`Budget`: whether a client's releases stay within (epsilon, delta), even if each is chosen after seeing earlier samples.
 
 Three sums are kept, and a release is allowed if any of them stays within the budget:
 
-* basic: the epsilons add up to at most epsilon, as exact rationals: the decimals that were written, where the nearest float
-  is larger (ten times 0.1 is 1). Samplers draw at most at those (`numerics.stated`), so the sum is true of what is drawn;
+* basic: the epsilons, as exact rationals, add up to at most epsilon. An epsilon counts as the decimal that was written if the
+  nearest float is larger (ten times 0.1 is 1). Samplers draw at most at that epsilon (`numerics.stated`), so the sum holds for the draws;
 * same: all releases have one profile, and their exact composition is at most epsilon at delta/2. Stopping early is a
-  function of the whole sequence, so the bound for the largest number of releases holds whenever one stops;
-* Renyi: the divergences at one order, fixed with the budget, add up to at most epsilon at delta/2. That stays true when later
+  function of the whole sequence, so the bound for the largest number of releases holds at every stopping time;
+* Renyi: the divergences at one order, fixed with the budget, add up to at most epsilon at delta/2. This also holds if later
   releases depend on earlier samples (Feldman and Zrnic, NeurIPS 2021, Theorem 3.1: a Renyi filter).
 
-A run ends within at least one of them. Split any event by which one that is: the parts lose (epsilon, 0), (epsilon, delta/2)
-and (epsilon, delta/2), so together (epsilon, delta). At delta = 0 only the first is used.
+A run ends within at least one of the three sums. Split any event by which sum that is. The parts lose (epsilon, 0), (epsilon, delta/2) and
+(epsilon, delta/2), together (epsilon, delta). At delta = 0 only the first sum is used.
 
-A single release may use the whole delta: it is chosen before any sample is seen, so nothing has to be split, and where it does not fit
-into delta/2 nothing is allowed after it: all three sums grow with every release, and the accountant's of two is at least that of one.
-So a release that promises (epsilon, delta) fits into a budget of (epsilon, delta), by its promise (`covers`) if not by its profile.
+A single release may use the whole delta: it is chosen before any sample is seen, so nothing has to be split. If it does not fit into
+delta/2, nothing is allowed after it, because all three sums grow with every release. So a release that promises (epsilon, delta) fits into
+a budget of (epsilon, delta), by its promise (`covers`) if not by its profile.
 """
 
 import math
@@ -30,12 +30,12 @@ from discreet.privacy import EXPONENT, Privacy, Pure, check_epsilon
 _DELTA = Range(0.0, 1.0, high_open=True)
 _ROUNDING = 1.0 + 1e-12
 _ORDERS = (1e-3, 1e6)  # above 1
-_NO_DELTA = 1e-250  # so small that it buys nothing
+_NO_DELTA = 1e-250  # too small to gain anything
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What releases have cost: the plain sum of their epsilons, and the accountant's epsilon at the budget's delta."""
+    """The cost of releases: the plain sum of their epsilons, and the accountant's epsilon at the budget's delta."""
 
     basic: Fraction
     accounted: float
@@ -48,7 +48,7 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """All releases of one client together are to be (epsilon, delta)-LDP."""
+    """A budget: all releases of one client together are (epsilon, delta)-LDP."""
 
     epsilon: float
     delta: float = 0.0
@@ -62,13 +62,13 @@ class Budget:
 
     @property
     def order(self) -> float:
-        """The Renyi order of the filter: the best for a total of epsilon spread over many small releases."""
+        """The Renyi order of the filter: the best one for a total of epsilon spread over many small releases."""
         doubt = -math.log(self.delta / 2.0)
         best = math.sqrt(doubt) * (math.sqrt(doubt + self.epsilon) + math.sqrt(doubt)) / self.epsilon
         return 1.0 + min(max(best, _ORDERS[0]), _ORDERS[1])
 
     def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
-        """What so many releases from each box cost."""
+        """The cost of the given number of releases from each box."""
         basic = sum((Fraction(stated_decimal(profile.epsilon)) * count for profile, count in releases), Fraction(0))
         accounted = math.inf
         if self.delta > _NO_DELTA and releases:
@@ -79,17 +79,17 @@ class Budget:
         return Spent(basic, accounted)
 
     def allows(self, spent: Spent) -> bool:
-        """Whether that much may have been spent."""
+        """Whether `spent` is within the budget."""
         return spent.basic <= Fraction(stated_decimal(self.epsilon)) or spent.accounted <= self.epsilon
 
     def covers(self, privacy: Privacy) -> bool:
-        """Whether one release with that promise, and no other, is within the budget."""
-        if not self.delta and not isinstance(privacy, Pure):  # a profile may be too small for a float, and is not 0
+        """Whether a single release with that promise is within the budget."""
+        if not self.delta and not isinstance(privacy, Pure):  # a positive profile may underflow to 0
             return False
         return privacy.profile(min(self.epsilon, EXPONENT.high)) <= self.delta
 
     def left(self, spent: Spent) -> float:
-        """What is left of epsilon, rounded down."""
+        """The remaining epsilon, rounded down."""
         by_sum = max(Fraction(0), Fraction(stated_decimal(self.epsilon)) - spent.basic)
         rounded = float(by_sum)
         if Fraction(stated_decimal(rounded)) > by_sum:
@@ -106,7 +106,7 @@ class Budget:
 
 
 def distinguishable_numbers(one: float, other: float) -> tuple[str, str]:
-    """Two different numbers with as many digits as it takes to see that they differ."""
+    """Two different numbers as texts with enough digits to tell them apart."""
     for digits in range(6, 18):
         texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
         if texts[0] != texts[1]:

@@ -1,35 +1,31 @@
-"""`Ledger`: the budget, charges and samples of one client, and `Destination`, the collector that a sample was given to.
+"""`Ledger`, the budget, charges and samples of one client, and `Destination`, the collector that a sample was sent to.
 
-Whom a sample was given to, and which questions are one question: what a ledger remembers so that no collector can tell it otherwise.
+A ledger is a book that only grows. Each charge is stored with its sample:
 
-A collector says which collection it is, which agreements belong to it and which key it signs with. It may say anything. So a ledger notes
-with every sample where it went: the address that was connected to, the key that signed there, and the collection as it was called then.
+    lock, read and verify  |  is this (agreement, round) there? -> its sample, no charge  |  does the budget allow it? -> else an error
+      |  add charge and sample  |  commit, flushed to the disk  |  only now return the sample
+
+A crash before the commit leaves neither charge nor sample, and no sample has left. A crash after it leaves both, and a second call returns
+the same sample. The lock is taken before reading, so two processes cannot both spend the same remainder.
+
+Answers depend on (agreement, round) alone. Everything that leaves is a function of one sample for each (agreement, round), charged when it
+was drawn. Neither samples nor errors depend on whether the data changed later. (If changed data were drawn anew, two different samples
+would prove the change.) New data need a new round. The file contains no data, no digest of data and no key. Clocks decide nothing: charges
+are numbered, and their times are only shown.
+
+A sample for a collector is stored with its destination. A collector states its collection, its agreements and its signing key, and may
+state anything. The ledger therefore notes the address that was connected to, the key that signed there, and the collection's name at that
+time:
 
     one collector   the same address, or the same signing key (which names its addresses itself)
-    its key         the one that was noted last for the address: noted for every address that a signature names, before anything is sent
-    one question    one collector, one round, and one collection: the same name of it, or an agreement that is said to be of it
+    its key         the one noted last for the address; noted for every address that a signature names, before anything is sent
+    one question    one collector, one round, and one collection: the same name of it, or an agreement stated to be in it
 
-What was given to one collector is given to no other. A question that has an answer is answered by that sample, and by no fresh one.
+A sample given to one collector is given to no other. A question with an answer is answered by that sample, never by a fresh one. Answers
+then depend on collector, collection and round, all looked up under the lock under which a new sample is charged.
 
-The ledger of one client: its budget and its charges, each with its sample, in a book that only grows.
-
-    lock, read and verify | is this (agreement, round) there? -> its sample, no charge | does the budget allow it? -> else refuse
-                          | add charge and sample | commit, flushed to the disk | only now return the sample
-
-So a crash before the commit leaves neither, and no sample has left; a crash after it leaves both, and asking again returns
-the same sample. The lock is taken before anything is read, so that processes cannot both spend what is left once.
-
-Answers depend on (agreement, round) alone. Whatever is asked, and however often, what leaves is a function of one sample for
-each (agreement, round), each charged when it was drawn, and of nothing else of the data: not of whether they have changed since,
-and neither does a refusal. (Were changed data drawn anew, two samples that differ would prove that the data do.) New data are
-a new round. So no data, no digest of them and no key are in the file. No clock decides anything: charges are numbered, their
-times are only shown.
-
-A sample that goes to a collector is noted with where it went (`discreet.ledger._client_ledger`). Then answers depend on the collector,
-its collection and the round: all are looked up under the same lock under which a new sample is charged.
-
-A device also has an identity, a secret in a file of its own from which its names are made. The ledger notes a digest of it, once: the two
-belong together, and a device that has lost one of them is told so and does not start anew.
+A device also has an identity: a secret in a separate file from which its names are derived. The ledger notes a digest of it once. The two
+belong together, and a device that has lost one of them gets an error instead of starting anew.
 """
 
 import math
@@ -60,15 +56,15 @@ _KEY = "key"
 
 @dataclass(frozen=True)
 class Destination:
-    """A collection of one collector.
+    """A collection of one collector, as a ledger notes it.
 
     Args:
-        address: where the collector is, as it was connected to.
-        key: the public key that signs there, 64 hexadecimal digits; None where nothing is signed.
-        collection: the id of the agreement that the collection began with, by the collector's own word.
-        agreements: those that it says are of the collection. They are not remembered.
-        addresses: all that the key has signed for.
-        trusted: whether the owner of the device has named this key, or has said that there is none. It is not remembered.
+        address: the collector's address, as connected to.
+        key: the public key that signs there, 64 hexadecimal digits; None if nothing is signed.
+        collection: the id of the agreement that the collection began with, as the collector states it.
+        agreements: the agreements of the collection, as the collector states them; not stored.
+        addresses: all addresses that the key has signed for.
+        trusted: whether the device's owner has named this key, or stated that there is none; not stored.
     """
 
     address: str
@@ -80,17 +76,17 @@ class Destination:
 
     @property
     def document(self) -> dict[str, str | None]:
-        """As JSON shows it."""
+        """The destination as JSON values."""
         return {"address": self.address, "key": self.key, "collection": self.collection}
 
     @property
     def line(self) -> list[str | None]:
-        """As a ledger holds it."""
+        """The destination as a line of a ledger."""
         return [self.address, self.key, self.collection]
 
     @classmethod
     def of(cls, line: Any) -> "Destination | None":
-        """The destination that a ledger holds; None where a sample was given to nobody in particular."""
+        """The destination in a line of a ledger; None for a sample without one."""
         return None if line is None else cls(*line)
 
     def is_collector_of(self, before: "Destination | None") -> bool:
@@ -100,16 +96,16 @@ class Destination:
         return before.address == self.address or (self.key is not None and before.key == self.key)
 
     def is_question_of(self, before: "Destination | None", agreement: str) -> bool:
-        """Whether an earlier sample, under that agreement, answers this collection's question of its round."""
+        """Whether an earlier sample under that agreement answers this collection's question in its round."""
         if before is None or not self.is_collector_of(before):
             return False
         return before.collection == self.collection or agreement in self.agreements or agreement == self.collection
 
     def note_of_key(self, lines: Iterable[Any]) -> list[Any] | None:
-        """The line to add to a ledger with these lines before anything is sent: None where it says nothing new.
+        """The line to add to a ledger before anything is sent; None if the key is already noted.
 
         Raises:
-            CollectorError: for an address whose key is not the one that was noted for it last, unless its owner trusts the new one.
+            CollectorError: if the key is not the last one noted for the address, unless the device's owner trusts the new one.
         """
         noted: dict[str, str | None] = {}
         for line in lines:
@@ -119,8 +115,9 @@ class Destination:
         if known is not None and known != self.key and not self.trusted:
             now = "signs nothing now" if self.key is None else f"signs with key {self.key} now"
             raise CollectorError(
-                f"the collector at {self.address} signed with key {known} before, and {now}: nothing was sent. Ask whoever runs it by "
-                "another way; if the change is meant, name the key to trust, or 'none': key= (--key)"
+                f"the collector at {self.address} signed with key {known} before, and {now}: nothing was sent. Ask "
+                f"its operator through another channel; if the change is intended, name the key to trust, or "
+                f"'none': key= (--key)"
             )
         addresses = sorted({self.address, *self.addresses})
         if all(noted.get(address) == self.key for address in addresses):
@@ -129,23 +126,23 @@ class Destination:
 
 
 def is_note(line: Any) -> bool:
-    """Whether a line of a ledger is about a collector's key, and no charge."""
+    """Whether a line of a ledger notes a collector's key and is not a charge."""
     return isinstance(line, list) and line[0] == _KEY
 
 
 FORMAT, OLDER = "discreet ledger 3", ("discreet ledger 2",)
-IDENTITY = ".identity"  # what the file of a device's identity is called, after its ledger
-PASSING = ".new"  # and after that while it is being made
-_BOUND = "identity"  # the line that says which identity a ledger belongs to
+IDENTITY = ".identity"  # suffix of a device's identity file, after its ledger's name
+PASSING = ".new"  # a second suffix while it is being written
+_BOUND = "identity"  # the line with the ledger's identity
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it.
+    """One charge. `sample` is the number of the released outcome, cell, point or multiset.
 
-    Under an agreement on a continuous family `place` is the seed of the point's place within its cell, and of several samples drawn at once
-    that of their order: drawn without a look at the data, and kept so that asking again gives the same.
-    `to` is the collector it was drawn for, None where it was drawn for nobody in particular.
+    `place` is a seed drawn independently of the data and stored so that a second call returns the same. On a continuous family it fixes the
+    point's place within its cell; for several samples drawn together it fixes their order. `to` is the collector the sample was drawn for,
+    or None.
     """
 
     number: int
@@ -166,10 +163,10 @@ class Entry:
 
 
 class Ledger:
-    """The budget of one client and all that was charged to it. `Ledger.create(path, budget)` once, `Ledger(path)` ever after."""
+    """The budget and the charges of one client. Call `Ledger.create(path, budget)` once and `Ledger(path)` from then on."""
 
     def __init__(self, path: str | Path, *, wait: float = WAIT_SECONDS) -> None:
-        """An existing ledger. One that is missing is an error: starting anew would forget what was spent.
+        """Open an existing ledger. A missing one is an error: a new one would forget what was spent.
 
         `wait`: seconds to wait for other processes before giving up.
         """
@@ -181,20 +178,20 @@ class Ledger:
                 f"there is no ledger {self.path}; restore it if it was there before, since what was spent stays spent. A client that has "
                 "released nothing yet makes one with Ledger.create or: discreet ledger create"
             ) from None
-        except (OSError, ValueError):  # which the book explains
+        except (OSError, ValueError):  # the book raises the error that explains it
             pass
         self.budget = _stated_budget(self._book.lines()[0])
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
-        """A new ledger with that budget. An existing one is never replaced, and one whose identity is still there is not made anew."""
+        """Create a ledger with that budget. An error if it exists, or if its identity file does."""
         refuse_forgetting(path, f"{path}{IDENTITY}")
         Book(path, kind=FORMAT).create({"epsilon": budget.epsilon.hex(), "delta": budget.delta.hex()})
         return cls(path)
 
     @property
     def path(self) -> Path:
-        """Where the file lies."""
+        """The path of the file."""
         return self._book.path
 
     def release(
@@ -205,17 +202,20 @@ class Ledger:
         agreement: Agreement,
         round: int = 1,
     ) -> Any:
-        """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then.
+        """One private sample of this client, charged to the budget. The same agreement and round return the same sample, even if p has
+        changed.
 
-        On outcomes the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the samples that are drawn
-        at once, for one charge.
+        On outcomes the draw executes the same instructions for every p. A `JointSampler` returns all samples drawn together, for one
+        charge.
         """
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
         shape = sampler.carrier.read(held).shape
         if shape:
-            raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
+            raise DiscreetError(
+                f"p holds {math.prod(shape)} distributions; a ledger belongs to one client, with one distribution"
+            )
 
         def draw() -> int:
             if isinstance(sampler, JointSampler):
@@ -227,28 +227,28 @@ class Ledger:
     def release_to(
         self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
     ) -> Entry:
-        """The answer to a collector's question: the one it was given, perhaps under another agreement, or a new one, paid for.
+        """The answer to a collector's question: the stored one, perhaps under another agreement, or a new one that is charged.
 
         Args:
             to: the collector and its collection.
-            sampler: the one agreed on.
-            draw: draws the number of an outcome, a cell or a point. It may be called although what it draws is then not used.
-            agreement: what a new sample is released under.
-            round: in which round.
+            sampler: the agreed sampler.
+            draw: draws the number of an outcome, a cell or a point. It may be called without its result being used.
+            agreement: the agreement of a new sample.
+            round: the number of the round.
 
         Returns:
             The charge, with its sample.
 
         Raises:
             CollectorError: for a collector whose key has changed.
-            BudgetError: where the budget does not allow a new sample.
+            BudgetError: if the budget does not allow a new sample.
         """
         return self._release(sampler, draw, agreement=agreement, round=round, to=to)
 
     def answer_to(self, to: Destination, round: int) -> Entry | None:
-        """The charge whose sample answers this collector's question in this round; None if there is none. Nothing is charged.
+        """The charge that answers this collector's question in this round, or None. Nothing is charged.
 
-        The collector's key is noted: whatever is sent to it next, another key later is another collector's until its owner says otherwise.
+        The collector's key is noted: from then on another key at this address is an error until the device's owner trusts it.
         """
         if to.note_of_key(self._book.lines()[1:]) is not None:
             with self._book.writing() as pen:
@@ -280,12 +280,12 @@ class Ledger:
     def released_sample(
         self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1
     ) -> Any:
-        """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
+        """The sample released under this agreement in this round, or None. Nothing is drawn or charged.
 
         Args:
-            sampler: the one agreed on.
-            agreement: what it was released under.
-            round: in which round.
+            sampler: the agreed sampler.
+            agreement: the agreement it was released under.
+            round: the number of the round.
 
         Returns:
             What `release` returned, and will return again.
@@ -300,9 +300,9 @@ class Ledger:
         return None if found is None else found.as_released(sampler)
 
     def charged_sample(self, agreement: str, *, round: int, profile: BoxProfile, draw: Callable[[], int]) -> int:
-        """The sample of this agreement and round: the one already paid for, or a new one once its charge is durable.
+        """The sample of this agreement and round: the stored one, or a new one once its charge is durable.
 
-        `draw` may be called although its sample is then not used (and never seen by anybody).
+        `draw` may be called without its sample being used or seen.
         """
         return self._charge(agreement, round=round, profile=profile, draw=draw).sample
 
@@ -317,7 +317,7 @@ class Ledger:
         privacy: Privacy | None = None,
         to: Destination | None = None,
     ) -> Entry:
-        """The charge for this question: the one there is, or a new one. `privacy`: what one release promises, if that is known."""
+        """The charge for this question: the stored one, or a new one. `privacy`: the promise of one release, if it is known."""
         check_count("round", round)
         known = self._find_entry(self._book.lines(), agreement=agreement, round=round, to=to)
         if known is not None:
@@ -334,7 +334,7 @@ class Ledger:
             return _entries(pen.lines)[-1]
 
     def _find_entry(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
-        """The charge that answers a question, among these lines."""
+        """The charge among these lines that answers a question."""
         entries = _entries(lines)
         if to is None:
             asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
@@ -344,7 +344,7 @@ class Ledger:
 
     @contextmanager
     def binding(self) -> Iterator["Binding"]:
-        """Which identity this ledger belongs to, under its lock: nobody else looks or binds meanwhile."""
+        """The identity this ledger belongs to, under its lock: no other process looks or binds meanwhile."""
         with self._book.writing() as pen:
             yield Binding(pen)
 
@@ -353,7 +353,7 @@ class Ledger:
         return _entries(self._book.lines())
 
     def spent(self) -> Spent:
-        """What all charges together cost."""
+        """The cost of all charges together."""
         return self.budget.spent(_charged_releases(self._book.lines()))
 
     def _check(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
@@ -368,7 +368,7 @@ class Ledger:
             return
         spent = self.budget.spent(before)
         left = self.budget.left(spent)
-        if self.budget.delta:  # sums that are not of epsilons: what is left says little about what may be added
+        if self.budget.delta:  # the sums are not sums of epsilons, so a remainder says little about what may be added
             why = f"is spent; a sample at epsilon = {asked.epsilon!r} would make that {after.epsilon:.6g}"
         else:
             shown, needed = distinguishable_numbers(left, asked.epsilon)
@@ -381,12 +381,12 @@ class Ledger:
 
 
 def client_ledger_exists(path: str | Path) -> bool:
-    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    """Whether a ledger, or anything but the remains of an interrupted creation, is at this path."""
     if not os.path.lexists(path):
         return False
     try:
         return not Book(path, kind=FORMAT, older=OLDER).is_blank()
-    except LedgerError:  # whoever opens it says what is wrong with it
+    except LedgerError:  # opening it raises the error
         return True
 
 
@@ -397,9 +397,9 @@ def _note_key(pen: BookWriter, to: Destination | None) -> None:
 
 
 class Binding:
-    """The identity that a ledger belongs to, as a digest; None where it has none yet.
+    """The digest of the identity that a ledger belongs to, or None.
 
-    `used`: whether it may have met an identity already: a sample is charged to it, or it is of a format that noted no identities.
+    `used`: whether the ledger may already have met an identity: it has a charge, or a format that noted no identities.
     """
 
     def __init__(self, pen: BookWriter) -> None:
@@ -416,7 +416,7 @@ class Binding:
 
 
 def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
-    """Refuse to make a ledger whose device has an identity already: what it said and spent would be forgotten."""
+    """Raise an error if a missing ledger's identity exists: a new ledger would forget what the device sent and spent."""
     if os.path.lexists(identity) or os.path.lexists(f"{identity}{PASSING}"):
         raise LedgerError(
             f"ledger {ledger} is missing or empty, but its identity {identity} is there: this device has spent from that ledger. Restore "

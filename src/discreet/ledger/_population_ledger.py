@@ -1,25 +1,23 @@
-"""`PopulationLedger`: what every client of a population has spent, and the files with the charges of each run.
+"""`PopulationLedger`: the spending of every client of a population, over all rounds and agreements, in a folder.
 
-Charges of many clients in one file: columns in order of client, whose digest the ledger's book holds.
+Charges are durable before any sample appears:
 
-A client is two words of a keyed digest of its name; the file never holds the name itself. Files are written once, whole
-(`discreet._base.files`), and never changed: what a file does not hold under the digest in the book is refused.
+    draw all  |  lock, read and verify  |  clients known in this (agreement, question, round) -> their stored samples
+      |  the others: within the budget? -> else dropped, or the run is an error  |  write their charges and samples
+      |  commit, flushed to the disk  |  only now let samples out
 
-What every client of a population has spent, over all rounds and agreements: charged durably before any sample appears.
+Answers depend on (client, agreement, question, round) alone, as in a single client's ledger. Everything that leaves about a client is a
+function of one sample for each, charged when it was drawn. A round may therefore be repeated on changed data, on fewer clients or on more.
+Whether a client is over its budget depends on its questions, never on its data.
 
-    draw all | lock, read and verify | clients of this (agreement, question, round) that are known -> their stored samples
-             | the others: within the budget? -> else left out, or the run refused | write their charges and samples
-             | commit, flushed to the disk | only now let samples out
+The folder (0700) contains a book with a line for each run (`discreet.ledger._book`), and for each run a file with the charges of its
+clients. The line is the commit. A file without a line comes from an interrupted run, counts for nothing and is removed by the next run.
+Files are written once, whole (`discreet._base.files`), and never changed. They contain columns in order of client, and an error is raised
+if their digest is not the one in the book.
 
-Answers depend on (client, agreement, question, round) alone, as those of a single client's ledger do: what leaves about a client
-is a function of one sample for each, charged when it was drawn, so the round may be asked for again on changed data, on fewer
-clients or on more. Whether a client is over its budget depends on what it was asked, never on what it holds.
-
-A folder (0700): a book with a line for each run (`discreet.ledger._book`), and beside it one file for each run with the charges of its
-clients (`discreet.ledger._population_ledger`). The line is the commit: a file without one, from a run that was cut short, counts for
-nothing and is removed by the next run. Clients are keyed digests under the secret, which is not in the ledger: whoever reads it without
-the secret learns how many clients released what outcomes, and not which. Every client pays for a run at most once, so where the sum over
-all runs is within the budget, nobody's past has to be looked up; otherwise it is added up exactly.
+A client is two words of a keyed digest of its name; names are not stored. The key comes from the secret, which is not in the ledger. A
+reader without the secret learns how many clients released which outcomes, but not which clients. A client pays at most once for a run. If
+the sum over all runs is within the budget, no client's past is looked up; otherwise it is added up exactly.
 """
 
 import hashlib
@@ -62,24 +60,24 @@ class ClientDigests:
         return self.first.size
 
     def select(self, places: Any) -> "ClientDigests":
-        """Those at the places, or where a mask is true."""
+        """The clients at these places, or where a mask is true."""
         return ClientDigests(self.first[places], self.second[places])
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Clients in order of their first words, and what was released for each; `within` is empty where outcomes are no cells."""
+    """Clients in order of their first words, with the outcome released for each. `within` is empty unless outcomes are cells."""
 
     names: ClientDigests
     outcomes: NDArray[np.uint32]
     within: NDArray[np.float64]
 
     def places(self, names: ClientDigests) -> NDArray[np.int64]:
-        """Where each client stands in the segment; -1 for those that are not in it."""
+        """The place of each client in the segment; -1 for absent ones."""
         at = np.searchsorted(self.names.first, names.first)
         found = np.full(len(names), -1, dtype=np.int64)
         asking = np.arange(len(names))
-        while asking.size:  # a second time only for clients that share their first word with another
+        while asking.size:  # repeated only for clients that share a first word
             asking = asking[at[asking] < len(self.names)]
             asking = asking[self.names.first[at[asking]] == names.first[asking]]
             here = self.names.second[at[asking]] == names.second[asking]
@@ -89,7 +87,7 @@ class Segment:
         return found
 
     def write(self, path: Path) -> str:
-        """Write the columns to a new file; their digest."""
+        """Write the columns to a new file and return their digest."""
         columns = (
             self.names.first.astype("<u8"),
             self.names.second.astype("<u8"),
@@ -107,7 +105,7 @@ class Segment:
 
     @classmethod
     def read(cls, path: Path, *, clients: int, cells: bool, digest: str) -> "Segment":
-        """The columns in a file, refused unless they are the very ones that were written."""
+        """The columns in a file; an error unless they have the digest."""
         kinds = [("<u8", clients), ("<u8", clients), ("<u4", clients), ("<f8", clients if cells else 0)]
         try:
             content = path.read_bytes()
@@ -133,7 +131,7 @@ _EXACT = 1 << 62  # sums below it fit into 64 bits
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One round of one question under one agreement: a client is asked it, and pays epsilon for it, once."""
+    """One round of one question under one agreement. A client answers it once and pays epsilon once."""
 
     agreement: str
     question: Question
@@ -147,7 +145,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one run charged: to how many clients, for which round, in which file. `to`: the collector it was for, if it was for one."""
+    """The charges of one run: how many clients, which round, which file. `to`: the collector it was for, or None."""
 
     round: Round
     clients: int
@@ -159,7 +157,7 @@ class Run:
 
     @classmethod
     def of(cls, line: Sequence[Any]) -> "Run":
-        """The run that a line of the book states."""
+        """The run in a line of the book."""
         agreement, (value, count, weight), number, epsilon, clients, cells, file, digest, time, *to = line
         question = Question(value=value, count=count, weight=weight)
         asked = Round(agreement=agreement, question=question, number=number, epsilon=epsilon)
@@ -168,7 +166,7 @@ class Run:
 
     @property
     def line(self) -> list[Any]:
-        """As it stands in the book."""
+        """The run as a line of the book."""
         asked, question = self.round, self.round.question
         columns = [question.value, question.count, question.weight]
         terms = [asked.agreement, columns, asked.number, asked.epsilon]
@@ -178,7 +176,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Settlement:
-    """What may leave: for the clients where `kept` is true, an outcome (and its place within a cell). `known` had one before."""
+    """What may leave: an outcome (and its place within a cell) for the clients where `kept` is true. `known` clients had one before."""
 
     kept: NDArray[np.bool_]
     outcomes: NDArray[np.int64]
@@ -188,12 +186,12 @@ class Settlement:
 
 
 class PopulationLedger:
-    """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after."""
+    """The budgets of all clients of a population, in a folder. Call `create` once and `PopulationLedger(folder, secret)` from then on."""
 
     def __init__(self, folder: str | Path, secret: Secret | str | Path, *, to: Destination | None = None) -> None:
-        """An existing ledger, with the secret (or its file) it was created with: under another one every client would look new.
+        """Open an existing ledger with the secret (or its file) it was created with: under another secret every client would look new.
 
-        `to`: the collector that samples are drawn for, by a gateway. What another one was given is then not given to it.
+        `to`: the collector that a gateway draws samples for. Samples given to another collector are then not given to it.
         """
         secret = _require_secret(secret)
         self._to = to
@@ -211,12 +209,12 @@ class PopulationLedger:
 
     @classmethod
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
-        """A new ledger in a new folder that its owner alone may enter. Every client starts with nothing spent."""
+        """Create a ledger in a new folder that only its owner may enter. Every client starts with nothing spent."""
         secret = _require_secret(secret)
         allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
         try:
             path.mkdir(mode=0o700)
-            path.chmod(0o700)  # whatever the umask
+            path.chmod(0o700)  # regardless of the umask
         except FileExistsError:
             if population_ledger_exists(path):
                 raise LedgerError(
@@ -229,22 +227,22 @@ class PopulationLedger:
         try:
             return cls(path, secret)
         except LedgerError:
-            if len(book.lines()) == 1:  # its own: nothing has been charged to it
+            if len(book.lines()) == 1:  # nothing has been charged to it
                 book.path.unlink()
                 path.rmdir()
             raise
 
     @property
     def secret(self) -> Secret:
-        """The secret that it was created with."""
+        """The secret it was created with."""
         return self._secret
 
     def names_key(self) -> RunKey:
-        """The key under which a client's name becomes its digest here."""
+        """The key under which this ledger computes the digests of clients' names."""
         return self._key(b"names")
 
     def order_key(self, asked: Round) -> RunKey:
-        """The key of an order of clients that depends on the round and on nothing they hold."""
+        """The key of an order of clients that depends on the round and not on their data."""
         columns = "\0".join(repr(part) for part in asked.key)
         return self._key(b"order" + columns.encode("utf-8", "surrogatepass"))
 
@@ -257,9 +255,9 @@ class PopulationLedger:
         *,
         over_budget: str = "refuse",
     ) -> Settlement:
-        """Charge the clients that are new to this round with what was drawn for them, and give the others what they have.
+        """Charge the clients that are new to this round with their draws, and return the stored samples of the others.
 
-        `over_budget`: "refuse" the run where a client cannot pay, or "drop" such clients.
+        `over_budget`: "refuse" the run if a client cannot pay, or "drop" such clients.
         """
         check_over_budget(over_budget)
         order = np.argsort(names.first, kind="stable")
@@ -293,14 +291,16 @@ class PopulationLedger:
         return PopulationLedger(self.folder, self._secret, to=to)
 
     def check_destination(self, asked: Round) -> None:
-        """Refuse a round that may not be released to this collector, before anything is drawn; `settle` asks again, under its lock."""
+        """Raise an error, before anything is drawn, if the round may not be released to this collector. `settle` checks again, under its
+        lock.
+        """
         lines = self._book.lines()
         if self._to is not None:
             self._to.note_of_key(lines[1:])
         self._check_destination(asked, _runs(lines))
 
     def destination(self, asked: Round) -> Destination | None:
-        """Where the samples of a round went when it was first charged; where they are to go if it was not."""
+        """Where the samples of a round went when it was first charged; if it was not, where they will go."""
         return next((run.to for run in runs_in(self.folder)[1] if run.round.key == asked.key), self._to)
 
     def _check_destination(self, asked: Round, runs: Sequence[Run]) -> None:
@@ -319,12 +319,13 @@ class PopulationLedger:
             elif before.number == asked.number and self._to.is_question_of(run.to, before.agreement):
                 raise LedgerError(
                     f"in round {asked.number} of the collection clients were released under agreement {before.agreement} on column "
-                    f"{before.question.value!r}, and a client speaks once: send that again with agreement={before.agreement} "
+                    f"{before.question.value!r}, and a client answers once: send that again with "
+                    f"agreement={before.agreement} "
                     "(--agreement). Other clients than those need another secret and ledger"
                 )
 
     def _recall(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
-        """Put what clients have from this round in the place of what was drawn; who they are."""
+        """Replace draws by the stored samples of this round; return which clients had one."""
         known = np.zeros(len(drawn.names), dtype=np.bool_)
         for run in runs:
             segment = read_segment(self.folder, run)
@@ -339,7 +340,7 @@ class PopulationLedger:
     def _over(
         self, names: ClientDigests, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]
     ) -> NDArray[np.bool_]:
-        """Which of the clients that ask cannot pay."""
+        """Which of the asking clients cannot pay."""
         over = np.zeros(len(names), dtype=np.bool_)
         price, budget = Fraction(stated_decimal(asked.epsilon)), Fraction(stated_decimal(self.budget.epsilon))
         rounds = {run.round.key: Fraction(stated_decimal(run.round.epsilon)) for run in runs}
@@ -367,10 +368,10 @@ class PopulationLedger:
         )
 
     def _sweep(self, runs: Sequence[Run]) -> None:
-        """Remove what runs that were cut short have left. The lock is held, so none of them is still writing."""
+        """Remove the files of interrupted runs. The lock is held, so no run is still writing."""
         named = {run.file for run in runs}
         for path in self.folder.iterdir():
-            if path.name not in named and _SUFFIX in path.suffixes:  # whole, or still called partial
+            if path.name not in named and _SUFFIX in path.suffixes:  # whole or partial
                 path.unlink()
 
     def _key(self, about: bytes) -> RunKey:
@@ -381,13 +382,13 @@ class PopulationLedger:
 
 
 def check_over_budget(word: str) -> None:
-    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
+    """Raise an error unless `word` is "refuse" or "drop"."""
     if word not in OVER_BUDGET:
         raise DiscreetError(f"over_budget = {word!r} is not one of {', '.join(OVER_BUDGET)}")
 
 
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
-    """The budget of a population's ledger and its runs, for whoever has no secret."""
+    """The budget of a population's ledger and its runs; needs no secret."""
     lines = _open_book(Path(folder)).lines()
     return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _runs(lines)
 
@@ -398,7 +399,7 @@ def _runs(lines: Sequence[Any]) -> list[Run]:
 
 
 def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
-    """What each client has spent, rounded to floats, in an order that says nothing: for a summary."""
+    """What each client has spent, as floats, in an order that carries no information; for a summary."""
     parts = [read_segment(Path(folder), run).names for run in runs]
     if not parts:
         return np.empty(0)
@@ -416,7 +417,7 @@ def read_segment(folder: Path, run: Run) -> Segment:
 
 
 def population_ledger_exists(folder: str | Path) -> bool:
-    """Whether a ledger is there, or anything else than what the creation of one leaves that is cut short."""
+    """Whether a ledger, or anything but the remains of an interrupted creation, is in this folder."""
     path = Path(folder)
     if not path.is_dir():
         return os.path.lexists(path)
@@ -425,7 +426,7 @@ def population_ledger_exists(folder: str | Path) -> bool:
 
 
 def is_population_ledger(path: str | Path) -> bool:
-    """Whether that is a folder, as ledgers of populations are."""
+    """Whether the path is a folder, as a population's ledger is."""
     return os.path.isdir(path)
 
 
@@ -454,6 +455,6 @@ def _require_secret(secret: Any) -> Secret:
 
 
 def _secret_check(secret: Secret, ledger_id: str) -> str:
-    """What tells whether a secret is the one that a ledger was created with."""
+    """A value that tells whether a secret is the one a ledger was created with."""
     content = bytes.fromhex(ledger_id)
     return hashlib.blake2b(content, key=secret.value, person=b"discreet check 1", digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
-"""One private sample for each client of a table, from a laptop to a cluster; one kernel, and engines that feed it.
+"""One private sample for each client of a table, on one machine or a Spark cluster; all engines use one kernel.
 
-`sample` works on tables in memory and on files of any size; `discreet.tables.spark.sample` on Spark data frames.
+`sample` takes tables in memory and files of any size; `discreet.tables.spark.sample` takes Spark data frames.
 """
 
 from typing import TYPE_CHECKING

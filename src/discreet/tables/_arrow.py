@@ -1,12 +1,12 @@
-"""Arrow data from outside: columns, streams and files, checked in full before anything reads what they point to.
+"""Arrow data from outside: columns, streams and files, checked in full before anything follows their pointers.
 
 An Arrow buffer is a claim by its writer: offsets, lengths and indices may point anywhere in this process. A column that has passed
-`check_batch` points inside its own buffers only, and its texts are UTF-8. No check looks at a value, so no message shows one. What Arrow
-finds wrong becomes one of our errors.
+`check_batch` points only inside its own buffers, and its texts are UTF-8. No check looks at a value, so no message shows one. Errors of
+Arrow become errors of ours.
 
-Streams and files are followed message by message, so what a message would unpack to is known before it is unpacked. A message whose
-compressed buffers claim more than they can be worth is refused. The bytes of a stream pass through `_GuardedFile` on their way to Arrow;
-in a file the messages are where its index says. Nothing is allocated for what a message claims and does not bring.
+Streams and files are followed message by message, so the unpacked size of a message is known before it is unpacked. A message whose
+compressed buffers claim an implausible size is an error. The bytes of a stream pass through `_GuardedFile` on their way to Arrow; in a file
+the messages are where its index says. Nothing is allocated for claimed bytes that are not there.
 """
 
 import os
@@ -23,7 +23,7 @@ from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
 
 _ROWS = 1 << 19  # in a piece
-_BYTES = 1 << 26  # of text in a piece, once it is written out
+_BYTES = 1 << 26  # of text in a piece, with dictionaries written out
 _NUMBERS = {
     pa.bool_(): pl.Boolean(),
     **dict(zip(
@@ -54,7 +54,7 @@ def check_batch(batch: pa.RecordBatch, where: str, columns: Sequence[str] | None
 
 
 def names_of(schema: pa.Schema, where: str) -> list[str]:
-    """The names of the columns, each of which is a text and comes once."""
+    """The names of the columns; an error unless they are texts without repetition."""
     try:
         names = list(schema.names)
     except UnicodeDecodeError:
@@ -64,13 +64,13 @@ def names_of(schema: pa.Schema, where: str) -> list[str]:
 
 
 def schema_of(schema: pa.Schema, where: str) -> pl.Schema:
-    """The columns as polars will see them; those that no engine reads are of type Unknown."""
+    """The columns as polars sees them; columns that no engine reads have the type Unknown."""
     names_of(schema, where)
     return pl.Schema({field.name: _polars_type(field.type) for field in schema})
 
 
 def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
-    """A checked batch as frames of a bounded size, whatever its dictionaries unpack to. Columns that no engine reads are left out."""
+    """A checked batch as frames of a bounded size, after unpacking dictionaries. Columns that no engine reads are left out."""
     readable = [field.name for field in batch.schema if is_readable(field.type)]
     batch = batch.select(readable)
     waiting = [batch.slice(first, _ROWS) for first in range(0, batch.num_rows, _ROWS)]
@@ -85,9 +85,9 @@ def bounded_frames(batch: pa.RecordBatch) -> Iterator[pl.DataFrame]:
 
 
 def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The batches of a table in memory. They are not checked yet."""
+    """The batches of a table in memory, not checked yet."""
     try:
-        table.validate()  # its columns are of one length, or cutting it into batches would read past them
+        table.validate()  # columns of different lengths would be read past their end
     except pa.ArrowException:
         raise DiscreetError(
             "the table is damaged: its columns are not of one length, or point outside; make it again"
@@ -96,7 +96,7 @@ def batches_of_table(table: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """The batches of a stream in memory, as they come. They are not checked yet."""
+    """The batches of a stream in memory as they come, not checked yet."""
     while True:
         with arrow_errors("the stream", "ends early or is damaged"):
             try:
@@ -109,19 +109,19 @@ def batches_of_stream(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 def without_dictionaries(column: pa.Array) -> pa.Array:
     """A checked column with its dictionaries written out."""
     wanted = _plain_type(column.type)
-    if pa.types.is_dictionary(column.type):  # whose words may be views, which Arrow cannot look up
+    if pa.types.is_dictionary(column.type):  # its words may be views, which Arrow cannot look up
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(wanted))
     return column if wanted == column.type else column.cast(wanted)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values are texts, however they are laid out."""
+    """Whether values are texts, in any layout."""
     view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether values are lists, laid out end to end. (Views are not read: Arrow's cast of them reads past its own buffer.)"""
+    """Whether values are lists laid out end to end. (List views are not read: Arrow's cast of them reads past its own buffer.)"""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
@@ -135,7 +135,7 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
-    """What Arrow finds wrong with data from outside, as one of our errors."""
+    """Turn errors of Arrow about data from outside into errors of ours."""
     return translate_read_errors(name, what, pa.ArrowException)
 
 
@@ -161,7 +161,7 @@ def _polars_type(kind: pa.DataType) -> Any:
 
 
 def _unpacked_bytes(column: pa.Array) -> int:
-    """How many bytes of text the dictionary of a column stands for."""
+    """The bytes of text that a column's dictionary unpacks to."""
     while is_list(column.type):
         column = column.flatten()
     if not pa.types.is_dictionary(column.type):
@@ -180,11 +180,11 @@ _MARK, _CONTINUED = b"ARROW1", b"\xff\xff\xff\xff"
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 _LARGEST_METADATA = 1 << 28
 _READ = 1 << 24  # bytes at a time
-_ALWAYS, _RATIO = 1 << 27, 32  # a message may unpack to this many bytes, or to so many times its size
+_ALWAYS, _RATIO = 1 << 27, 32  # a message may unpack to this many bytes, or to this many times its size
 
 
 class ArrowStream:
-    """The schema and the batches of an Arrow stream, as they come; none of it is checked yet (see `discreet.tables._arrow`)."""
+    """The schema and the batches of an Arrow stream as they come, not checked yet (`check_batch`)."""
 
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
@@ -205,7 +205,7 @@ class ArrowStream:
 
 
 class ArrowFile:
-    """The batches of an Arrow file, those its index lists."""
+    """The batches that the index of an Arrow file lists."""
 
     def __init__(self, path: str, name: str) -> None:
         self.name = name
@@ -223,14 +223,14 @@ class ArrowFile:
 
 
 class _GuardedFile:
-    """A file that gives on what it reads, once the message it belongs to has been looked at."""
+    """A file that passes on what it reads once the message it belongs to has been checked."""
 
     closed = False
 
     def __init__(self, name: str, file: Any) -> None:
         self._name, self._file = name, file
         self._ready = b""
-        self._unseen = 0  # bytes of the message's body that may pass
+        self._unseen = 0  # checked bytes of the message's body
 
     def read(self, size: int = -1) -> bytes:
         if not self._ready and not self._unseen and size:
@@ -257,7 +257,7 @@ class _GuardedFile:
         self._ready = head
 
     def _body(self, size: int) -> bytes:
-        """The metadata, with the body too if that has to be looked at."""
+        """The metadata, and the body if it has to be checked."""
         if not 0 < size <= _LARGEST_METADATA:
             raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
         metadata = self._whole(size)
@@ -275,7 +275,7 @@ class _GuardedFile:
         return metadata + body
 
     def _whole(self, size: int) -> bytes:
-        """So many bytes, or all there are."""
+        """`size` bytes, or all there are."""
         found = [b""]
         while size > 0 and (piece := self._file.read(min(size, _READ))):
             found.append(piece)
@@ -284,7 +284,7 @@ class _GuardedFile:
 
 
 def _refuse_bomb(name: str, packed: int, heads: Iterable[bytes]) -> None:
-    """Refuse a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
+    """Raise an error for a body whose compressed buffers, each of which starts with its size, would unpack to too much."""
     unpacked = sum(max(0, int.from_bytes(head, "little", signed=True)) for head in heads if len(head) == 8)
     if unpacked > max(_ALWAYS, _RATIO * packed):
         raise DiscreetError(
@@ -293,7 +293,7 @@ def _refuse_bomb(name: str, packed: int, heads: Iterable[bytes]) -> None:
 
 
 def _check_blocks(name: str, file: Any) -> None:
-    """Hold every message that the index of a file lists to what there is of it."""
+    """Check every message in a file's index against the file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - len(_MARK) - 4))
     tail = file.read()
@@ -354,12 +354,12 @@ def _layout(metadata: bytes) -> tuple[int, list[int]]:
 
 
 def _at(data: bytes, place: int) -> int:
-    """Where an offset at that place leads."""
+    """The target of an offset at that place."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
 def _slot(data: bytes, table: int, number: int) -> int:
-    """The place of a field of a table; 0 if it has none."""
+    """The place of a table's field; 0 if it has none."""
     directory = table - int(struct.unpack_from("<i", data, table)[0])
     if directory < 0:
         raise IndexError

@@ -1,8 +1,8 @@
-"""What clients are called: 64-bit integers or texts, in a column, a file or a list in memory.
+"""Names of clients: 64-bit integers or texts, in a column, a file or a list in memory.
 
-A name that is read otherwise than before is a new client, with a budget of its own. So whole floats are the integers that they stand for
-(one missing id makes floats of a column of integers in pandas), as long as no two integers could have become one float. Truth values, dates
-and other numbers are refused. Nulls and NaN are rows without a client, which no client is made of.
+A name that is read differently than before is a new client, with a new budget. Whole floats are therefore read as integers (a missing id
+turns a column of integers into floats in pandas), as long as no two integers could have become one float. Truth values, dates and other
+numbers are errors. Nulls and NaN are rows without a client.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from discreet.tables._coding import is_whole
 from discreet.tables._disk import TEXTS
 from discreet.tables._sources import Source, detect_format, file_source, sample_texts
 
-_WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # up to which every integer is a float of its own
+_WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
 _AS_MISSING = (
     "nan",
@@ -30,8 +30,8 @@ _AS_MISSING = (
     "NULL",
     "<NA>",
     "NaT",
-)  # as libraries write what is missing, once it is a text
-_LOOKED_AT = 1000  # names, to see how they are written
+)  # texts that libraries write for missing values
+_LOOKED_AT = 1000  # names to inspect
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
 
 
@@ -41,19 +41,19 @@ def is_integer_name(kind: Any) -> bool:
 
 
 def whole_below(kind: Any) -> int:
-    """Below which size every integer is a float of that type of its own."""
+    """The bound below which different integers are different floats of that type."""
     return _WHOLE_BELOW[kind]
 
 
 def check_client_kind(where: str, kind: Any, *, shown: Any = None) -> None:
-    """Refuse a column of a type that names no clients. `shown`: what messages call the type."""
+    """Raise an error for a column whose type cannot name clients. `shown`: the type's name in messages."""
     if not (is_integer_name(kind) or kind in _TEXT_KINDS):
         held = kind if shown is None else shown
         raise DiscreetError(f"{where} holds {held} values; clients are texts or integers: {_client_kind_fix(kind)}")
 
 
 def warn_of_floats(where: str, kind: Any) -> None:
-    """Say that floats are read as integers, where they are."""
+    """Warn if floats are read as integers."""
     if kind in _WHOLE_BELOW:
         warn_caller(
             f"{where} holds floats: whole ones are read as the integers that they stand for, 1.0 as client 1. If an earlier release cast "
@@ -63,7 +63,7 @@ def warn_of_floats(where: str, kind: Any) -> None:
 
 
 def _client_kind_fix(kind: Any) -> str:
-    """What to do about a column of another type, so that nobody who does it has new clients in the next release."""
+    """The fix for a column of another type, such that the next release has the same clients."""
     if kind == pl.Boolean:
         return "name each of them by one of its own"
     if kind.is_decimal():
@@ -74,7 +74,7 @@ def _client_kind_fix(kind: Any) -> str:
 
 
 def client_names(column: str, kind: Any) -> pl.Expr:
-    """Who: an integer or a text, and null where nobody is named or a number is no integer of 64 bits."""
+    """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = pl.col(column)
     if kind in _WHOLE_BELOW:
         whole = name.is_finite() & (name == name.floor()) & (name.abs() < whole_below(kind))
@@ -83,14 +83,14 @@ def client_names(column: str, kind: Any) -> pl.Expr:
 
 
 def client_name_texts(source: Source, column: str) -> pl.Expr:
-    """The names in a column of samples as texts, so that one client has one text whatever a file holds it as."""
+    """The clients in a column of samples as texts, one text for each client, in any file format."""
     kind = source.schema[column]
     name = client_names(column, kind) if is_integer_name(kind) else sample_texts(source, column)
     return name.cast(pl.String)
 
 
 def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
-    """What is wrong where rows name no client, and what to do."""
+    """The error for rows without a client, with the fix."""
     if kind in _WHOLE_BELOW:
         limit = whole_below(kind).bit_length() - 1
         return (
@@ -107,7 +107,7 @@ def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
 
 
 def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
-    """Warn of texts that look like what a cast made of missing values, or of floats (if these are the first names of a table)."""
+    """Warn of texts that look like missing values or floats cast to text (the latter if these are the first names of a table)."""
     missing = names.filter(names.is_in(pl.Series(_AS_MISSING).implode()))
     if len(missing):
         warn_caller(
@@ -127,7 +127,7 @@ def plain_clients(clients: pa.Array) -> pa.Array:
     """A checked column of clients as 64-bit integers or as texts."""
     if pa.types.is_dictionary(clients.type) and is_text(clients.type.value_type):
         clients = without_dictionaries(clients)
-        if clients.null_count:  # a word of the dictionary, which no index shows to be null
+        if clients.null_count:  # a null word of the dictionary, not visible in the indices
             raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
     return _names("column 'client'", clients)
 
@@ -157,8 +157,8 @@ def _names(where: str, clients: pa.Array) -> pa.Array:
 
 
 def client_array(clients: Any) -> pa.Array:
-    """All clients as 64-bit integers or as texts; what comes as Arrow is checked in full before it is read."""
-    if isinstance(clients, (str, bytes, Mapping)):  # each letter would be a client
+    """All clients as 64-bit integers or as texts; Arrow data are checked in full first."""
+    if isinstance(clients, (str, bytes, Mapping)):  # else each letter would be a client
         raise DiscreetError(
             f"clients is a {type(clients).__name__}; pass a list of texts or of integers, or the Path of a file that lists them"
         )
@@ -182,14 +182,14 @@ def client_array(clients: Any) -> pa.Array:
 
 
 def _names_in_part(part: pa.Array) -> pa.Array:
-    """A part of a list of clients, none of them null."""
+    """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
     return part if part.type == pa.null() else _names("the list", part)
 
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
-    """All clients: a table with that column, or a text file that is called like no table, with one client on each line."""
+    """All clients: a table with that column, or a text file (without a table's ending) with one client on each line."""
     if detect_format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
@@ -203,7 +203,7 @@ def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
 
 
 def _client_column(texts: list[str], path: Path, *, integers: bool) -> pa.Array:
-    """Texts as the clients they stand for."""
+    """Texts as clients."""
     if not integers:
         return pa.array(texts, pa.large_string())
     for number, text in enumerate(texts, start=1):

@@ -1,11 +1,11 @@
-"""How the columns of a table are read: which columns, on which public domain, and what becomes of values without an outcome.
+"""The reading of a table's columns: their names, the public domain, and the rule for values without an outcome.
 
 `Columns` names the columns. `Coding` holds the domain and the rule for values outside of it; both are checked when they are made.
-`agreed_coding` takes the coding from an agreement and refuses terms that contradict the document, naming both.
+`agreed_coding` takes the coding from an agreement; terms that contradict the document are an error that names both.
 
-A value without an outcome becomes a mark, a number past every domain that says why. Marks are counted in `MisfitCounts` for whoever runs
-the release, and then become the `other` outcome or are left out. `other` names one of the outcomes and never adds any. No message shows
-the value behind a mark unless that was asked for.
+A value without an outcome becomes a mark: a number beyond every domain that encodes the reason. Marks are counted in `MisfitCounts` for the
+operator of the release, and then become the `other` outcome or are left out. `other` is one of the outcomes and never adds one. Messages
+show the value behind a mark only on request.
 """
 
 import re
@@ -25,7 +25,7 @@ from discreet.mechanisms import AnyFamily, LineCells
 
 MARK_MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
 MARK_OUTSIDE = np.uint32(0xFFFFFFFE)  # the value is not in the domain
-MARK_LISTED = np.uint32(0xFFFFFFFD)  # no record, but an entry of the list of clients
+MARK_LISTED = np.uint32(0xFFFFFFFD)  # an entry of the list of clients, not a record
 MARK_NAN = np.uint32(0xFFFFFFFC)  # the value is NaN
 MARK_UNREADABLE = np.uint32(0xFFFFFFFB)  # the value is a text that is not the number it should be
 MARK_BELOW = np.uint32(0xFFFFFFFA)  # the value is below an interval and goes to its first cell
@@ -35,7 +35,7 @@ FIRST_MARK = MARK_ABOVE
 
 @dataclass(frozen=True)
 class MisfitCounts:
-    """How many records had no outcome of their own, and why."""
+    """The number of records without an outcome of their own, by reason."""
 
     nulls: int = 0
     not_numbers: int = 0
@@ -58,7 +58,7 @@ NULLS = ("error", "drop", "other")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of the columns of a table: who, what, and optionally how often (`count`) or how much (`weight`)."""
+    """Names of a table's columns: client, value, and optionally `count` or `weight`."""
 
     client: str
     value: str
@@ -77,32 +77,32 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Those that are read."""
+        """The columns that are read."""
         return [self.client, self.value, *([] if self.counts is None else [self.counts])]
 
     @property
     def counts(self) -> str | None:
-        """The column that says how often or how much, if there is one."""
+        """The count or weight column, if any."""
         return self.count if self.weight is None else self.weight
 
     @property
     def amounts(self) -> Any:
-        """The numpy type of the numbers in that column: whole numbers if they count, floats if they weigh, whatever they came as."""
+        """The numpy type of counts (integers) or weights (floats)."""
         return np.int64 if self.weight is None else np.float64
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How a column is read: the public domain, and what values outside of it and nulls become.
+    """The public domain of a column, and the rule for values outside of it and nulls.
 
     Args:
         domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
-        other: one of the labels or numbers; with an interval "nearest", the cell at the end that a value is past. None: an error.
+        other: the label or number that values outside become; with an interval "nearest", the cell at the nearest end. None: an error.
         nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
-        lenient: whether nothing is an error: what has no outcome becomes `other`, or is left out, and its client stays.
+        lenient: whether values without an outcome are never an error: they become `other` or are left out, and their client stays.
 
     Raises:
-        DiscreetError: for a domain that no column can be read with, an `other` that is not in it, or nulls that have nowhere to go.
+        DiscreetError: for a domain that does not fit any column, an `other` outside of it, or nulls = "other" without `other`.
     """
 
     domain: Domain
@@ -133,7 +133,7 @@ class Coding:
             )
 
     def _checked_other(self) -> Any:
-        """`other` as the outcome it names. A text that is a whole number names that one."""
+        """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
         match self.domain:
             case Interval() | LineCells() | Bins():
@@ -160,30 +160,30 @@ class Coding:
         return other
 
     def as_agreed(self) -> "Coding":
-        """The same without errors: as a device or a gateway reads what it holds, where a refusal would tell the collector something."""
+        """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
         other = NEAREST if self.has_cells else self.other
         return replace(self, other=other, nulls="drop" if self.has_cells or other is None else "other", lenient=True)
 
     @property
     def size(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return self.domain.size
 
     @property
     def other_outcome(self) -> int | None:
-        """The outcome that values outside become; None with an interval, where a value goes to the cell at its own end."""
+        """The outcome that values outside become; None with an interval, where a value goes to the nearest end."""
         if self.other is None or self.has_cells:
             return None
         return int(self.domain.numbers([self.other])[0])
 
     @property
     def has_cells(self) -> bool:
-        """Whether a sample is a point of the cell that was drawn."""
+        """Whether a sample is a point of the drawn cell."""
         return isinstance(self.domain, (Interval, LineCells, Bins))
 
     @property
     def text_kind(self) -> pl.DataType:
-        """What texts in a table without types stand for."""
+        """The type that texts in an untyped table are read as."""
         match self.domain:
             case Interval() | LineCells() | Bins():
                 return pl.Float64()
@@ -194,7 +194,7 @@ class Coding:
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Of a column of samples."""
+        """The type of a column of samples."""
         return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
 
 
@@ -210,7 +210,7 @@ def _check_labels(domain: Labels) -> None:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is an integer of 64 bits, written the usual way (so that no two texts mean the same one)."""
+    """Whether a text is a 64-bit integer in its usual spelling (so that different texts are different numbers)."""
     return re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) is not None and -(2**63) <= int(text) < 2**63
 
 
@@ -226,7 +226,7 @@ def agreed_term(name: str, given: Any, agreement: Agreement) -> Any:
 
 
 def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) -> Coding:
-    """How values are coded under an agreement; a domain that is given must be the agreed one, and may be needed for its labels."""
+    """The coding of an agreement. A given domain must be the agreed one; it may be needed for its labels."""
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain(agreement, given)
         return Coding(LineCells.of(agreement.sampler()), other)
@@ -247,9 +247,9 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
 
 
 def refuse_domain(agreement: Agreement, given: Any) -> None:
-    """Refuse a domain beside an agreement on a continuous family, which says what its cells are."""
+    """Raise an error for a domain beside an agreement on a continuous family, which states its cells."""
     if given is not None:
-        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} says what its cells are; leave it out")
+        raise DiscreetError(f"domain = {given!r}: agreement {agreement.id} states its cells; leave it out")
 
 
 def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
@@ -259,12 +259,12 @@ def agreed_clients(agreement: Agreement, coding: Coding) -> AnyFamily:
 
 
 def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
-    """The family of an agreement on the domain that a table is read with, which says what its labels are."""
+    """The family of an agreement on the domain of a table, which lists the labels."""
     return agreement.on_outcomes.on(coding.domain).family()
 
 
 def _same(agreement: Agreement, domain: Domain) -> Domain:
-    """The domain, if it is the one agreed on. A list of texts that are whole numbers may stand for the numbers."""
+    """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
     readings = [domain]
     if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):
         readings.append(Labels(tuple(map(int, domain.labels))))

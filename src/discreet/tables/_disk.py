@@ -1,9 +1,9 @@
-"""Tables on disk: which file ending means which format, and scratch files for records that do not fit into memory.
+"""Tables on disk: file endings and formats, and scratch files for records that do not fit into memory.
 
 This module imports neither polars nor Arrow: commands that read no table import it at start-up.
 
-A scratch file has no name in any folder, so it lives only as long as the process that holds it open. At a signal, a crash or an error the
-system takes its blocks back. Where the system cannot make a file without a name, the name is removed before the first byte is written.
+A scratch file has no name in any folder, so it lives only as long as the process that has it open. After a signal, a crash or an error the
+system reclaims its blocks. If the system cannot make a file without a name, the name is removed before the first byte is written.
 """
 
 import os
@@ -33,23 +33,23 @@ WRITTEN = {
 }
 TEXTS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json lines", ".ndjson": "json lines", ".json": "json lines"}
 READ = {**WRITTEN, ".arrows": "arrow stream", **TEXTS}
-IN_FOLDERS = {*READ} - {".json"}  # which is as often a document beside a table
-AGREEMENT_FILE = "_agreement.json"  # where a folder of samples holds their agreement, if its files cannot
+IN_FOLDERS = {*READ} - {".json"}  # often a document beside a table
+AGREEMENT_FILE = "_agreement.json"  # the agreement in a folder of samples, if its files cannot carry it
 
 
-_STALE = 86400.0  # seconds: a folder that nobody has touched for so long belongs to nobody
+_STALE = 86400.0  # seconds after which an untouched folder is abandoned
 _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 
 
 class ScratchBlock(NamedTuple):
-    """Where arrays lie in the file, and what they are."""
+    """The places and types of arrays in the file."""
 
     offset: int
     kinds: tuple[tuple[Any, int], ...]
 
 
 class Scratch:
-    """Arrays in a file without a name. Blocks may be read in threads, in any order."""
+    """Arrays in a file without a name. Threads may read blocks in any order."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = _folder(folder)
@@ -59,7 +59,7 @@ class Scratch:
         weakref.finalize(self, self._file.close)
 
     def write(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
-        """Put arrays at the end."""
+        """Append arrays."""
         block = ScratchBlock(self._end, tuple((array.dtype, array.size) for array in arrays))
         for array in arrays:
             left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
@@ -99,7 +99,7 @@ class Scratch:
 
 @contextmanager
 def spool_stream(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
-    """All of standard input, put into a file without a name: the path under which this process can open it."""
+    """Put all of standard input into a file without a name, and return a path under which this process can open it."""
     found = _folder(folder)
     remove_stale_folders(found)
     with _unnamed_file(found) as file:
@@ -115,7 +115,7 @@ def spool_stream(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
 
 
 def remove_stale_folders(folder: Path) -> None:
-    """Remove what earlier versions, which used folders, left here when they were killed: this user's, and old."""
+    """Remove this user's old folders that earlier versions left when they were killed."""
     with suppress(OSError):
         for entry in os.scandir(folder):
             if _LEFT.fullmatch(entry.name) and _is_stale(entry):

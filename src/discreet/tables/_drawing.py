@@ -1,13 +1,13 @@
-"""One sample for each client of an Arrow batch, and the settlement of a whole release with a population's ledger.
+"""`Kernel`, one sample for each client of an Arrow batch, and `LedgerSettlement`, a whole release under a population's ledger.
 
-Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the law of the
-core, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed function of
-client and data (`discreet.release._keyed`), so calling it again changes nothing.
+Every engine ends in `Kernel`: lists of outcomes (and counts) for each client in, a sample for each client out. It draws the core's
+distribution, integer for integer (`discreet.release._sparse`, and for small work `discreet.release._plain`). Its randomness is a keyed
+function of client and data (`discreet.release._keyed`), so a second call gives the same samples.
 
-With a ledger, `LedgerSettlement` draws everything, settles it at once, and only then lets anything leave. The ledger knows clients by a
-keyed digest of their names. The kernel computes it as the words of a client that holds nothing, under a key of the ledger's own. The order
-of samples that are published without their clients is made likewise, from the round and the name alone: an order made from the data would
-change when a round is repeated on changed data.
+With a ledger, `LedgerSettlement` draws everything, settles it in one transaction, and only then releases anything. The ledger knows clients
+by a keyed digest of their names. The kernel computes it as the words of a client without records, under the ledger's own key. The order of
+samples published without their clients comes likewise from the round and the name alone: an order made from the data would change if a
+round is repeated on changed data.
 """
 
 import os
@@ -52,7 +52,7 @@ from discreet.tables._request import Job
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
-_WORTH_SHARING = 8192  # clients for each thread
+_WORTH_SHARING = 8192  # least clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
 _PROBLEMS = {
     REFUSED_OUTSIDE: "an outcome is not in the domain",
@@ -65,9 +65,9 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Draws:
-    """What the draw gives: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
+    """The result of a draw: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
 
-    `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
+    `digest` covers the clients and all their records; those of several draws add up (`discreet.release._keyed`).
     """
 
     outcomes: NDArray[np.int64]
@@ -79,9 +79,9 @@ class Draws:
 class Kernel:
     """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
 
-    `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
-    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
-    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
+    `client` contains integers or texts, each client once (checked, at no cost if they are in order). `outcomes` contains lists of outcome
+    numbers, in any order and with repetitions. `counts`, if present, contains lists of counts (integers) or weights (any numbers, or
+    integers that the job calls weights). An empty list draws from the reference.
     """
 
     def __init__(self, job: Job) -> None:
@@ -92,7 +92,7 @@ class Kernel:
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not isinstance(batch, pa.RecordBatch):  # not shown: it may hold what clients hold
+        if not isinstance(batch, pa.RecordBatch):  # not shown: it may contain clients' data
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
             )
@@ -144,7 +144,7 @@ class Kernel:
         return Draws(outcomes, order, within, sum((digest for _, _, digest in found), InputDigest()))
 
     def _refuse(self, row: int, problem: int) -> None:
-        """Say what is wrong with a row, without the client or the outcome: they are nobody else's."""
+        """Raise the error for a row, without its client or outcome, which are private."""
         fix = (
             f"outcomes are 0 to {self.plan.size - 1}"
             if problem == REFUSED_OUTSIDE
@@ -157,7 +157,7 @@ class Kernel:
 
 
 def _draw_functions(clients: ClientColumns) -> ModuleType:
-    """The functions that draw: `sparse`, or `plain`, which do the same."""
+    """The drawing functions: `sparse`, or `plain` with the same results."""
     each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
     seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
     return import_module("discreet.release._" + ("sparse" if compiled_for(seconds) else "plain"))
@@ -166,9 +166,9 @@ def _draw_functions(clients: ClientColumns) -> ModuleType:
 def clients_of(
     clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
 ) -> ClientColumns:
-    """Arrow columns as the arrays that compiled code reads, without copying where they are laid out like that already.
+    """Arrow columns as the arrays that compiled code reads, without copying if the layout allows.
 
-    Lists of integers are counts unless they are to be `weighted`; lists of other numbers are weights.
+    Lists of integers are counts unless they are `weighted`; lists of other numbers are weights.
     """
     for name, column in (("client", clients), ("outcomes", outcomes), ("counts", counts)):
         if column is not None and column.null_count:
@@ -190,7 +190,7 @@ def _holds_integers(kind: pa.DataType) -> bool:
 
 
 def refuse_repeated_clients(clients: ClientColumns) -> None:
-    """Refuse a client that comes twice: it would release two samples and spend epsilon twice. Order makes this cheap."""
+    """Raise an error for a repeated client, which would release two samples and spend epsilon twice. Order makes this cheap."""
     seed, code = np.uint64(secrets.randbits(64)), grouping_for(len(clients))
     if clients.integers.size:
         if not code.integers_increase(clients.integers):
@@ -227,12 +227,12 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
     return ends - ends[0], pl.Series(values).to_numpy()
 
 
-_CELLS = Interval(0.0, 1.0, cells=2)  # any domain whose draw also gives a place within a cell
+_CELLS = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
 
 
 @dataclass(frozen=True)
 class UnsettledGroup:
-    """A group of clients: what was drawn for them, and who they are to the ledger."""
+    """A group of clients: their draws, and their digests in the ledger."""
 
     clients: pa.Array
     drawn: Draws
@@ -240,7 +240,7 @@ class UnsettledGroup:
 
 
 class LedgerSettlement:
-    """What a release asks of a ledger; `known` and `over_budget` count clients once it is settled."""
+    """A release under a ledger; `known` and `over_budget` count clients once it is settled."""
 
     def __init__(
         self, job: Job, ledger: PopulationLedger, round_number: int, *, over_budget: str, ordered: bool
@@ -258,7 +258,7 @@ class LedgerSettlement:
         self.known = self.over_budget = 0
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
-        """Draw for a group of clients. Nothing of it may leave yet."""
+        """Draw for a group of clients, without releasing anything yet."""
         drawn, empty = self._kernel.draw(group.clients), _clients_without_records(group.clients)
         if self._ordering is not None:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True).order)
@@ -268,7 +268,7 @@ class LedgerSettlement:
         )
 
     def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws]]]:
-        """Charge all groups of all parts at once, durably; then the samples that may leave, part by part."""
+        """Charge all groups of all parts in one durable transaction; then return the released samples, part by part."""
         groups = [group for part in parts for group in part]
         if not groups:
             return
@@ -292,7 +292,7 @@ class LedgerSettlement:
 
 
 def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws]:
-    """The clients of a group that may leave, with the samples that they leave with."""
+    """The released clients of a group, with their samples."""
     kept = found.kept[here]
     drawn = replace(
         group.drawn,

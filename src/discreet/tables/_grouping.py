@@ -1,9 +1,8 @@
-"""Bringing each client's records together, in numba: first into parts by a hash of the client, then exactly within a part.
+"""Grouping of records by client, in numba: first into parts by a hash of the client, then exactly within a part.
 
-A part is small enough for its tables to stay in the processor's cache, parts are independent of each other (one thread
-each), and a part is also what is put on disk when memory runs short. Two clients are the same if and only if their
-identifiers are equal, byte for byte: the hash decides where to look, never whether they match. It is seeded afresh for each
-run, so that nobody can choose identifiers that collide.
+A part is small enough for the processor's cache. Parts are independent (one thread each), and a part is also the unit that goes to disk
+when memory runs short. Two clients are the same if and only if their identifiers are equal, byte for byte: the hash decides where to look,
+never whether they match. It is seeded anew for each run, so nobody can choose identifiers that collide.
 """
 
 from typing import Any
@@ -17,7 +16,7 @@ _ONE = np.uint64(1)
 
 
 def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
-    """(where each of 2^bits parts starts, and the same five arrays in order of part); those that are MISSING or OUTSIDE are left out."""
+    """(start of each of 2^bits parts, and the same five arrays in order of part); rows marked MISSING or OUTSIDE are left out."""
     parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
     starts = part_starts(parts, 1 << bits, outcomes)
     if text_ends.size:
@@ -32,9 +31,10 @@ def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: An
 def by_client(
     integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, lengths: Any, seed: Any, hint: int
 ) -> Any:
-    """(clients: the integers, or the first row of each text; ends, outcomes and counts of the lists of what each of them holds).
+    """(clients: the integers, or the first row of each text; ends, outcomes and counts of each client's list).
 
-    Clients are in order of first appearance. `lengths`, unless empty: how many outcomes each row has. `hint`: roughly how many clients.
+    Clients are in order of first appearance. `lengths`, unless empty: the number of outcomes of each row. `hint`: the approximate number of
+    clients.
     """
     if text_ends.size:
         clients, numbers = numbered_texts(text_ends, text, seed, hint)
@@ -68,7 +68,7 @@ def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
 
 @kernel(nogil=True)
 def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
-    """Where each of `number` parts starts once rows are put in order of part; rows that are left out get part `number`."""
+    """The start of each of `number` parts once rows are in order of part; rows to leave out have part `number`."""
     starts = np.zeros(number + 2, dtype=np.int64)
     for row in range(parts.size):
         if outcomes[row] >= MARK_OUTSIDE:
@@ -80,14 +80,14 @@ def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
 
 @kernel()
 def _add_up(numbers: Any) -> None:
-    """Each number plus all before it. (numba's own `cumsum` would import scipy's linear algebra along with it.)"""
+    """The cumulative sums. (numba's own `cumsum` would import scipy's linear algebra.)"""
     for place in range(1, numbers.size):
         numbers[place] += numbers[place - 1]
 
 
 @kernel(nogil=True)
 def parts_of_integers(clients: Any, bits: int, seed: Any) -> Any:
-    """The part, one of 2^bits, that each client belongs to."""
+    """The part of each client, one of 2^bits."""
     parts = np.empty(clients.size, dtype=np.uint16)
     for row in range(clients.size):
         parts[row] = hash_number(np.uint64(clients[row]), seed) >> np.uint64(64 - bits)
@@ -105,7 +105,7 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
 
 @kernel(nogil=True)
 def in_order(parts: Any, starts: Any, values: Any) -> Any:
-    """The values with those of part 0 first, then part 1, ...; those that are left out are gone."""
+    """The values in order of part, without those to leave out."""
     cursors = starts.copy()
     ordered = np.empty(starts[-2], dtype=values.dtype)
     for row in range(parts.size):
@@ -137,7 +137,7 @@ def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
 
 @kernel()
 def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
-    """The table `slots` of pairs (key, 1 + number) in twice the room."""
+    """The table `slots` of pairs (key, 1 + number) at twice its size."""
     larger = np.zeros(2 * slots.size, dtype=np.int64)
     mask = np.uint64(slots.size - 1)
     for pair in range(0, slots.size, 2):
@@ -153,7 +153,7 @@ def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
 
 @kernel(nogil=True)
 def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
-    """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: roughly how many."""
+    """(the distinct clients, the number of each row's client), in order of first appearance. `hint`: their approximate number."""
     slots = np.zeros(2 * _table_size(hint), dtype=np.int64)
     mask = np.uint64(slots.size // 2 - 1)
     known = np.empty(slots.size // 4, dtype=np.int64)
@@ -237,7 +237,7 @@ def _texts_equal(ends: Any, text: Any, row: int, other: int) -> bool:
 
 @kernel(nogil=True)
 def integers_increase(clients: Any) -> bool:
-    """Whether each is larger than the one before it (so that none comes twice)."""
+    """Whether the integers are strictly increasing (so that none is repeated)."""
     increasing = True
     for row in range(1, clients.size):
         increasing &= clients[row - 1] < clients[row]
@@ -259,7 +259,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 @kernel(nogil=True)
 def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> Any:
-    """(ends, values in order of client): the lists of what each client holds. `lengths`, unless empty: values of each row."""
+    """(ends, values in order of client): each client's list. `lengths`, unless empty: the number of values of each row."""
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1

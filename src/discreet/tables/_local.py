@@ -1,4 +1,4 @@
-"""One machine: read in batches, put records into parts by client, and give each part to the kernel, one thread a part."""
+"""The local engine: read in batches, group records into parts by client, and draw each part in a thread."""
 
 import hashlib
 import os
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
-_LEAST_ROOM = 1 << 23  # bytes to unpack at a time
+_LEAST_ROOM = 1 << 23  # least bytes to unpack at a time
 
 
 class Release:
-    """A release on this machine: `table` gives the samples, after which `summary` is known.
+    """A release on this machine: `table` returns the samples, after which `summary` is known.
 
     Args:
-        table: as `sample` takes it.
-        request: what is asked for.
-        clients: as `sample` takes them.
-        drop_client: samples alone, in random order.
-        memory: bytes of records to hold before they go to disk.
-        folder: where they go then. The system's folder for temporary files, unless said.
-        ledger: as `sample` takes it.
+        table: as in `sample`.
+        request: the terms of the release.
+        clients: as in `sample`.
+        drop_client: whether to return only the samples, in random order.
+        memory: bytes of records in memory before they go to disk.
+        folder: for records on disk; by default the system's folder for temporary files.
+        ledger: as in `sample`.
         over_budget: "refuse" or "drop".
-        progress: hears how far the release has come.
+        progress: called with the progress of the release.
 
     Raises:
-        DiscreetError: for what cannot be released.
+        DiscreetError: if the table cannot be released.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Release:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches: the agreement itself travels in the metadata."""
+        """The schema of the batches; its metadata carry the agreement."""
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
         kinds = (client, self.job.reading.coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.columns, kinds, strict=True))
@@ -114,7 +114,7 @@ class Release:
 
     @property
     def summary(self) -> Summary:
-        """What was read, left out and drawn, once all is."""
+        """The numbers of rows and clients that were read, left out and drawn, after the release."""
         if not self._finished:
             raise DiscreetError("nothing is released yet; take the table() first")
         return Summary(
@@ -138,9 +138,9 @@ class Release:
         return self._table
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The samples, in an order that says nothing about the data. None may leave before the last one is here.
+        """The samples, in an order independent of the data. None may leave before the last one is here.
 
-        The end is where a round that was released on other data is refused; with a ledger, all is charged before the first.
+        A round that was released on other data raises its error at the end; with a ledger, everything is charged before the first batch.
         """
         from discreet.tables._parts import Parts
 
@@ -205,7 +205,7 @@ class Release:
         return batch.take(pc.sort_indices(batch.column("client")))
 
     def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The samples of a part as one batch in order of client, whether or not its records took several groups."""
+        """The samples of a part as one batch in order of client, even if its records took several groups."""
         if not batches:
             return
         batch = batches[0]
@@ -227,7 +227,7 @@ class Release:
             yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
 
     def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
-        """What `work` makes of the groups of each part, by several threads."""
+        """The results of `work` on the groups of each part, in several threads."""
 
         def task(group: "Callable[[], ClientGroup]") -> "Result | None":
             found = self._check_group(group())
@@ -261,27 +261,26 @@ def sample(
     over_budget: str = "refuse",
     **terms: Unpack[RequestTerms],
 ) -> pa.Table:
-    """One private sample for each client of a table of (client, value) rows.
+    """Release one private sample for each client of a table of (client, value) rows.
 
-    What is asked for is said in the keywords of `Request`: client, value, domain, epsilon, and so on.
+    The terms are the keywords of `Request`: client, value, domain, epsilon, and so on.
 
     Args:
         table: a pyarrow Table or RecordBatchReader, a frame of polars or pandas, or the path of files
             (Parquet, Arrow, CSV, TSV or JSON lines).
-        clients: all there are, as a list or the Path of a file; those without records release from the reference. Without it they are
-            absent.
-        drop_client: samples alone, in random order.
-        memory: bytes of records to hold before they go to disk. A quarter of the machine's, unless said.
-        ledger: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples,
-            whatever the data.
-        over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
+        clients: all clients, as a list or the Path of a file; those without records draw from the reference. By default they are absent.
+        drop_client: whether to return only the samples, in random order.
+        memory: bytes of records in memory before they go to disk; by default a quarter of the machine's.
+        ledger: a `PopulationLedger`, which counts what each client spends and answers a repeated round with the stored samples, even if
+            the data changed.
+        over_budget: whether clients that cannot pay stop the release ("refuse"), or are left out ("drop").
         terms: the keywords of `Request`.
 
     Returns:
-        A table of the client column under its own name, `sample` and `agreement`. (`Release` also gives a `Summary`.)
+        A table of the client column under its own name, `sample` and `agreement`. (`Release` also has a `Summary`.)
 
     Raises:
-        DiscreetError: before anything is drawn, for what cannot be released.
+        DiscreetError: before anything is drawn, if the table cannot be released.
     """
     request = Request(**terms)
     release = Release(
@@ -307,10 +306,10 @@ def sample_file(
     keep: Mapping[str, Path | None] | None = None,
     progress: Callable[[Source], Progress] | None = None,
 ) -> Summary:
-    """As `sample`, from files (or '-') to a file (or '-') that appears only when it is whole, and its agreement beside it.
+    """As `sample`, from files (or '-') to a file (or '-') that appears only when complete, with its agreement beside it.
 
-    `replace`: a plain file of that name may be replaced, but never the input, the list of clients, the state of the secret or the
-    files in `keep`, {what it is: where it lies}, by whatever path or link the output is named.
+    `replace`: whether a plain file of that name may be replaced. The input, the list of clients, the state of the secret and the files in
+    `keep`, {what it is: its path}, are never replaced, by whatever path or link the output is named.
     """
     kind = format_of(output, output_format)
     if output != STANDARD:
@@ -343,7 +342,7 @@ def sample_file(
             agreement.check_file(agreement_file)
         with writer_to(output, release.schema, kind, replace=replace) as writer:
             batches = release.batches()
-            for batch in list(batches) if output == STANDARD else batches:  # what is written there cannot be taken back
+            for batch in list(batches) if output == STANDARD else batches:  # standard output cannot be taken back
                 writer.write(batch)
             if agreement_file is not None:
                 agreement.write(agreement_file)
@@ -351,7 +350,7 @@ def sample_file(
 
 
 def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
-    """The request under the secret of the ledger, which is the only one under which it knows its clients."""
+    """The request under the secret of the ledger, the only one under which the ledger knows its clients."""
     if not isinstance(ledger, PopulationLedger):
         raise DiscreetError(
             f"ledger = {ledger!r} is not a PopulationLedger; open one with PopulationLedger(folder, secret)"

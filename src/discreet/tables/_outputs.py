@@ -1,7 +1,6 @@
-"""Samples as they are published, and where they go: Parquet, CSV or Arrow, in files that appear whole or not at all (`discreet._base.files`).
+"""Published samples and their files: Parquet, CSV or Arrow, which appear whole or not at all (`discreet._base.files`).
 
-(Arrays become columns by way of polars: pyarrow's own conversions import pandas wherever it is installed, which takes longer than a
-small release.)
+(Arrays become columns through polars: pyarrow's own conversions import pandas if it is installed, which takes longer than a small release.)
 """
 
 import sys
@@ -32,7 +31,7 @@ _ROW_GROUP = 1 << 20
 def published_batch(
     clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
 ) -> pa.RecordBatch:
-    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    """Clients and their drawn outcomes as records (client, sample, agreement)."""
     agreement = pa.DictionaryArray.from_arrays(
         pl.Series(np.zeros(len(clients), dtype=np.int8)).to_arrow(),
         pl.Series([agreement_id]).to_arrow().cast(pa.string()),
@@ -42,7 +41,7 @@ def published_batch(
 
 
 def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:
-    """Outcome numbers as they are published: labels, the numbers, or the point `within` each cell."""
+    """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
     match coding.domain:
         case Labels(labels):
             known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
@@ -54,14 +53,14 @@ def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.f
 
 
 class TableWriter(Protocol):
-    """Takes batches; `close` makes the file whole."""
+    """A writer of batches; `close` completes the file."""
 
     def write(self, batch: pa.RecordBatch) -> None: ...
     def close(self) -> None: ...
 
 
 class _RowGroupWriter:
-    """Gathers small batches into row groups of a useful size."""
+    """A writer that joins small batches into row groups of a useful size."""
 
     def __init__(self, writer: Any) -> None:
         self._writer, self._waiting, self._rows = writer, list[pa.RecordBatch](), 0
@@ -98,9 +97,9 @@ def format_of(path: str, declared: str | None = None) -> str:
 
 @contextmanager
 def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) -> Iterator[TableWriter]:
-    """A writer to a file that appears only if all goes well (`discreet._base.files`), or to standard output ('-').
+    """A writer to a file that appears only on success (`discreet._base.files`), or to standard output ('-').
 
-    The folder of the file is made if it is not there.
+    A missing folder is created.
     """
     if path == STANDARD:
         writer = _writer(sys.stdout.buffer, schema, kind, streaming=True)
@@ -114,7 +113,7 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
             yield writer
         except BaseException:
             with suppress(Exception):
-                writer.close()  # or it would complain, when it is forgotten, that its file is gone
+                writer.close()  # else its destructor complains that its file is closed
             raise
         writer.close()
 
@@ -135,7 +134,7 @@ def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> Tabl
 
 
 class _CsvWriter:
-    """Writes dictionary columns as what they stand for, since CSV knows no dictionaries, and texts so that no spreadsheet runs them."""
+    """A writer of CSV: dictionary columns become plain texts, and texts are guarded so that no spreadsheet runs them."""
 
     def __init__(self, writer: Any, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema

@@ -1,12 +1,12 @@
-"""Parquet files: what a row group unpacks to is known before it is read, from the headers of its pages.
+"""Parquet files, with the unpacked size of a row group known from its page headers before it is read.
 
-A few kilobytes may stand for gigabytes, and the sums in a file's footer may say otherwise; a page's header cannot, since readers
-unpack by it. Files of modest row groups are left to polars, which reads whole row groups; others are read by Arrow, a page and a
-slice of rows at a time; what neither can read in bounded memory is refused by name.
+A few kilobytes may unpack to gigabytes. The sums in a file's footer may be wrong, but page headers cannot, since readers unpack by them.
+Files with modest row groups are left to polars, which reads whole row groups. Others are read by Arrow, a page and a slice of rows at a
+time. A column that neither can read in bounded memory is an error that names it.
 
-Footers and headers are written in the compact protocol of Thrift. The fields that are needed are read and the rest is skipped; whatever
-the bytes are, reading ends: every field takes at least one of them, and what would lie past their end is an IndexError. (Arrow's own
-names for the same are not used on files from others: what they find wrong there, they may end the process for.)
+Footers and headers are written in Thrift's compact protocol. The needed fields are read and the rest is skipped. Reading always ends: every
+field takes at least one byte, and a place beyond the end is an IndexError. (Arrow's own metadata reader is not used on files from others:
+on bad input it may end the process.)
 """
 
 import os
@@ -22,20 +22,20 @@ from discreet.errors import DiscreetError, check_columns
 from discreet.tables._arrow import arrow_errors
 
 _MARK = b"PAR1"
-_HEADER = 1 << 12  # bytes to look for a page's header in; statistics can make it longer
+_HEADER = 1 << 12  # bytes read for a page's header; statistics can make it longer
 _LARGEST_HEADER = 1 << 24
 _LARGEST_PAGE = 1 << 28  # bytes, unpacked
 _ROWS = 1 << 17  # at a time
 _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # of physical types: booleans, integers, floats
 _TEXTS = 6  # the physical type of texts
-_VIEW = 16  # bytes for a text besides its own
-_DEEPEST = 32  # fields within fields
+_VIEW = 16  # bytes for a text in addition to its own
+_DEEPEST = 32  # nested fields
 _TRUE, _FALSE, _BYTE, _SHORT, _INT, _LONG, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """A column of a row group: how many bytes it unpacks to, whether it holds lists, and whether it is coded by a dictionary of texts."""
+    """A column of a row group: its unpacked bytes, whether it contains lists, and whether it has a dictionary of texts."""
 
     column: str
     unpacked: int
@@ -44,7 +44,7 @@ class ColumnChunk:
 
 
 class ParquetFile:
-    """A Parquet file's columns and metadata, and how much its columns unpack to."""
+    """A Parquet file's columns and metadata, and the unpacked size of its columns."""
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
@@ -58,7 +58,7 @@ class ParquetFile:
         check_columns(self.columns, name)
 
     def chunks(self, columns: Sequence[str] | None) -> Iterator[list[ColumnChunk]]:
-        """For each row group its chunks of these columns (all, unless named)."""
+        """The chunks of these columns (all, unless named) for each row group."""
         with (
             translate_read_errors(self.name, "is damaged"),
             self._damage_errors("a page has no header"),
@@ -73,7 +73,7 @@ class ParquetFile:
                 ]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of these columns, a slice at a time; columns with dictionaries stay dictionaries. They are not checked yet."""
+        """The rows of these columns, a slice at a time, not checked yet; dictionary columns stay dictionaries."""
         coded = {chunk.column for group in self.chunks(columns) for chunk in group if chunk.dictionary}
         texts = [name for name in columns if name in coded]
         with arrow_errors(self.name, "is damaged"):
@@ -123,7 +123,7 @@ class ParquetFile:
 
     @contextmanager
     def _damage_errors(self, why: str) -> Iterator[None]:
-        """Fields that are not there, or not what they should be."""
+        """Turn missing or wrong fields into an error that the file is damaged."""
         try:
             yield
         except (IndexError, KeyError, TypeError, UnicodeDecodeError, OverflowError):
@@ -131,7 +131,7 @@ class ParquetFile:
 
 
 def _page(file: Any, place: int) -> tuple[int, int, int, int]:
-    """(length of its header, bytes packed, bytes unpacked, values) of the page at that place."""
+    """(length of its header, packed bytes, unpacked bytes, values) of the page at that place."""
     length = _HEADER
     while True:
         file.seek(place if place >= 0 else 1 << 62)
@@ -151,8 +151,8 @@ def _page(file: Any, place: int) -> tuple[int, int, int, int]:
 
 
 def _roots(schema: list[dict[int, Any]]) -> Iterator[str]:
-    """The names of the columns: the children of the first element of a schema, which is written down depth first."""
-    waiting = [schema[0].get(5, 0)]  # children that are still to come, at each level
+    """The names of the columns: the children of the first element of a schema, which is stored depth first."""
+    waiting = [schema[0].get(5, 0)]  # remaining children at each level
     for element in schema[1:]:
         while waiting and waiting[-1] <= 0:
             waiting.pop()
@@ -166,7 +166,7 @@ def _roots(schema: list[dict[int, Any]]) -> Iterator[str]:
 
 
 class _FieldReader(Protocol):
-    """(value, where it ends) of a field of that kind, in the compact protocol of Thrift."""
+    """Reads (value, end) of a field of that kind, in Thrift's compact protocol."""
 
     def __call__(self, data: bytes, place: int, kind: int) -> tuple[Any, int]: ...
 
@@ -246,7 +246,7 @@ def _struct(fields: Mapping[int, _FieldReader]) -> _FieldReader:
 
 
 def _end_of_value(data: bytes, place: int, kind: int, depth: int) -> int:
-    """Where a value ends."""
+    """The end of a value."""
     if _SHORT <= kind <= _LONG:
         while data[place] > 127:
             place += 1
@@ -287,7 +287,7 @@ def _list_head(data: bytes, place: int) -> tuple[int, int, int]:
     return size, head & 15, place
 
 
-# what is needed of parquet.thrift, by the numbers of its fields
+# the needed part of parquet.thrift, by field numbers
 _SCHEMA = _struct({4: _text, 5: _number})
 _COLUMN = _struct({
     1: _number, 3: _list_of(_text), 4: _number, 7: _number, 9: _number, 11: _number,

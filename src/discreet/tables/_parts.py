@@ -1,14 +1,14 @@
-"""Records in parts by client, in memory up to a budget and on disk past it; each part is then grouped exactly.
+"""`Parts`: records in parts by client, in memory up to a budget and then on disk; each part is grouped exactly.
 
-All records of a client lie in one part. A part that is too large for the budget is split again by another hash. Before that, equal records
-of a client are counted together, so a client takes no more room than its distinct values. The order of parts and clients depends on the
-clients alone, never on how many records they have or on whether a part was split.
+All records of a client are in one part. A part that is too large for the budget is split again by another hash. Before that, equal records
+of a client are counted together, so a client needs no more room than its distinct values. The order of parts and clients depends on the
+clients alone, never on their numbers of records or on splits.
 
-Counting together rounds nothing: sums stay the same to the last bit. Whole numbers below 2^53 add up exactly. Weights of one power of two
+Counting together does not round: sums stay the same to the last bit. Whole numbers below 2^53 add up exactly. Weights of one power of two
 add up as whole numbers of 53 bits, in two halves that leave room for 2^26 of them.
 
-The functions of `discreet.tables._grouping`, which is compiled, stand here in numpy and Arrow with the same results, for tables so small
-that loading compiled code would take longer than they do.
+The functions of `discreet.tables._grouping`, which is compiled, are repeated here in numpy and Arrow with the same results, for tables so
+small that loading compiled code would take longer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ _HALF = 26  # bits
 
 
 def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
-    """Records (client, outcome, count) with the counts of equal ones added up; as they are, where that would round."""
+    """Records (client, outcome, count) with the counts of equal ones added up; unchanged if that would round."""
     counts = records["count"].to_numpy()
     if (counts == np.floor(counts)).all() and float(counts.sum(dtype=np.float64)) < _EXACT:
         return records.group_by("client", "outcome").agg(pl.col("count").sum())
@@ -56,22 +56,22 @@ def combine_equal_rows(records: pl.DataFrame) -> pl.DataFrame:
 Integers = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-SECONDS_A_ROW = 2e-7  # to bring together or to draw, roughly, without compiled code
+SECONDS_A_ROW = 2e-7  # to group or draw a row without compiled code, roughly
 _BITS = 7
-_DEEPEST = 4  # splits of splits: past that a single client is larger than memory
-_ONE_CLIENT = 1 << 28  # bytes that the values of one client may take, if the budget is smaller
+_DEEPEST = 4  # nested splits: beyond that a single client is larger than memory
+_ONE_CLIENT = 1 << 28  # bytes of one client's values that are allowed under a smaller budget
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
 _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
 
 
 class ClientGroup(NamedTuple):
-    """The clients of a part: their names as an Arrow column, and what they hold."""
+    """The clients of a part: their names as an Arrow column, and their records."""
 
     names: pa.Array
     clients: ClientColumns
 
     def without_marks(self, *, complete: bool = True) -> "ClientGroup":
-        """The group as the kernel takes it when clients are listed; `complete`: refused if it holds others."""
+        """The group as the kernel takes it if clients are listed; `complete`: an error if it contains others."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
         if complete and not listed.all():
@@ -85,14 +85,14 @@ class ClientGroup(NamedTuple):
 
     @property
     def without_records(self) -> int:
-        """How many of the clients hold nothing."""
+        """The number of clients without records."""
         return int((np.diff(self.clients.ends) == 0).sum())
 
 
 class RecordArrays(NamedTuple):
-    """Rows of (client, outcome[, count]); clients as integers or as texts, and those arrays that do not apply are empty.
+    """Rows of (client, outcome[, count]); clients are integers or texts, and unused arrays are empty.
 
-    Counts are whole numbers or, for weights, floats: never added up on the way where that would round.
+    Counts are whole numbers or, for weights, floats. They are never added up on the way if that would round.
     """
 
     integers: NDArray[np.int64]
@@ -132,7 +132,7 @@ class RecordArrays(NamedTuple):
 
     @property
     def combined_rows(self) -> "RecordArrays":
-        """Equal records of a client counted together, without rounding: what they add up to stays the same to the last bit."""
+        """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _ones(self)
         found = combine_equal_rows(
             pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
@@ -150,18 +150,18 @@ class RecordArrays(NamedTuple):
 
 
 class Parts:
-    """Takes records in any order; gives back groups of clients, each with all of its records."""
+    """Takes records in any order and returns groups of clients, each with all its records."""
 
     def __init__(
         self, *, seed: int, budget: int, folder: Path | None = None, rows: int | None = None, depth: int = 0
     ) -> None:
         self._seed = np.uint64((seed + depth * 0x9E3779B97F4A7C15) % (1 << 64))
         self._budget, self._depth = budget, depth
-        self._share = budget if depth else budget // 4  # of a part: several are grouped at a time
+        self._share = budget if depth else budget // 4  # for a part: several are grouped at a time
         self._above = folder
         self._chunks: list[
             tuple[NDArray[np.int64], RecordArrays]
-        ] = []  # records in order of part, and where each starts
+        ] = []  # records in order of part, with the start of each
         self._held = 0
         self._scratch: Scratch | None = None
         self._blocks: list[list[ScratchBlock]] = [[] for _ in range(1 << _BITS)]
@@ -170,7 +170,7 @@ class Parts:
         self.records = 0
         self.spilled_bytes = 0
         if rows is not None:
-            grouping_for(rows)  # compiled code is loaded while the first of them are read
+            grouping_for(rows)  # loads compiled code while the first rows are read
 
     def __enter__(self) -> "Parts":
         return self
@@ -179,7 +179,7 @@ class Parts:
         self.close()
 
     def close(self) -> None:
-        """Let go of what lies on disk."""
+        """Release the disk space."""
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None
@@ -202,7 +202,7 @@ class Parts:
             self._make_room()
 
     def groups(self) -> Iterator[list[Callable[[], ClientGroup]]]:
-        """For each part, functions that read and group it (several, if it is large). They may run in threads, in any order."""
+        """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill()
         for part in range(1 << _BITS):
@@ -221,7 +221,7 @@ class Parts:
             yield from groups
 
     def _large_client(self, part: int) -> ClientGroup:
-        """A part that cannot be split: a client whose distinct values do not fit into the budget, if they fit at all."""
+        """The group of a part that cannot be split: one client with many distinct values; an error if they do not fit."""
         if self._spilled[part] > max(self._budget, _ONE_CLIENT):
             raise DiscreetError(
                 f"the values of one client take {self._spilled[part]:,} bytes, which is more than the memory budget; give a larger one "
@@ -243,7 +243,7 @@ class Parts:
                 yield records.rows_between(starts[part], starts[part + 1])
 
     def _make_room(self) -> None:
-        """Count equal records together where that halves the largest part; put what is held on disk if there still is too much."""
+        """Count equal records together if that halves the largest part; write records to disk if there are still too many."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
         largest = RecordArrays.join_pieces(list(self._held_by(int(np.argmax(sizes)))))
         if 2 * largest.combined_rows.nbytes < largest.nbytes:
@@ -252,7 +252,7 @@ class Parts:
             self._spill()
 
     def _combine(self) -> None:
-        """Hold, of each part, equal records counted together."""
+        """Count equal records of each part together."""
         starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
             if pieces := list(self._held_by(part)):
@@ -262,7 +262,7 @@ class Parts:
         self._held = self._chunks[0][1].nbytes
 
     def _spill(self) -> None:
-        """Append all that is held to the blocks of the parts, and let go of it."""
+        """Append all records in memory to the blocks of the parts, and free the memory."""
         if self._scratch is None:
             self._scratch = Scratch(self._above)
         for part in range(1 << _BITS):
@@ -281,14 +281,14 @@ class Parts:
 
 
 def _ones(records: RecordArrays) -> NDArray[np.int64]:
-    """The counts of records that have none."""
+    """Counts of 1 for records without counts."""
     return np.ones(records.outcomes.size, dtype=np.int64)
 
 
 def group_records(
     records: RecordArrays, *, seed: Any, hint: int = 16, lengths: NDArray[np.int64] = _NO_LENGTHS
 ) -> ClientGroup:
-    """Rows brought together by client, in memory. `lengths`: how many outcomes each row has, if not one."""
+    """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
     code = grouping_for(records.outcomes.size)
     clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
     names = records.names.take(_column(clients)) if records.text_ends.size else _column(clients)
@@ -310,14 +310,14 @@ def _no_clients() -> ClientColumns:
 
 
 def counts_and_weights(amounts: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Numbers as counts or as weights, by their type; the other is empty."""
+    """Numbers as counts or as weights, by their type; the other array is empty."""
     if np.issubdtype(amounts.dtype, np.integer):
         return amounts, np.empty(0)
     return np.empty(0, dtype=np.int64), amounts
 
 
 def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
-    """A column of clients as (integers, ends of texts, texts): those that do not apply are empty."""
+    """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
         return pl.Series(clients.cast(pa.int64())).to_numpy(), none, np.empty(0, dtype=np.uint8)
@@ -325,13 +325,12 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
 
 
 def _column(numbers: NDArray[Any]) -> pa.Array:
-    """Numbers as a column, by way of polars: pyarrow's own conversion imports pandas wherever it is installed, which takes longer than
-    a small release."""
+    """Numbers as a column, through polars: pyarrow's own conversion imports pandas if installed, which takes longer than a small release."""
     return pl.Series(numbers).to_arrow()
 
 
 def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
-    """The functions that bring so many rows together: those of `grouping`, or the plain ones, which do the same."""
+    """The grouping functions for that many rows: those of `grouping`, or the plain ones with the same results."""
     return import_module("discreet.tables._grouping") if compiled_for(SECONDS_A_ROW * rows) else PLAIN
 
 

@@ -1,8 +1,8 @@
 """Tables read without a release: outcome counts of public examples, and a dry run that lists values outside the domain.
 
-NOTHING HERE IS PRIVATE. `example_counts` is for clients who are not protected: reading the clients who are then served breaks their
-guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody who may read the table anyway, to correct
-the records or the spelling of the domain. A domain made from them is inferred from the data and reveals what clients hold.
+NOTHING HERE IS PRIVATE. `example_counts` is for clients who are not protected: a design made from the clients it then serves breaks their
+guarantee. `dry_run` draws, charges and writes nothing. It shows clients' values to a person who may read the table anyway, to correct the
+records or the spelling of the domain. A domain made from them is inferred from the data and reveals clients' values.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from discreet.tables._sources import Source, source_of
 
 
 def example_counts(source: Source, reading: Reading) -> Any:
-    """How often, or how much, each client holds each outcome: a sparse matrix (clients, outcomes)."""
+    """The count or weight of each outcome for each client: a sparse matrix (clients, outcomes)."""
     from scipy import sparse
 
     counting = reading.columns.counts is not None
@@ -68,7 +68,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
 
 
 def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
-    """How many rows have no outcome of their own, and why."""
+    """The number of rows without an outcome of their own, by reason."""
 
     def many(*which: np.uint32) -> int:
         return int(rows[np.isin(marks, which)].sum())
@@ -80,14 +80,14 @@ def _misfit_counts(marks: Any, rows: Any) -> MisfitCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """What a table holds that its domain does not. THIS IS PRIVATE: the values are clients' own.
+    """The values of a table outside its domain. THIS IS PRIVATE: the values are clients' own.
 
     Attributes:
-        rows: how many there are.
-        nameless: rows without a client (null, or an integer past 64 bits); a release refuses them.
+        rows: the number of rows.
+        nameless: rows without a client (null, or an integer beyond 64 bits), an error in a release.
         nulls: rows without a value (null, or an empty list).
         not_numbers: rows whose value is NaN.
-        outside: {value: how many rows hold it} for every value outside the domain, most frequent first.
+        outside: {value: number of rows} for every value outside the domain, most frequent first.
     """
 
     rows: int
@@ -98,23 +98,23 @@ class DryRun:
 
 
 def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
-    """Every value of a table that is outside the domain, with how many rows hold it. The answer is private.
+    """Every value of a table outside the domain, with its number of rows. The answer is private.
 
     Args:
-        table: as `sample` takes it.
+        table: as in `sample`.
         terms: the keywords of `Request`.
 
     Returns:
         The counts, as a `DryRun`.
 
     Raises:
-        DiscreetError: for what cannot be read, or asked for.
+        DiscreetError: for an unreadable table or wrong terms.
     """
     return find_misfits(source_of(table), Request(**terms))
 
 
 def find_misfits(source: Source, request: Request) -> DryRun:
-    """What a source holds that the domain of a request does not."""
+    """The values of a source outside the domain of a request."""
     reading = request.reading(source.schema, untyped=source.is_untyped, where=source.name)
     parts = list(source.frames(reading.count_misfits, reading.columns.names, client=reading.columns.client))
     found = (

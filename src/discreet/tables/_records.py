@@ -1,9 +1,8 @@
-"""The rows of a table as records: who, which outcome of the public domain, and how often or how much.
+"""The rows of a table as records: client, outcome of the public domain, and count or weight.
 
-A `Reading` says how the columns of one table are read, in expressions of polars; a `RecordReader` reads them, checks every row on the way,
-counts what has no outcome of its own and refuses what may not be. Messages count rows; they show values, which are a client's own,
-only if that was asked for. The cell of a number is computed as `discreet.domain.Interval` does,
-operation for operation, so that both find the same one.
+A `Reading` states how the columns of one table are read, in polars expressions. A `RecordReader` reads them, checks every row, counts
+values without an outcome and raises errors. Messages count rows; they show values, which are private, only on request. The cell of a number
+is computed exactly as in `discreet.domain.Interval`, operation for operation, so that both find the same one.
 """
 
 import difflib
@@ -45,15 +44,15 @@ from discreet.tables._coding import (
 )
 from discreet.tables._sources import FEW, Source, first_few
 
-_UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header can hold them
-_MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: past them sums overflow
+_UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header has these names
+_MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: beyond them sums overflow
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
 
 
 class CodedRows(NamedTuple):
-    """Some records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if there are any."""
+    """Records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if any."""
 
     clients: pa.Array
     outcomes: NDArray[np.uint32]
@@ -62,14 +61,14 @@ class CodedRows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the columns of one table are read: what they hold, and as what."""
+    """How the columns of one table are read: their content, and its type."""
 
     columns: Columns
     coding: Coding
     client_kind: Any
     listed: bool
-    float_counts: bool = False  # whole floats are the counts that they stand for
-    read_as: pl.DataType | None = None  # what texts or truth values stand for, if it is something else
+    float_counts: bool = False  # whole floats are read as counts
+    read_as: pl.DataType | None = None  # the type that texts or truth values are read as, if another
     from_floats: bool = False
     arrays: tuple[str, ...] = ()
     show_values: bool = False
@@ -86,9 +85,9 @@ class Reading:
         agreed: bool = False,
         show_values: bool = False,
     ) -> "Reading":
-        """The reading of a table with these columns, which messages call `where`.
+        """The reading of a table with these columns; messages call it `where`.
 
-        `untyped`: they are all texts (CSV) and get their types from the domain. `agreed`: it is the domain of an agreement.
+        `untyped`: all columns are texts (CSV) and get their types from the domain. `agreed`: the domain is that of an agreement.
         """
         for name in columns.names:
             if name not in schema:
@@ -120,11 +119,11 @@ class Reading:
 
     @property
     def integer_clients(self) -> bool:
-        """Whether clients are called by integers; else by texts."""
+        """Whether clients are named by integers; otherwise by texts."""
         return is_integer_name(self.client_kind)
 
     def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
-        """What to say where so many rows (of a table that has a name) name no client."""
+        """The error for rows without a client, in a table with that name."""
         return nameless_rows_message(
             f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows
         )
@@ -132,7 +131,7 @@ class Reading:
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
 
-        What cannot be read becomes a mark, a null client or a negative count: casts that fail would show what they failed on.
+        Unreadable values become a mark, a null client or a negative count: an error of a cast would show them.
         """
         columns = self.columns
         prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
@@ -147,7 +146,7 @@ class Reading:
         return self._with_types(self._one_value_each(frame)).select(prepared)
 
     def refuse(self, tally: MisfitCounts, rows: int, examples: Examples) -> None:
-        """Raise if values among the rows so far were missing or outside (`tally`) that may not be; `examples` finds a few."""
+        """Raise an error for missing values or values outside (`tally`) that are not allowed; `examples` finds a few."""
         if self.coding.lenient:
             return
         column = self.columns.value
@@ -178,7 +177,7 @@ class Reading:
 
     @property
     def _other_advice(self) -> str:
-        """What to say for values outside to be taken."""
+        """The option that allows values outside."""
         if self.coding.has_cells:
             return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
         return "other= (--other) which of its outcomes they become"
@@ -190,7 +189,7 @@ class Reading:
         )
 
     def count_misfits(self, frame: Any) -> Any:
-        """How many rows of a frame have no outcome of their own, by the mark that says why and the value as it stands in the table.
+        """The number of rows without an outcome of their own, by mark and value.
 
         All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
         """
@@ -226,12 +225,12 @@ class Reading:
             return frame
         value = pl.col(self.columns.value)
         read = value.cast(self.read_as, strict=False)
-        if self.from_floats and self.read_as.is_integer():  # a cast would cut what comes after the point
+        if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
 
     def _explode_lists(self, frame: Any) -> Any:
-        """One row for each value of a list; a list that is null or empty is a null, once: else its client would be gone unseen."""
+        """One row for each value of a list; a null or empty list is one null, so that its client remains."""
         lists = [name for name in (self.columns.value, self.columns.counts) if name is not None]
         empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
@@ -239,7 +238,7 @@ class Reading:
         return frame.with_columns(filled).explode(lists)
 
     def _spelling_hint(self, found: list[Any]) -> str:
-        """A label that the first value outside may be a slip of."""
+        """A label that the first value outside may be a misspelling of."""
         labels = self.coding.domain.labels
         if labels is None or not found or not isinstance(found[0], str):
             return ""
@@ -248,7 +247,7 @@ class Reading:
 
 
 class RecordReader:
-    """Reads rows once: `rows` of them so far, and in `tally` how many had no outcome of their own."""
+    """A reader of rows: `rows` so far, and in `tally` the number without an outcome of their own."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -256,7 +255,7 @@ class RecordReader:
         self.tally = MisfitCounts()
 
     def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
-        """The records of a prepared frame, checked; with missing values and those outside going where they are to go."""
+        """The checked records of a prepared frame, with missing values and values outside treated by the rule."""
         columns, clients = self._reading.columns, frame["client"]
         if clients.null_count():
             raise DiscreetError(self._reading.without_client_message(clients.null_count(), frame.height))
@@ -270,9 +269,7 @@ class RecordReader:
             counts = frame["count"].to_numpy()
         outcomes, tally = resolve_marks(self._reading.coding, frame["outcome"].to_numpy())
         if counts is not None and self._reading.coding.lenient:
-            counts = np.where(
-                outcomes == MARK_LISTED, np.ones_like(counts), counts
-            )  # such a row says that its client is there
+            counts = np.where(outcomes == MARK_LISTED, np.ones_like(counts), counts)  # such a row keeps its client
         self.rows += frame.height
         self.tally += tally
         self._reading.refuse(self.tally, self.rows, examples)
@@ -282,7 +279,7 @@ class RecordReader:
 
 
 def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
-    """The type that values of another one are read as: what cannot be read so has no outcome, and no column is refused for its domain."""
+    """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
     if not (kind.is_numeric() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
     wanted = coding.text_kind
@@ -298,7 +295,7 @@ def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
 
 
 def check_columns(names: Sequence[str], source: Source) -> None:
-    """Refuse a source without one of these columns."""
+    """Raise an error for a source without one of these columns."""
     for name in names:
         if name not in source.schema:
             raise DiscreetError(
@@ -307,9 +304,9 @@ def check_columns(names: Sequence[str], source: Source) -> None:
 
 
 def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None:
-    """Refuse a table that no agreement could make readable: columns that are not there, rows without a client, bad counts.
+    """Raise an error for a table that no agreement can make readable: missing columns, rows without a client, bad counts.
 
-    `nulls`: "error" refuses missing values as well.
+    `nulls`: "error" also rejects missing values.
     """
     schema = source.schema
     kind: Any = pl.String() if source.is_untyped else schema.get(columns.value, pl.String())
@@ -375,7 +372,7 @@ def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.D
 
 
 def outcome_codes(coding: Coding, column: str) -> pl.Expr:
-    """The values of a column as outcome numbers; those that have none as marks."""
+    """The values of a column as outcome numbers; values without an outcome as marks."""
     value = pl.col(column)
     match coding.domain:
         case Labels(labels) if isinstance(labels[0], str):
@@ -398,7 +395,7 @@ def outcome_codes(coding: Coding, column: str) -> pl.Expr:
 
 
 def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
-    """Values as the numbers of their cells; those past an end are marked with the end they are past, if they are to go there."""
+    """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
     past = pl.when(value.is_nan()).then(_mark(MARK_NAN)).when(value < low).then(_mark(below))
     inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
@@ -406,7 +403,7 @@ def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.E
 
 
 def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
-    """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
+    """The cell numbers of values, found as the domain itself finds them; null between cells, unless a value goes to the nearest."""
 
     def cell_numbers(values: pl.Series) -> pl.Series:
         given = values.fill_null(math.nan).to_numpy()
@@ -419,7 +416,7 @@ def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr
 
 
 def _codes_or_marks(value: pl.Expr, code: pl.Expr) -> pl.Expr:
-    """Codes as they are; where there is none, the mark that says why."""
+    """The codes; for values without one, the mark of the reason."""
     return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MARK_MISSING)).otherwise(_mark(MARK_OUTSIDE)))
 
 
@@ -434,7 +431,7 @@ def _whole(label: str, column: str) -> int:
 
 
 def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], MisfitCounts]:
-    """Outcomes with what their marks are to become (MISSING: left out; LISTED: left out, but not its client), and how many there were."""
+    """Outcomes with their marks resolved (MISSING: left out; LISTED: left out, but not its client), and the number of marks."""
     if not outcomes.size or outcomes.max() < FIRST_MARK:
         return outcomes, MisfitCounts()
     left_out = int(MARK_LISTED if coding.lenient else MARK_MISSING)
@@ -490,7 +487,7 @@ def _check_counts(counts: pl.Series, columns: Columns) -> None:
 
 
 def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:
-    """Rows first <= row < last whose names are not too much at once: a dictionary on disk may stand for far more than it is."""
+    """Ranges of rows first <= row < last with a bounded size of names: a dictionary on disk may unpack to far more."""
     if clients.dtype != pl.String or not len(clients):
         yield 0, len(clients)
         return

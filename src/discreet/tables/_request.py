@@ -1,8 +1,7 @@
-"""A release as it is asked for and reported: which columns, domain, mechanism, agreement and key; its progress and its summary.
+"""`Request`, the terms of a release: columns, domain, mechanism, agreement and key; with its progress and summary.
 
-`RequestTerms` is the one list of what can be asked for: every function that takes a request in words takes these keywords. `Request`
-checks them, and `Request.job` fits them to the columns of a table. `Progress` hears how far a release has come. `Summary` says what it
-read, left out and wrote.
+`RequestTerms` lists all keywords once; every function that takes a request takes these. `Request` checks them, and `Request.job` fits them
+to the columns of a table. `Progress` follows a release. `Summary` says what was read, left out and written.
 """
 
 import difflib
@@ -26,11 +25,14 @@ from discreet.tables._records import Reading
 
 _OUTSIDE = ("error", "agreed")
 _USUAL = {"rounds": 1, "purpose": ""}
-_VALUES, _LITTLE = 100, 0.1  # different values of a client, and how little of its law they may move without a word
+_VALUES, _LITTLE = (
+    100,
+    0.1,
+)  # different values of a client, and the share of its distribution below which a warning is due
 
 
 class RequestTerms(TypedDict, total=False):
-    """What can be asked for, in the words of the public functions; `Request` says what each of them means."""
+    """The keywords of a release; `Request` explains each."""
 
     client: Required[str]
     value: Required[str]
@@ -55,32 +57,32 @@ class RequestTerms(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False)
 class Request:
-    """What is asked of the clients of a table, checked. `Request.job` fits it to the columns there are.
+    """The checked terms of a release. `Request.job` fits them to the columns of a table.
 
     Args:
-        client: the column that says who: texts or integers.
-        value: the column that says what: labels, integers or numbers, or lists of them.
-        count: the column that says how often each row counts (whole numbers), if there is one.
-        weight: or how much (any numbers of at least 0).
+        client: the column of clients: texts or integers.
+        value: the column of values: labels, integers or numbers, or lists of them.
+        count: the column with the count of each row (whole numbers), if any.
+        weight: or the column with the weight of each row (numbers of at least 0).
         domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
         other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
-        nulls: "error", "drop" (a client that has nothing else then has no sample, which tells that) or "other".
-        outside: "error" refuses values that have no outcome and nowhere to go; "agreed" follows the rule of the agreement, as a device does:
-            they become its `other` outcome or are left out, and a client with nothing left releases from the reference.
+        nulls: "error", "drop" (a client without other values then has no sample, which reveals it) or "other".
+        outside: "error" raises an error for values without an outcome and without `other`; "agreed" follows the agreement's rule, as a
+            device does: they become its `other` outcome or are left out, and a client without remaining values draws from the reference.
         epsilon: the privacy budget of each sample.
-        serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
-            bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
+        serve: the goal, which chooses the mechanism: "population" (linear: its shares can be estimated without bias; the default) or
+            "clients" (optimal: each sample is as close to its own client as possible).
         mechanism: or the mechanism itself: "linear", "optimal" or "mollifier".
-        rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
-        round: which of them this is, from 1.
+        rounds: the number of samples that each client releases in all (by default 1); together they spend rounds * epsilon.
+        round: the number of this round, from 1.
         purpose: what the samples are for; part of the agreement.
-        family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells the values are.
+        family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
-        agreement: in place of all these terms and the rounds and purpose, those agreed on; any that is given too must be the same.
-        secret: the path of a file that `discreet secret` made (or `read_secret(path)`). Asking again with the same data then gives the
-            same samples, and a round that was released on other data is refused. (A `Secret` that is in no file is remembered by this
-            process alone.) Without one every run is a new release, and spends epsilon again.
-        show_values: errors show some of the values that are outside the domain, which are clients' own; without it they count them.
+        agreement: in place of all these terms, the rounds and the purpose; terms that are also given must be the same.
+        secret: the path of a file that `discreet secret` made (or `read_secret(path)`). A repeated release of the same data then gives
+            the same samples, and a round that was released on other data is an error. (A `Secret` without a file is remembered by this
+            process alone.) Without a secret every run is a new release, and spends epsilon again.
+        show_values: whether errors show some of the values outside the domain, which are private; otherwise they count them.
 
     Raises:
         DiscreetError: for terms that are missing, out of range or contradict each other.
@@ -102,7 +104,7 @@ class Request:
         agreement = _agreement_in(terms)
         coding = _coding(terms, agreement)
         mechanism = _mechanism(terms, agreement)
-        self.__dict__.update(  # whoever holds it cannot change it
+        self.__dict__.update(  # so that it is immutable
             columns=Columns(
                 client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
             ),
@@ -119,7 +121,7 @@ class Request:
 
     @property
     def doubt_of_rounds(self) -> str | None:
-        """What to say where each round promises enough and all of them together promise little; None elsewhere."""
+        """A warning for rounds that are private one by one and weak together; otherwise None."""
         if self.agreement is not None:
             return self.agreement.doubt_of_rounds
         return weak_pure_rounds_warning(self.epsilon, self.rounds)
@@ -131,14 +133,14 @@ class Request:
         return found
 
     def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
-        """How a table with these columns is read. `untyped`: they are all texts (CSV) and get their types from the request."""
+        """The reading of a table with these columns. `untyped`: all columns are texts (CSV) and get their types from the request."""
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
         )  # fmt: skip
 
     def _sampler(self, coding: Coding) -> Sampler[AnyFamily]:
-        """What releases, for who the clients may be."""
+        """The sampler for the family of clients."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
@@ -179,9 +181,9 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A request fitted to a table: what every engine carries out.
+    """A request fitted to a table, which every engine carries out.
 
-    `question` is what is asked of each client, as it enters the key: two columns of one domain are two questions.
+    `question` is the question to each client, which enters the key: two columns of one domain are two questions.
     """
 
     reading: Reading
@@ -192,19 +194,20 @@ class Job:
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
+        """The columns of the samples: clients keep their column's name, unless it collides with another."""
         name = self.reading.columns.client
         return ("client" if name in ("sample", "agreement") else name, "sample", "agreement")
 
 
 def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
-    """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
+    """Warn of narrow cells: a list of values fills few of them, and no cell is drawn more than B times as often as under the reference."""
     if not isinstance(sampler.family, ContinuousFamily):
         return
     moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
     if moved < _LITTLE:
         warn_caller(
-            f"{_VALUES} different values of a client move what its sample is drawn from by at most {100 * moved:.2g} %: a list of values "
+            f"{_VALUES} different values of a client move its output distribution by at most {100 * moved:.2g} %: a "
+            f"list of values "
             f"fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on their clients; agree "
             "on fewer cells, how=Cells(count), about as many as a client has values",
             OutsideFamilyWarning,
@@ -212,7 +215,7 @@ def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
 
 
 def _check_terms(terms: Any) -> None:
-    """As Python does for keywords: refuse those that nobody knows, and miss those that are needed."""
+    """Raise TypeError for unknown or missing keywords, as Python does."""
     known = RequestTerms.__annotations__
     for name in terms:
         if name not in known:
@@ -220,19 +223,19 @@ def _check_terms(terms: Any) -> None:
             raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     missing = [name for name in known if name in RequestTerms.__required_keys__ and name not in terms]
     if missing:
-        raise TypeError(f"a request needs {' and '.join(missing)}: the columns that say who and what")
+        raise TypeError(f"a request needs {' and '.join(missing)}: the columns of clients and values")
 
 
 def _agreement_in(terms: RequestTerms) -> Agreement | None:
-    """The agreement that is given, or that a given sampler or family makes."""
+    """The given agreement, or the one that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
     if [family, sampler, agreement].count(None) < 2:
-        raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
+        raise DiscreetError("family, sampler and agreement each state the clients' family; give one of them")
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
     if agreement is not None and agreement.joint is not None:
         raise DiscreetError(
-            f"agreement {agreement.id} is on {agreement.joint.samples} samples of each client drawn at once, and a table gets one of each; "
+            f"agreement {agreement.id} is on {agreement.joint.samples} samples of each client drawn together, and a table gets one of each; "
             "release with Ledger.release(agreement.joint_sampler(), ...), or agree on one sample"
         )
     if family is not None:
@@ -264,7 +267,7 @@ def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
 
 
 def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
-    """The mechanism that is asked for; one that was agreed on stands, and whoever says otherwise is refused."""
+    """The requested mechanism; an error if it contradicts the agreement."""
     serve, mechanism = terms.get("serve"), terms.get("mechanism")
     asked = mechanism_for(serve, mechanism)
     if agreement is None:
@@ -273,7 +276,7 @@ def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
 
 
 def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
-    """A term as it is given, agreed on, or usual; whoever says otherwise than the agreement is refused."""
+    """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
     given = terms.get(name)
     if agreement is not None:
         return agreed_term(name, given, agreement)
@@ -281,7 +284,7 @@ def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
 
 
 class Progress(Protocol):
-    """Hears how far a release has come."""
+    """Called with the progress of a release."""
 
     def rows(self, number: int) -> None: ...
     def clients(self, number: int) -> None: ...
@@ -289,18 +292,18 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a release read, left out and wrote. The counts are for whoever runs it: they are not private.
+    """What a release read, left out and wrote. The counts are for its operator: they are not private.
 
     Attributes:
-        agreement: what the samples were released under.
+        agreement: of the samples.
         rows: rows read.
         clients: samples written.
         nulls: values that were null.
         not_numbers: values that were NaN.
         outside: values outside the domain, taken as `other`.
-        without_records: listed clients without records, who drew from the reference.
-        spilled_bytes: what went through the disk.
-        seconds: how long it took.
+        without_records: listed clients without records, which drew from the reference.
+        spilled_bytes: bytes that went through the disk.
+        seconds: the duration.
         known: clients whose sample of this round was in the ledger already.
         over_budget: clients that the ledger left out.
     """
@@ -319,7 +322,7 @@ class Summary:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The same as JSON values."""
+        """The summary as JSON values."""
         agreement = self.agreement
         terms = {name: getattr(agreement, name) for name in ("id", "epsilon", "mechanism", "rounds", "purpose")}
         counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "agreement"}

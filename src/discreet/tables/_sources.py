@@ -1,7 +1,7 @@
-"""Where records come from: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
+"""Sources of records: Parquet, Arrow and text files, folders and globs; standard input; tables and streams in memory.
 
-A source gives its columns and, batch by batch, its rows as frames. Files are scanned, never loaded whole. What comes as Arrow is
-checked in full before it is read; whatever a reader fails on becomes one of our errors, which show no value of a record.
+A source has columns and yields its rows as frames, batch by batch. Files are scanned, never loaded whole. Arrow data are checked in full
+before they are read. Errors of a reader become errors of ours, which show no value of a record.
 """
 
 import fnmatch
@@ -37,17 +37,17 @@ from discreet.tables._text_files import (
     unguard_text,
 )
 
-METADATA = b"discreet.agreement"  # where a file of samples holds the agreement they were released under
+METADATA = b"discreet.agreement"  # the agreement of a file of samples
 FEW = 3  # examples in a message
-ROOM = 1 << 26  # bytes that polars may unpack at a time
+ROOM = 1 << 26  # bytes for polars to unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
 _SQLITE = b"SQLite format 3\0"
-_HEAD = 1 << 16  # bytes to look for a first line in
+_HEAD = 1 << 16  # bytes read for a first line
 
-_READER_MESSAGES = {  # what polars says, and what we do
+_READER_MESSAGES = {  # messages of polars, and ours
     "found more fields": "a row has more fields than the header; correct it",
     "invalid utf-8": "it holds text that is not UTF-8; write it in UTF-8",
     "could not parse": "a quote is not closed, or stands where none may; correct it",
@@ -61,7 +61,7 @@ Prepare = Callable[[Any], Any]
 
 
 class Source(Protocol):
-    """Rows to be read once."""
+    """Rows that are read once."""
 
     @property
     def name(self) -> str: ...
@@ -71,23 +71,23 @@ class Source(Protocol):
     def is_untyped(self) -> bool: ...
     @property
     def is_guarded(self) -> bool:
-        """Whether texts of samples may have an apostrophe in front (`discreet.tables._text_files`)."""
+        """Whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`)."""
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are, where that is known without reading them."""
+        """The number of rows, if it is known without reading."""
 
     @property
     def agreement(self) -> str | None:
-        """The agreement that samples carry with them, as JSON; None where they carry none. Records name their own: see `tallies`."""
+        """The agreement that samples carry, as JSON, or None. Records name their own: see `tallies`."""
 
     def frames(
         self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
     ) -> Iterator[pl.DataFrame]:
         """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once.
 
-        `columns`: those that `prepare` needs (all, unless named). `room`: bytes that may be unpacked at a time. `client`: the column that
-        names clients, where there is one: what is no name is refused where a format can tell (JSON).
+        `columns`: those that `prepare` needs (all, unless named). `room`: bytes to unpack at a time. `client`: the column of clients, if
+        any; a value that cannot be a name is an error if the format can tell (JSON).
         """
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
@@ -95,7 +95,7 @@ class Source(Protocol):
 
 
 def sample_texts(source: Source, column: str) -> pl.Expr:
-    """A column of samples as it was before it was written."""
+    """A column of samples as it was before it was guarded for spreadsheets."""
     return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
@@ -131,7 +131,7 @@ class ScannedSource:
 
 
 class ParquetSource(ScannedSource):
-    """Parquet files, by polars where their row groups are of modest size, else by Arrow in slices."""
+    """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices."""
 
     def __init__(self, name: str, paths: Sequence[str]) -> None:
         self._files = [parquet.ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
@@ -167,8 +167,7 @@ class ParquetSource(ScannedSource):
 
 
 class StreamSource:
-    """Frames that come one after the other, and perhaps only once: `given` makes them, of these columns, so many bytes at a time, where
-    one of the columns names clients."""
+    """Frames that come one after the other, perhaps only once. `given` makes them from (columns, bytes at a time, column of clients)."""
 
     def __init__(
         self,
@@ -211,11 +210,13 @@ def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 @contextmanager
 def _reader_errors(name: str) -> Iterator[None]:
-    """What polars says about the user's data, as one of our errors: in our words, since its own may show values."""
+    """Turn polars' errors about the data into errors of ours: polars' messages may show values."""
     try:
         yield
     except pl.exceptions.PanicException:
-        raise DiscreetError(f"{name}: it is damaged, or holds what its reader does not know; write it again") from None
+        raise DiscreetError(
+            f"{name}: it is damaged, or contains something its reader does not know; write it again"
+        ) from None
     except pl.exceptions.PolarsError as error:
         text = str(error).lower()
         told = next((ours for theirs, ours in _READER_MESSAGES.items() if theirs in text), None)
@@ -232,7 +233,7 @@ def first_few(items: Sequence[Any]) -> str:
 
 
 def distinct(frame: pl.DataFrame, column: str, number: int) -> list[Any]:
-    """So many distinct values of a column, those that come first."""
+    """The first `number` distinct values of a column."""
     return frame.select(column).unique(maintain_order=True).head(number).to_series().to_list()
 
 
@@ -243,7 +244,7 @@ def _checked_frames(name: str, batch: pa.RecordBatch, columns: Sequence[str] | N
 
 
 def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
-    """The agreement in the metadata of files, if they all carry the same one."""
+    """The agreement in the metadata of files, if all carry the same one."""
     texts = {_in_metadata(metadata or {}) for metadata in carried}
     if len(texts) > 1:
         raise DiscreetError(f"{name}: its files were released under different agreements; name those of one")
@@ -251,7 +252,7 @@ def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
 
 
 def _in_metadata(metadata: Any) -> str | None:
-    """An agreement in the metadata of a schema, where we put it or where Spark puts what a column carries."""
+    """An agreement in the metadata of a schema, where we or Spark put it."""
     found = metadata.get(METADATA)
     try:
         if found is not None:
@@ -261,7 +262,7 @@ def _in_metadata(metadata: Any) -> str | None:
             (field["metadata"][METADATA.decode()] for field in fields if METADATA.decode() in field["metadata"]), None
         )
     except (ValueError, TypeError, KeyError, AttributeError):
-        return None  # it is somebody else's
+        return None  # another program's
 
 
 def source_of(table: Any) -> Source:
@@ -282,7 +283,7 @@ def source_of(table: Any) -> Source:
             return file_source(str(table))
         case ScannedSource() | StreamSource():
             return table
-    if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, and what else speaks Arrow
+    if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
         return _arrow_stream_source(table)
     raise DiscreetError(
         f"table is a {type(table).__name__}; pass a pyarrow Table or RecordBatchReader, a polars or pandas frame, or the path of a file"
@@ -314,7 +315,7 @@ def _batches(
 def _arrow_stream_source(table: Any) -> Source:
     try:
         reader = pa.RecordBatchReader.from_stream(table)
-    except (pa.ArrowException, TypeError, ValueError, ImportError):  # values are not shown: they are clients' own
+    except (pa.ArrowException, TypeError, ValueError, ImportError):  # the message may show values
         raise DiscreetError(
             f"the {type(table).__name__} cannot be read as Arrow: a column holds values of several kinds, or of one that Arrow does not "
             "know; make each column texts alone or numbers alone (of clients: whole numbers without a point, and no row that has none)"
@@ -323,7 +324,7 @@ def _arrow_stream_source(table: Any) -> Source:
 
 
 def file_source(path: str, *, name: str | None = None) -> Source:
-    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: what messages call it."""
+    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: its name in messages."""
     refuse_after_fork()
     files = _files(path)
     kinds = {detect_format(file, name) for file in files}
@@ -367,8 +368,8 @@ def _stream(name: str, file: Any) -> Source:
 
 
 def is_among_inputs(path: str, other: str) -> bool:
-    """Whether a file of that name is among those that `file_source(path)` reads, or would be the next time."""
-    if "\0" in path + other:  # no file is called so: whoever opens it says so
+    """Whether a file of that name is, or would be, among those that `file_source(path)` reads."""
+    if "\0" in path + other:  # no such file exists; opening it raises the error
         return False
     if os.path.isdir(path) and Path(path).resolve() in Path(other).resolve().parents:
         return True
@@ -379,7 +380,7 @@ def is_among_inputs(path: str, other: str) -> bool:
 
 @contextmanager
 def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
-    """A source from files, or from standard input ('-'), which goes through a file in `folder` if it must."""
+    """A source from files, or from standard input ('-'), through a file in `folder` if necessary."""
     if path == STANDARD:
         with standard_input(folder) as source:
             yield source
@@ -389,7 +390,7 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
 
 @contextmanager
 def standard_input(folder: Path | None) -> Iterator[Source]:
-    """A source from standard input: an Arrow stream as it comes; anything else is first put into a file of its own."""
+    """A source from standard input: an Arrow stream as it comes; anything else is first put into a file."""
     refuse_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
@@ -417,10 +418,10 @@ def _files(path: str) -> list[str]:
 
 
 def detect_format(path: str, name: str | None = None) -> str:
-    """The format of a file. `name`: what messages call it.
+    """The format of a file. `name`: its name in messages.
 
-    The first bytes decide between Parquet, Arrow and text, and do not lie; among texts the ending does. A text without one of these
-    endings is JSON lines if its first line is an object, else CSV.
+    The first bytes decide between Parquet, Arrow and text; among texts the ending decides. A text with another ending is JSON lines if its
+    first line is an object, else CSV.
     """
     called = path if name is None else name
     try:

@@ -1,20 +1,20 @@
 """Text tables: delimited files (CSV, TSV) and JSON lines, in UTF-8, read in bounded memory.
 
-Their columns have no type of their own (`is_untyped`), so no guess about the data decides how a client is called.
+Their columns are untyped (`is_untyped`), so no guess about the data decides the name of a client.
 
 **Delimited files** have a header and follow RFC 4180, with commas, semicolons, tabs or bars. The header alone decides the separator: a
-comma if it holds one outside of quotes, else the one of the others that it holds; a file named .tsv uses tabs. A wrong guess shows at
-once, because the columns that are asked for are missing.
+comma if it has one outside of quotes, else the only one of the others in it; a file named .tsv uses tabs. A wrong guess shows at once,
+because the requested columns are missing.
 
-A spreadsheet runs a cell that begins with = + - @, or with a tab or line break before one, and a client or label can be called so.
-`guard_text` puts an apostrophe in front of such a text in the tables that we write, and also in front of one that already has apostrophes
-before such a character. So no two texts become one, and `unguard_text` gives each back. A text that is a number, such as -1, stays as it
-is. Columns of numbers and the header stay as they are.
+A spreadsheet runs a cell that begins with = + - @, or with a tab or line break before one, and a client or label can have such a name.
+`guard_text` puts an apostrophe in front of such a text in the tables that we write, and also in front of a text that already has
+apostrophes before such a character. Different texts therefore stay different, and `unguard_text` restores each. A text that is a number,
+such as -1, stays as it is. Columns of numbers and the header stay as they are.
 
-**JSON lines** have an object on each line. A text, a number and a truth value are what is written there, so 3 and "3" are one label and
-one client. A missing name and null are nulls. A list or an object as a value, a name that comes twice in an object and a line that is no
-object are refused by line number. In the column that names clients, a truth value is refused, and so is a number that is not written as
-whole numbers are (1.0, 1e3, -0): true and "true" must not become one client, nor 1 and 1.0 two. NaN there is a null.
+**JSON lines** have an object on each line. Texts, numbers and truth values are read as written, so 3 and "3" are one label and one client.
+A missing name and null are nulls. A list or an object as a value, a repeated name in an object and a line that is not an object are errors
+with a line number. In the column of clients, a truth value is an error, and so is a number that is not written as a whole number (1.0, 1e3,
+-0): true and "true" must not become one client, nor 1 and 1.0 two. NaN there is a null.
 """
 
 import json
@@ -32,14 +32,14 @@ from discreet.errors import DiscreetError, check_columns
 from discreet.tables._disk import AGREEMENT_FILE
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_HEADER = 1 << 16  # bytes that a header may take
+_HEADER = 1 << 16  # bytes of a header
 RUN = r"[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}]"  # the last four: = + - @ in full width
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
 def scan_delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
-    """The rows of text tables that are separated alike. `separator`: what their names say it is."""
+    """The rows of text tables with one separator. `separator`: the one that their names imply."""
     separators = {_separator(file, name) if separator is None else separator for file in files}
     if len(separators) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
@@ -52,18 +52,18 @@ def scan_delimited(name: str, files: Sequence[str], separator: str | None = None
 
 
 def guard_text(text: pl.Expr) -> pl.Expr:
-    """Texts as they stand in a table for people, none of which a spreadsheet runs."""
+    """Texts for a table for people, such that no spreadsheet runs them."""
     runs = text.str.contains(f"^'*{RUN}") & ~text.str.contains(NUMBER)
     return pl.when(runs).then(pl.lit("'") + text).otherwise(text)
 
 
 def unguard_text(text: pl.Expr) -> pl.Expr:
-    """Texts from such a table as they were."""
+    """The original texts from such a table."""
     return text.str.replace(f"^'('*{RUN})", "${1}")
 
 
 def agreement_beside(name: str) -> str | None:
-    """The agreement that lies in a folder of samples whose files cannot carry it."""
+    """The agreement in a folder of samples whose files cannot carry it."""
     beside = Path(name) / AGREEMENT_FILE
     if not (os.path.isdir(name) and beside.is_file()):
         return None
@@ -72,7 +72,7 @@ def agreement_beside(name: str) -> str | None:
 
 
 def _separator(file: str, name: str) -> str:
-    """The one character that separates the columns of a header; a comma if there is but one column."""
+    """The separator of a header's columns; a comma if there is one column."""
     with open(file, "rb") as opened:
         head = opened.read(_HEADER)
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
@@ -87,12 +87,12 @@ def _separator(file: str, name: str) -> str:
     return found[0] if found else ","
 
 
-_FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and bytes that they may take in memory
+_FIRST, _HEAD = 1000, 1 << 26  # lines whose names are the columns, and their largest size in memory
 _LINES = 1 << 16  # at a time
 _LONGEST = 1 << 24  # bytes of a line
 _TRUTHS = {True: "true", False: "false"}
 
-_SWELLING = 16  # bytes in memory for one in the file, about
+_SWELLING = 16  # bytes in memory for a byte in the file, about
 
 Chunk = list[tuple[int, dict[str, Any]]]  # lines by their numbers
 
@@ -112,7 +112,7 @@ class JsonLines:
         self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
 
     def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
-        """The rows, some lines at a time. `client`: the column that names clients, where there is one."""
+        """The rows, some lines at a time. `client`: the column of clients, if any."""
         wanted = list(self.schema) if columns is None else list(columns)
         for file in self._files:
             for chunk in self._chunks(file, room, _LINES):
@@ -122,7 +122,7 @@ class JsonLines:
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
     def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
-        """The objects of a file, at most so many at a time and no more than fit in the room."""
+        """The objects of a file, a limited number of objects and bytes at a time."""
         held: Chunk = []
         size = 0
         for number, line in enumerate(self._lines(file), start=1):
@@ -155,7 +155,7 @@ class JsonLines:
         return found
 
     def _read_names(self, chunk: Chunk, file: str, name: str) -> None:
-        """Refuse what names no client, and make NaN a null."""
+        """Raise an error for values that cannot name a client, and turn NaN into null."""
         for number, line in chunk:
             value = line.get(name)
             if type(value) is str or value is None:
@@ -173,7 +173,7 @@ class JsonLines:
                 raise self._refusal(file, number, what)
 
     def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
-        """A column of a chunk. What is no text by now is a truth value, or nothing that a column can hold."""
+        """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
         if not set(map(type, column)) <= {str, _Number, type(None)}:
             for place, value in enumerate(column):
@@ -190,7 +190,7 @@ class JsonLines:
         return column
 
     def _check_whole(self, texts: Iterable[str], file: str, number: int) -> None:
-        """Refuse texts that cannot be written in UTF-8, as half of a pair of surrogates cannot."""
+        """Raise an error for texts that cannot be encoded in UTF-8, such as a lone surrogate."""
         try:
             "".join(texts).encode()
         except UnicodeEncodeError:
@@ -201,11 +201,11 @@ class JsonLines:
 
 
 class _Number(str):
-    """A number, as it is written."""
+    """A number as written."""
 
 
 class _DuplicateName(Exception):
-    """A name comes twice in an object."""
+    """A name is repeated in an object."""
 
 
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -223,7 +223,7 @@ _DECODER = json.JSONDecoder(
 
 
 def begins_with_an_object(head: bytes) -> bool:
-    """Whether the first line of a file is an object, as in no other format."""
+    """Whether the first line of a file is a JSON object."""
     line = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0]
     if not line.startswith(b"{"):
         return False

@@ -1,15 +1,15 @@
-"""One private sample for each client of a Spark data frame: Spark brings the records of a client together, the kernel draws.
+"""One private sample for each client of a Spark data frame: Spark groups the records by client, the kernel draws.
 
-Every sample is a keyed function of client, data, agreement and round. So a task that is retried, run twice by speculation or recomputed by
-a second action gives the same sample again. (A fresh draw each time would spend epsilon again each time.)
+Every sample is a keyed function of client, data, agreement and round. A task that is retried, run twice by speculation or recomputed by a
+second action therefore gives the same sample again. (A fresh draw each time would spend epsilon again.)
 
-Rows are first gathered by client within each input partition, as a combiner does, so the shuffle moves one row for each client and
-partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client, by Spark's own means, which
-spill to disk. The executors are given the key of this run, never the secret it comes from.
+Rows are first grouped by client within each input partition, as a combiner does, so the shuffle moves one row for each client and
+partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client with Spark's own means, which
+spill to disk. Executors get the key of this run, never the secret it comes from.
 
-Under a secret a round is released on one input (`discreet.ledger._book`), and a lazy frame could be computed again after its source has
-changed. So the samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted or refused
-before the caller has them, and later actions read what was kept.
+Under a secret a round is released on one input (`discreet.ledger._book`), but a lazy frame could be computed again after its source has
+changed. The samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted, or an error
+raised, before the caller has them; later actions read the kept samples.
 """
 
 import os
@@ -69,7 +69,7 @@ def pack_group(group: ClientGroup) -> pa.RecordBatch:
 
 
 def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, NDArray[np.int64]]:
-    """The records of such rows, and how many each row has. `amounts`: the type of counts."""
+    """The records of such rows, and the number in each row. `amounts`: the type of counts."""
     lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
@@ -78,7 +78,7 @@ def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, N
 
 
 def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
-    """Lists of numbers as a column of bytes: lists themselves would be passed on element by element."""
+    """Lists of numbers as a column of bytes: Spark would pass on lists element by element."""
     offsets = pa.py_buffer((ends * values.itemsize).astype(np.int64))
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(ends) - 1, [None, offsets, pa.py_buffer(values)]
@@ -86,7 +86,7 @@ def _as_bytes(ends: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
 
 
 def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(how many numbers in each row, the numbers)."""
+    """(the number of numbers in each row, the numbers)."""
     rows = column.cast(pa.large_binary())
     _, offsets, content = rows.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64)[rows.offset : rows.offset + len(rows) + 1]
@@ -105,7 +105,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 _READ_AT_ONCE = 1 << 18  # rows
-_COMBINED = 1 << 23  # rows that a task gathers by client before it passes them on
+_COMBINED = 1 << 23  # rows that a task groups by client before it passes them on
 _WORDS = f"<{DIGEST_WORDS}Q"
 _DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
 
@@ -117,23 +117,23 @@ def sample(
     drop_client: bool = False,
     **terms: Unpack[RequestTerms],
 ) -> DataFrame:
-    """One private sample for each client of a Spark data frame.
+    """Release one private sample for each client of a Spark data frame.
 
-    With a secret, the samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one,
-    else on the executors. Without one, the frame is lazy, and the key is drawn when this function is called: actions on the frame agree
-    as long as its source does not change, another call is another release.
+    With a secret, the samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one, else
+    on the executors. Without one, the frame is lazy, and the key is drawn when this function is called. Actions on the frame agree as long
+    as its source does not change; another call is another release.
 
     Args:
         frame: rows of (client, value).
-        clients: all there are: a data frame with the client column.
-        drop_client: samples alone, in random order.
+        clients: all clients: a data frame with the client column.
+        drop_client: whether to return only the samples, in random order.
         terms: the keywords of `discreet.tables.Request`.
 
     Returns:
         A data frame of the client column under its own name, `sample` and `agreement`.
 
     Raises:
-        DiscreetError: for what cannot be released.
+        DiscreetError: if the frame cannot be released.
     """
     request = Request(**terms)
     job = _job(request, frame, "the data frame")
@@ -153,7 +153,7 @@ def sample_files(
     output_format: str | None = None,
     agreement_file: Path | None = None,
 ) -> Summary:
-    """As `discreet.tables.sample_file`, by the Spark session there is (or a local one), to a folder of files."""
+    """As `discreet.tables.sample_file`, by the current Spark session (or a local one), to a folder of files."""
     kind = format_of(output, output_format)
     if kind == "arrow" or "-" in (path, output):
         raise DiscreetError(
@@ -169,7 +169,7 @@ def sample_files(
         raise DiscreetError(f"output {output} exists; Spark writes a folder of that name, remove the old one first")
     started = time.perf_counter()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # what a session of ours puts on disk is encrypted, under a key that is gone with it
+    # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
         frame = session.read.parquet(path)
@@ -217,7 +217,7 @@ def _release_frame(
     ]
     warn_of_floats(
         f"column {job.reading.columns.client!r}", job.reading.client_kind
-    )  # here: what a task warns of is not seen
+    )  # here: warnings of a task are not seen
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
     if job.reading.columns.counts is not None:
@@ -225,7 +225,7 @@ def _release_frame(
     combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
         combined = combined.unionByName(_marks(clients, job, names))
-    # a number of its own, or Spark would join partitions by their size, and which clients share a file would tell how large they are
+    # a fixed number: Spark would join partitions by size, and which clients share a file would reveal their sizes
     partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     drawn = (
         combined.repartition(partitions, "client")
@@ -247,14 +247,14 @@ def _release_frame(
 
 
 def _digest(drawn: DataFrame) -> InputDigest:
-    """The digest of all that was drawn for: the sum of those of its batches, which stand in the first row of each."""
+    """The digest of all input of the draw: the sum of the digests of its batches, each in the batch's first row."""
     found = drawn.select("digest").where(F.col("digest").isNotNull()).collect()
     words = (struct.unpack(_WORDS, bytes(row["digest"])) for row in found)
     return sum((InputDigest((a, b, c, d)) for a, b, c, d in words), InputDigest())
 
 
 def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
-    """Rows of (client, value) to fewer rows of (client, outcomes): the records of many rows in one, as bytes."""
+    """A function from rows (client, value) to fewer rows (client, outcomes): many records in one row, as bytes."""
 
     def combine(batches: Batches) -> Batches:
         parts, reader = _new_parts(), RecordReader(job.reading)
@@ -277,7 +277,7 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
 
 
 def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
-    """Small batches put together to tables of at least that many rows, but for the last."""
+    """Small batches joined to tables of at least that many rows, except the last."""
     waiting: list[pa.RecordBatch] = []
     held = 0
     for batch in batches:
@@ -291,7 +291,7 @@ def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
 
 
 def _new_parts() -> Parts:
-    return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # what is combined at a time is bounded by itself
+    return Parts(seed=secrets.randbits(64), budget=sys.maxsize)  # the input of one call is bounded
 
 
 def _combined_batches(parts: Parts) -> Batches:
@@ -302,7 +302,7 @@ def _combined_batches(parts: Parts) -> Batches:
 
 
 def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batches], Batches]:
-    """Rows of (client, outcomes) in order of client to samples."""
+    """A function from rows (client, outcomes) in order of client to samples."""
 
     def draw(batches: Batches) -> Batches:
         kernel = Kernel(job)
@@ -324,7 +324,7 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
 
 
 def _job(request: Request, frame: DataFrame, where: str) -> Job:
-    """The job on a frame of Spark's, which refuses what the local engine alone can do."""
+    """The job on a Spark frame; an error for terms that only the local engine supports."""
     if request.coding.lenient:
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
@@ -382,7 +382,7 @@ def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     where = f"column {column!r} of the list of clients"
     check_client_kind(where, kind)
     warn_of_floats(where, kind)
-    if is_integer_name(kind) != job.reading.integer_clients:  # a cast would make clients of what are none, or nulls
+    if is_integer_name(kind) != job.reading.integer_clients:  # a cast would invent clients or nulls
         here, there = ("integers", "texts") if job.reading.integer_clients else ("texts", "integers")
         raise DiscreetError(
             f"the list of clients holds {there} but the clients of the table are {here}; cast the integers to text: 7 and '7' are one client"
@@ -436,7 +436,7 @@ def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
 
 
 def _write(frame: DataFrame, output: str, kind: str, agreement: Agreement) -> None:
-    """A folder of files, under its own name only once it is whole, with the agreement in it if CSV cannot carry it."""
+    """Write a folder of files, which gets its name only once complete, with the agreement in it if CSV cannot carry it."""
     if _is_remote(output):
         _write_to(frame, output, kind)
         return
@@ -461,7 +461,7 @@ def _write_to(frame: DataFrame, path: str, kind: str) -> None:
 
 
 def _guard_text(text: Any) -> Any:
-    """As `discreet.tables._text_files.guard_text` does it."""
+    """The same as `discreet.tables._text_files.guard_text`, for Spark."""
     runs = text.rlike(f"^'*{RUN}") & ~text.rlike(NUMBER)
     return F.when(runs, F.concat(F.lit("'"), text)).otherwise(text)
 
@@ -471,7 +471,7 @@ def _count_written(session: SparkSession, output: str, kind: str) -> int:
 
 
 def _absolute_path(path: str) -> str:
-    """A local path as seen from here: Spark's own process may have started in another folder."""
+    """A local path relative to this process: Spark's own process may have started in another folder."""
     return path if _is_remote(path) else os.path.abspath(path)
 
 
@@ -480,6 +480,6 @@ def _is_remote(path: str) -> bool:
 
 
 def _task_error_message(error: Exception) -> str:
-    """The message of the error that a task raised, without the trace that Spark wraps around it; else Spark's first line."""
+    """The message of an error that a task raised, without Spark's trace; otherwise Spark's first line."""
     found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
     return str(found[-1]) if found else str(error).strip().splitlines()[0]

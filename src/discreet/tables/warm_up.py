@@ -1,6 +1,6 @@
-"""Compile all kernels once and for all: `python -m discreet.tables.warm_up`.
+"""Compile all kernels once: `python -m discreet.tables.warm_up`.
 
-Those of `discreet.mechanisms.warm_up`, of designs and of the engines. On a cluster, run it where the workers' image is built.
+This covers `discreet.mechanisms.warm_up`, designs and the engines. On a cluster, run it where the workers' image is built.
 """
 
 import numpy as np
@@ -18,8 +18,9 @@ __all__ = ["warm_up"]
 
 
 def warm_up() -> None:
-    """Release a few clients in every way that has code of its own: integers and texts, with and without counts and a list, over
-    a uniform reference and another."""
+    """Release a few clients in every way with its own code: integers and texts, with and without counts and a list, uniform and other
+    references.
+    """
     mechanisms.warm_up()
     with use_only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
@@ -41,7 +42,7 @@ def _release(names: list[int] | list[str]) -> None:
 
 
 def _design() -> None:
-    """Clients who hold one outcome of twenty each, and clients who hold all: what is added up entry by entry, and what in rows."""
+    """Design for clients with one outcome of twenty each, and for clients with all: the sparse and the dense code."""
     for clients in (np.eye(20), np.full((20, 20), 0.05)):
         design(Simplex(20), epsilon=1.0, clients=clients)
 
