@@ -124,7 +124,7 @@ def test_what_cannot_be_served_is_told_before_anything_is_written(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for said, options in (
-            ("cannot be had", ["--port", port]),
+            ("cannot be used", ["--port", port]),
             ("is not in [0, 65535]", ["--port", "65536"]),
             ("host", ["--host", "no such host"]),
             ("workers", ["--workers", "0"]),

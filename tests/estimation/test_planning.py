@@ -196,7 +196,7 @@ def test_what_cannot_be_planned_is_named() -> None:
     with pytest.raises(dc.DiscreetError, match="mass = 7"):
         clients_for(sampler, accuracy=0.1, mass=7.0)
     line = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
-    with pytest.raises(dc.DiscreetError, match="say mass="):
+    with pytest.raises(dc.DiscreetError, match="give mass="):
         clients_for(dc.LinearSampler(line, epsilon=1.0), accuracy=0.1)
     with pytest.raises(dc.DiscreetError, match="bins is more than"):
         outlook(dc.LinearSampler(line, epsilon=1.0), mechanism="linear", clients=10, bins=10**6)

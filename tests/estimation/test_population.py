@@ -456,14 +456,14 @@ def test_a_client_that_comes_twice_is_refused() -> None:
         (["w", "x", "y", "x"], "again in 1 of 4 places"),
         (np.zeros(4), "again in 3 of 4 places"),
         (["w", "x", "y"], "3 clients for 4 samples"),
-        (["w", "x", "y", None], "a sample of nobody"),
+        (["w", "x", "y", None], "a sample without a client"),
         ([["w"], ["x"], ["y"], ["z"]], "not a list of names"),
         (7, "not a list of names"),
     ]
     for wrong, says in wrongs:
         with pytest.raises(dc.DiscreetError, match=says):
             population(sampler, samples=samples, clients=wrong)
-    with pytest.raises(dc.DiscreetError, match="of nobody in particular"):
+    with pytest.raises(dc.DiscreetError, match="counts= have no clients"):
         population(sampler, counts=[1, 2, 1], clients=["w", "x", "y", "z"])
 
 

@@ -137,7 +137,7 @@ def test_bad_examples_are_named(examples: object, said: str) -> None:
 
 def test_examples_on_a_line_are_laws_on_its_cells() -> None:
     family = dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
-    with pytest.raises(dc.DiscreetError, match="which edges= need not keep to"):
+    with pytest.raises(dc.DiscreetError, match="which edges= may cut"):
         population(dc.OptimalSampler(family, epsilon=1.0), counts=[1, 1], edges=[-4.0, 0.0, 4.0], examples=np.eye(2))
 
 

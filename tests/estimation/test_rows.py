@@ -219,7 +219,7 @@ def test_joint_draws_have_an_estimate() -> None:
     assert np.all((found.law.low <= held.mean(axis=0)) & (held.mean(axis=0) <= found.law.high))
     assert found.law.high[0] - found.law.low[0] < 0.3
     assert found.doubts is not None
-    with pytest.raises(dc.DiscreetError, match="do not say whose they are"):
+    with pytest.raises(dc.DiscreetError, match="do not tell clients apart"):
         population(sampler.several(2), counts=[3, 4])
     with pytest.raises(dc.DiscreetError, match="examples are for one sample"):
         population(sampler.several(2), samples=drawn, examples=[[0.5, 0.5]])

@@ -194,7 +194,7 @@ def test_clients_are_told_apart_by_what_they_are_called(tmp_path: Path) -> None:
     with pytest.raises(dc.DiscreetError, match="again in 1 of 501 records"):
         tally(source_of(batches), agreement, domain)
     nobody = frame.with_columns(client=pl.when(pl.col("client") > 0).then("client"))
-    with pytest.raises(dc.DiscreetError, match="samples of nobody"):
+    with pytest.raises(dc.DiscreetError, match="samples without a client"):
         tally(source_of(nobody), agreement, domain)
     unnamed = tally(source_of(one_again.drop("client")), agreement, domain)
     assert (unnamed.distinct, unnamed.counts.sum()) == (False, 501)

@@ -193,8 +193,8 @@ BAD: list[tuple[str, Callable[[], dict[str, Any]], str]] = [
     ("one number", lambda: {"logits": torch.tensor(1.0)}, "single number"),
     ("one outcome", lambda: {"logits": torch.zeros(5, 1)}, "at least 2 outcomes"),
     ("devices", lambda: {"logits": torch.zeros(3), "reference": torch.zeros(3, device="meta")}, "meta"),
-    ("both", lambda: {"logits": torch.zeros(3), "probabilities": torch.ones(3) / 3}, "not both"),
-    ("neither", dict, "not neither"),
+    ("both", lambda: {"logits": torch.zeros(3), "probabilities": torch.ones(3) / 3}, "exactly one of them"),
+    ("neither", dict, "exactly one of them"),
     ("temperature", lambda: {"logits": torch.zeros(3), "temperature": 0.0}, "temperature = 0"),
     (
         "temperature of probabilities",

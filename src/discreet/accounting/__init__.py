@@ -1,4 +1,4 @@
-"""What many releases add up to: the exact profile of a box, its composition, an odometer, Renyi curve, splitting and shuffling."""
+"""The total privacy loss of many releases: profile of a box, exact composition, odometer, Renyi curve, splitting and shuffling."""
 
 from discreet._base.moved import old_names
 from discreet.accounting._composition import MOST_SAMPLES as MOST_SAMPLES, GaussianLoss, PrivacyLoss, compose

@@ -1,34 +1,30 @@
-"""`compose`: the privacy loss of many releases together, from profiles of boxes or from notions of privacy. All bounds are rounded up.
+"""`compose`: the privacy loss of many releases together, from profiles of boxes or notions of privacy. All bounds are rounded up.
 
-The law of a privacy loss on finitely many values, whose deltas are finite sums; of two releases it is the sum of two such laws.
+The privacy loss of n releases is the sum of n independent losses. It has finitely many values, so delta is a finite sum:
 
-    delta(eps) = P[L past every number] + sum over losses l > eps of P[L = l] (1 - e^(eps - l))
+    delta(eps) = P[L infinite] + sum over losses l > eps of P[L = l] (1 - e^(eps - l))
 
-Sums of t products of positive numbers are off by at most t + 1 units of relative rounding error, which is added on top of them each time.
-Losses are rounded up too. Where two laws have more than `MOST_LOSSES` values, losses are rounded UP to a grid. All of this can only make
-delta larger: what is reported is an upper bound, down to the last bit.
+For n releases from one box, L is a multiple of its epsilon, and its distribution is an n-fold convolution of positive numbers: nothing
+cancels. Different boxes add up over all pairs of losses. The result also holds for releases chosen one after the other after seeing earlier
+ones.
 
-What releases add up to of which no more is known than a notion of privacy: the worst pair of laws that the notion allows, composed.
+**Rounding.** Sums of t products of positive numbers are off by at most t + 1 units of relative rounding error, which is added each time.
+Losses are rounded up too: the sum of a hundred times 0.1 is more than 10, since the float 0.1 is more than a tenth. If two distributions
+have more than `MOST_LOSSES` values, losses are rounded UP to a grid. All of this can only make delta larger: the result is an upper bound,
+down to the last bit.
 
-A notion is a trade-off function f, and f is that of one pair of laws: over a piece of f with width dx and drop dy the first law has
-mass dx and the second dy, so that the privacy loss is log(dy/dx) with probability dy (Dong, Roth and Su 2022, Prop. 2.2 and Thm 3.2: no
-composition of two mechanisms that keep f and g is easier to tell apart than that of these pairs). Hence
+**Notions of privacy.** If only the notion of a release is known, its loss is the worst that the notion allows. A notion is a trade-off
+function f, and f belongs to one pair of distributions. Over a piece of f with width dx and drop dy the first has mass dx and the second dy,
+so the privacy loss is log(dy/dx) with probability dy. No composition of two mechanisms that keep f and g is easier to distinguish than that
+of these pairs (Dong, Roth and Su 2022, Prop. 2.2 and Thm 3.2). Hence
 
     pure         +eps with probability e^eps/(1 + e^eps), -eps otherwise: the box of alpha = 1/2
-    approximate  the same times 1 - delta, and past every number with probability delta (Kairouz, Oh and Viswanath 2015, Thm 3.3)
-    functional   one loss for each side of the broken line, and past every number with probability 1 - f(0)
+    approximate  the same times 1 - delta, and infinite with probability delta (Kairouz, Oh and Viswanath 2015, Thm 3.3)
+    functional   one loss for each side of the broken line, and infinite with probability 1 - f(0)
     Gaussian     normal with mean nu^2/2 and variance nu^2; n of them are one with nu = sqrt(nu_1^2 + ... + nu_n^2)
 
-Gaussian releases alone stay Gaussian, exactly. Beside others their loss is put on a grid, rounded up, with what lies past its end taken
-as past every number: from above, to within the grid.
-
-The privacy loss of n releases is the sum of n independent losses, so delta(epsilon) is a finite sum (`discreet.accounting._composition`).
-
-For n releases from one box L is a multiple of its epsilon, and the law of L is an n-fold convolution of positive numbers: nothing
-cancels. Losses are rounded up: the sum of a hundred times 0.1 is more than 10, since the float 0.1 is more than a tenth. Different boxes
-add up by the same sum over all pairs of losses. Of a release of which no more is known than its notion of privacy the loss is the worst
-that the notion allows (`discreet.accounting._composition`). It holds for releases chosen one after the other in the light of earlier
-ones.
+Gaussian releases alone stay Gaussian, exactly. Beside others their loss is rounded up to a grid, and the part beyond its end counts as
+infinite: an upper bound, to within the grid.
 """
 
 from __future__ import annotations
@@ -50,20 +46,20 @@ from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, PROBABILITY, DiscreetError, check_count
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, normal_cdf
 
-MOST_LOSSES = 2_048  # of each of two laws that are added up
+MOST_LOSSES = 2_048  # values of each of two distributions that are added up
 MOST_KEPT = 32_768
 UNIT = 2.0**-53  # relative rounding error of one operation
-_UNDERFLOW = 1e-300  # far above all that underflow can lose
+_UNDERFLOW = 1e-300  # far above any loss by underflow
 _TAIL = 1e-22
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
-    """The law of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
+    """The distribution of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
 
-    `attained`: two clients have exactly this loss, so that no smaller delta is true; otherwise it is an upper bound. `certain`: the
-    probability of a loss past every number, by which two clients are told apart for certain.
+    `attained`: two clients have exactly this loss, so no smaller delta holds; otherwise it is an upper bound. `certain`: the probability of
+    an infinite loss, which distinguishes two clients with certainty.
     """
 
     values: NDArray[np.float64]
@@ -73,7 +69,7 @@ class PrivacyLoss:
 
     @property
     def largest(self) -> float:
-        """The pure epsilon: basic composition, rounded up; infinite where clients may be told apart for certain."""
+        """The pure epsilon: basic composition, rounded up; infinite if clients may be distinguished with certainty."""
         return math.inf if self.certain else float(self.values[-1])
 
     def delta(self, epsilon: float) -> float:
@@ -81,7 +77,7 @@ class PrivacyLoss:
         return self._delta(NON_NEGATIVE.check("epsilon", epsilon))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at that delta, rounded up: at delta = 0 the sum of the budgets, infinite where no epsilon will do."""
+        """The smallest epsilon at that delta, rounded up: at delta = 0 the sum of the budgets, infinite if none suffices."""
         target = PROBABILITY.check("delta", delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
         if target < _UNDERFLOW:
             return self.largest
@@ -111,12 +107,12 @@ class PrivacyLoss:
 
 
 def convolve_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The law of a sum of two whole numbers, rounded up."""
+    """The distribution of a sum of two whole numbers, rounded up."""
     return _round_up_sums(np.convolve(first, second), min(len(first), len(second)))
 
 
 def _round_up_sums(masses: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
-    """Sums of at most so many products of positive numbers, with what rounding can have taken off put back."""
+    """Sums of at most `terms` products of positive numbers, increased by the largest rounding error."""
     return np.asarray(masses * (1.0 + (terms + 4) * 2.0 * UNIT), dtype=np.float64)
 
 
@@ -132,7 +128,7 @@ def joint_loss(first: PrivacyLoss, second: PrivacyLoss) -> PrivacyLoss:
 
 
 def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
-    """At most so many values, each loss rounded up to the next of them: the grid spans all but negligible tails."""
+    """A loss with at most `most` values, each rounded up to the next on a grid over all but negligible tails."""
     if len(loss.values) <= most:
         return loss
     below = np.cumsum(loss.masses)
@@ -146,7 +142,7 @@ def _coarsen_loss(loss: PrivacyLoss, most: int) -> PrivacyLoss:
 
 
 def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
-    """The loss of so many releases with this one each."""
+    """The loss of `count` releases with this loss each."""
     found: PrivacyLoss | None = None
     while True:
         if count & 1:
@@ -159,18 +155,18 @@ def loss_of_copies(loss: PrivacyLoss, count: int) -> PrivacyLoss:
 
 
 def either_probability(first: float, second: float) -> float:
-    """The probability of one or the other of two independent events, rounded up."""
+    """The probability of at least one of two independent events, rounded up."""
     return min(1.0, (first + second * (1.0 - first)) * ROUNDED_UP)
 
 
-_REACH = 12  # standard deviations that the grid of a Gaussian loss spans: 2e-33 lies past them
-_LARGEST = 1e6  # epsilon up to which profiles are asked for
-_NO_DELTA = 1e-80  # below what the normal distribution function is known to
+_REACH = 12  # standard deviations of a Gaussian loss on its grid: 2e-33 lies beyond
+_LARGEST = 1e6  # largest epsilon of a profile
+_NO_DELTA = 1e-80  # below the precision of the normal distribution function
 
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """The privacy loss of Gaussian releases together, which is that of one: `nu`, rounded up. No smaller delta is true."""
+    """The privacy loss of Gaussian releases together, which is that of one: `nu`, rounded up. No smaller delta holds."""
 
     nu: float
     attained: bool = True
@@ -206,7 +202,7 @@ class GaussianLoss:
 
 
 def gaussian_loss(squares: Fraction) -> GaussianLoss:
-    """Of releases whose nu have squares with this sum."""
+    """The loss of releases whose nu have squares with this sum."""
     nu = math.sqrt(float_up(squares))
     while Fraction(nu) ** 2 < squares:
         nu = math.nextafter(nu, math.inf)
@@ -240,13 +236,13 @@ def broken_line_loss(notion: Functional) -> PrivacyLoss:
             masses.append(float_up(high - low))
     order = np.argsort(values, kind="stable")
     found = np.array(values)[order], np.array(masses)[order]
-    if not values:  # f = 0: whatever is released is told apart
+    if not values:  # f = 0: releases are always distinguished
         found = np.zeros(1), np.zeros(1)
     return PrivacyLoss(*found, attained=False, certain=float_up(1 - corners[0][1]))
 
 
 def _log_up(ratio: Fraction) -> float:
-    """An upper bound of log(ratio), for positive ratios that floats hold."""
+    """An upper bound of log(ratio), for positive ratios in the range of floats."""
     value = math.log(float_up(ratio))
     return value + 4.0 * math.ulp(max(abs(value), 1.0))
 
@@ -260,16 +256,16 @@ def compose(releases: Sequence[tuple[BoxProfile, int]]) -> PrivacyLoss: ...
 @overload
 def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss | GaussianLoss: ...
 def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss | GaussianLoss:
-    """The privacy loss of so many releases from each box, or under each notion: `compose([(profile, 64)]).epsilon(1e-6)`.
+    """The privacy loss of several releases from each box, or under each notion: `compose([(profile, 64)]).epsilon(1e-6)`.
 
     Args:
-        releases: pairs of what one release is, `profile_of(sampler)` or a notion such as `Gaussian(1.0)`, and how many there are.
+        releases: pairs of a release, `profile_of(sampler)` or a notion such as `Gaussian(1.0)`, and its number.
 
     Returns:
         A loss with `delta(epsilon)`, `epsilon(delta)` and `largest`; Gaussian ones alone give a Gaussian one.
 
     Raises:
-        DiscreetError: for what is no such list, and more releases than can be added up exactly.
+        DiscreetError: for an invalid list, and for more releases than can be added up exactly.
     """
     counts: dict[BoxProfile | Privacy, int] = {}
     squares = Fraction(0)
@@ -293,7 +289,7 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
 
 
 def _pairs(releases: Any) -> list[tuple[Any, Any]]:
-    """Releases as a list of pairs, or the error that says what they should be."""
+    """Releases as a list of pairs, or an error that says what they should be."""
     try:
         return [(release, count) for release, count in releases]
     except (TypeError, ValueError):
@@ -334,7 +330,7 @@ def _from_box(profile: BoxProfile, count: int) -> PrivacyLoss:
         0.0,
         4.0 * UNIT,
         0.0,
-    ]  # the rest of masses that were rounded up is not less than it is
+    ]  # at least the remaining mass, since the others were rounded up
     masses: NDArray[np.float64] = np.ones(1)
     square, left = once, count
     while left:

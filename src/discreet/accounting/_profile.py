@@ -1,22 +1,22 @@
-"""What one release from a box can tell, at every trade-off of epsilon against delta.
+"""`BoxProfile`: the privacy of one release from a box, as (epsilon, delta) for every epsilon.
 
-Over all pairs of laws in the box b mu <= Q <= B mu with B = e^eps b, and for every beta >= 0,
+Over all pairs of distributions in the box b mu <= Q <= B mu with B = e^eps b, and for every beta >= 0,
 
     sup E_{e^beta}(Q || Q')  =  m (B - e^beta b)_+,      m = min(alpha, 1 - alpha),   alpha = (1 - b)/(B - b)
 
-Proof. On a set of mass a, Q is at most min(B a, 1 - b (1 - a)) and Q' at least max(b a, 1 - B (1 - a)). The difference
-"most of Q less e^beta times least of Q'" is concave and piecewise linear in a: it grows with slope B - e^beta b up to a = m and
-never grows after that, because the next slope is b - e^beta b or B - e^beta B. Where mu has a set of mass exactly m inside the
-extreme sets the value is attained; where atoms forbid it (`attained` false) it is an upper bound.
+Proof. On a set of mass a, Q is at most min(B a, 1 - b (1 - a)) and Q' at least max(b a, 1 - B (1 - a)). The difference "largest Q less
+e^beta times least Q'" is concave and piecewise linear in a: it grows with slope B - e^beta b up to a = m and never grows after that,
+because the next slope is b - e^beta b or B - e^beta B. If mu has a set of mass exactly m inside the extreme sets, the value is attained; if
+atoms prevent it (`attained` false), it is an upper bound.
 
-That is the profile of one pair of laws on three points, the *dominating pair*: the privacy loss is
+That is the profile of one pair of distributions on three points, the *dominating pair*: the privacy loss is
 
     +eps with probability m B,    -eps with probability m b,    0 otherwise,
 
 and a pair that dominates at every beta dominates adaptive compositions too (Zhu, Dong and Wang, AISTATS 2022, Theorem 10).
 
-The integers really drawn with obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
-is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for what is drawn, not for a formula beside it.
+The integers of the real draw obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
+is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for the draw itself.
 Every number here is an upper bound: masses and deltas are rounded up.
 """
 
@@ -35,13 +35,13 @@ from discreet.release import TOTAL, Lattice
 _ALPHA = Range(1e-300, 1.0)
 _EPSILON = Range(0.0, 1e6, low_open=True)
 _ROUNDING = 1e-9
-_ULPS = 2.0**-49  # more than the five operations that alpha takes are off
-ROUNDED_UP = 1.0 + 1e-14  # more than a dozen operations are off
+_ULPS = 2.0**-49  # more than the error of the five operations of alpha
+ROUNDED_UP = 1.0 + 1e-14  # more than the error of a dozen operations
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxProfile:
-    """The privacy of one release from a box of ratio e^epsilon in which an extreme law sits on mu-mass alpha.
+    """The privacy of one release from a box of ratio e^epsilon whose extreme distributions sit on mu-mass alpha.
 
     For a simplex on k outcomes alpha = 1/k; for a family, `family.bounds.alpha`. `attained`: two clients reach the bound.
     """
@@ -80,7 +80,7 @@ class BoxProfile:
 
 @runtime_checkable
 class LatticeSampler(Protocol):
-    """What is asked of a sampler here: the integers that it draws with, and whom it serves."""
+    """The required interface of a sampler: its integers and its family."""
 
     @property
     def family(self) -> Any: ...
@@ -95,7 +95,7 @@ class LatticeSampler(Protocol):
 
 
 def check_profile(profile: Any) -> None:
-    """Refuse whatever is not the profile of a box."""
+    """Raise an error for anything but the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
@@ -109,19 +109,19 @@ def profile_of(sampler: LatticeSampler) -> BoxProfile:
     shared = Fraction(sampler.lattice.shared_total, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
-    # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2, and falls likewise after it: towards 1/2 is upwards
+    # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2 and then falls: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
     return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_is_attained(sampler, alpha))
 
 
 def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:
-    """Whether two members of the family are sent to an extreme pair: sets of alpha k outcomes of a uniform reference."""
+    """Whether two members of the family are projected to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size
     whole = round(places) >= 1 and abs(places - round(places)) <= _ROUNDING * size
     if not whole or not isinstance(sampler.reference, float) or isinstance(family, ContinuousFamily):
-        return False  # on cells or points it would take members that sit on whole ones: not claimed
+        return False  # on cells or points this needs members on whole ones: not claimed
     if family.size != size:
-        return False  # on multisets it would take members whose draws are
+        return False  # on multisets this needs members whose draws are extreme
     own_box = abs(alpha - family.bounds.alpha) <= _ROUNDING and not is_identity(family.bounds, sampler.epsilon)
     return isinstance(family, Simplex) or own_box

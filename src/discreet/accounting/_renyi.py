@@ -1,33 +1,30 @@
-"""The Renyi curve of a box, (epsilon, delta) from it, and `Odometer`, which states the cost of a stream of releases at any moment.
+"""The Renyi curve of a box with its (epsilon, delta), and `Odometer`, the cost of a stream of releases at any moment.
 
-The Renyi curve of a box, and what it says about (epsilon, delta).
-
-For the dominating pair of `discreet.accounting._profile`, with t = order - 1,
+**Renyi curve.** For the dominating pair of `discreet.accounting._profile`, with t = order - 1,
 
     D_order = log(1 + m B (e^(t eps) - 1)(1 - e^(-order eps))) / t,      D_1 = m B eps (1 - e^(-eps)),      D_inf = eps
 
-(the moment m b e^(order eps) + m b e^((1 - order) eps) + 1 - m b (1 + e^eps), with 1 taken off and factored so that nothing
-cancels). Renyi divergences add up over releases, and for every order > 1
+(the moment m b e^(order eps) + m b e^((1 - order) eps) + 1 - m b (1 + e^eps), less 1 and factored so that nothing cancels). Renyi
+divergences add up over releases, and for every order > 1
 
     epsilon = D_order + log(1 - 1/order) - log(delta order)/(order - 1)
 
-holds with that delta (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12). It is never better than
-`discreet.accounting.compose`, which is exact, but it has no limit on the number of releases.
+holds with that delta (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12). It is never better than `discreet.accounting.compose`,
+which is exact, but it has no limit on the number of releases.
 
-What a stream of releases has cost so far, read at any moment, though each is chosen in the light of all before it.
-
-Let l_s be the privacy loss of release s (the logarithm of how much likelier its outcome is for one client than for another), drawn
-from a box that may depend on all outcomes before it, and L_t = l_1 + ... + l_t. For an order a > 1 that is fixed beforehand
+**Odometer.** Each release may be chosen after seeing all earlier ones. Let l_s be the privacy loss of release s (the log-ratio of its
+outcome's probabilities for two clients), drawn from a box that may depend on all outcomes before it, and L_t = l_1 + ... + l_t. For an
+order a > 1 that is fixed in advance
 
     M_t = exp((a - 1)(L_t - D_a(box_1) - ... - D_a(box_t)))        is a supermartingale with M_0 = 1,
 
-since E[e^((a-1) l) | past] <= e^((a-1) D_a(box)) by the definition of the Renyi divergence. By Ville's inequality M_t ever passes 1/d
-with probability at most d: for orders a_1 < ... < a_n and d = delta/n each,
+since E[e^((a-1) l) | past] <= e^((a-1) D_a(box)) by the definition of the Renyi divergence. By Ville's inequality M_t ever exceeds 1/d with
+probability at most d. For orders a_1 < ... < a_n and d = delta/n each,
 
     epsilon_t = min( sum_s epsilon_s,  min_i [sum_s D_{a_i}(box_s) + log(n/delta)/(a_i - 1)] )   is at least L_t for ALL t at once
 
-with probability at least 1 - delta. So it also holds at a moment that was chosen by looking, and whoever stops as soon as epsilon_t
-would pass E has released (E, delta)-LDP. (`discreet.accounting.compose` is smaller where the number of releases is fixed beforehand.)
+with probability at least 1 - delta. So it also holds at a data-dependent moment: stopping as soon as epsilon_t would exceed E gives (E,
+delta)-LDP. (`discreet.accounting.compose` is smaller if the number of releases is fixed in advance.)
 """
 
 import math
@@ -43,12 +40,12 @@ from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_
 
 _ORDER = Range(1.0, math.inf)
 _NO_OVERFLOW = 700.0
-_UNDERFLOW = 1e-300  # far above all that underflow can lose
+_UNDERFLOW = 1e-300  # far above any loss by underflow
 MOST_RENYI_SAMPLES = 10**15
 
 
 def renyi(profile: BoxProfile, *, order: float) -> float:
-    """The largest Renyi divergence of that order between what two clients release, rounded up."""
+    """The largest Renyi divergence of that order between two clients' output distributions, rounded up."""
     check_profile(profile)
     order = _ORDER.check("order", order, "the order of a Renyi divergence")
     epsilon, mass, t = profile.epsilon, profile.upper_mass, order - 1.0
@@ -76,7 +73,7 @@ def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> fl
         order = 1.0 + math.exp(log_t)
         t = order - 1.0
         parts = samples * renyi(profile, order=order), math.log(t / order), -math.log(delta * order) / t
-        return math.fsum(parts) + 1e-14 * sum(map(abs, parts))  # each is off by a few units at most
+        return math.fsum(parts) + 1e-14 * sum(map(abs, parts))  # plus a bound on the rounding error
 
     found = scipy.optimize.minimize_scalar(at, bounds=(-12.0, 12.0), method="bounded")
     return max(0.0, min(float(found.fun), float_up(samples * Fraction(profile.epsilon))))
@@ -88,11 +85,11 @@ _ROUNDED_UP = 1.0 + 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Odometer:
-    """A count of what was released so far. `after` gives the next one; nothing changes in place.
+    """The cost of all releases so far. `after` returns the next odometer; nothing changes in place.
 
     Args:
-        delta: the chance with which the loss may ever exceed what is shown; 0 for sums of epsilons alone.
-        releases: how many releases there were from each box.
+        delta: the probability that the loss ever exceeds the shown value; 0 for sums of epsilons alone.
+        releases: the number of releases from each box.
 
     Raises:
         DiscreetError: for a delta outside [0, 1].
@@ -108,7 +105,7 @@ class Odometer:
         PROBABILITY.check("delta", self.delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
 
     def after(self, profile: BoxProfile, *, samples: int = 1) -> "Odometer":
-        """The odometer after so many more releases from a box, whatever that was chosen by."""
+        """The odometer after `samples` more releases from a box, which may depend on everything before."""
         check_profile(profile)
         counts = dict(self.releases)
         counts[profile] = counts.get(profile, 0) + check_count("samples", samples)
@@ -121,7 +118,7 @@ class Odometer:
 
     @property
     def epsilon(self) -> float:
-        """What the loss so far is at most, with probability at least 1 - delta at all moments together; rounded up."""
+        """An upper bound on the loss so far, with probability at least 1 - delta for all moments together; rounded up."""
         if self.delta == 0.0:
             return self.pure
         doubt = math.log(len(_ORDERS) / self.delta)

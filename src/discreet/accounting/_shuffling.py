@@ -1,29 +1,28 @@
-"""What shuffling buys: n clients send one sample each, and only the unordered collection is seen.
+"""Privacy amplification by shuffling: n clients send one sample each, and only the unordered collection is seen.
 
-Theorem. Let every client's law lie in one box of ratio e^eps, a = m b (`BoxProfile.lower_mass`) and c = min(a, e^(-eps)/2).
-To whoever knows all clients but one, the collection tells at most as much about that one as the numbers (X, Y, Z) of three
-kinds of samples: M ~ Binomial(n - 1, e^(-eps)) of them, each of the first kind with probability c e^eps, of the second
-likewise, else of the third; and one more, which is
+Theorem. Let every client's output distribution lie in one box of ratio e^eps, a = m b (`BoxProfile.lower_mass`) and c = min(a, e^(-eps)/2).
+To an observer who knows all clients but one, the collection reveals at most as much about that one as the numbers (X, Y, Z) of three kinds
+of samples: M ~ Binomial(n - 1, e^(-eps)) of them, each of the first kind with probability c e^eps, of the second likewise, else of the
+third; and one more, which is
 
     of the first kind with probability a e^eps,   of the second with a,   of the third with the rest, |R| = 1 - a (1 + e^eps)
 
-or, for the other data that the client might have, the same with first and second exchanged.
+or, for the client's alternative data, the same with first and second exchanged.
 
-Proof. Let Q0, Q1 be the one client's two laws, T their total variation, U0 and U1 the normalised positive and negative
-parts of Q0 - Q1 (on disjoint sets), a' = T/(e^eps - 1). As neither law exceeds e^eps times the other,
-Q0 = a' e^eps U0 + a' U1 + R and Q1 = a' U0 + a' e^eps U1 + R with the same R >= 0. Every other client has
-Q_i >= e^(-eps) max(Q0, Q1) >= a' U0 + a' U1 + e^(-eps) R. So it is of the kinds U0, U1, R with these probabilities, or
-smaller ones, and else something that does not depend on the one client. Tell the observer the numbers of each kind: how
-many clients are of none is then known too, and the collection is a random function of the numbers. The profile says
-T <= m (B - b), so a' = t a for some t <= 1. In the theorem's numbers turn each sample of the first two kinds into the
-third with probability 1 - t. The one client then has probabilities a' e^eps, a', and the rest; each other one t c <= a'
-twice, and e^(-eps) - 2 t c <= e^(-eps) - t a (1 + e^(-eps)) = e^(-eps) |R|, as 2c >= a (1 + e^(-eps)) in either case.   QED
+Proof. Let Q0, Q1 be the one client's two output distributions, T their total variation, U0 and U1 the normalised positive and negative
+parts of Q0 - Q1 (on disjoint sets), a' = T/(e^eps - 1). As neither exceeds e^eps times the other, Q0 = a' e^eps U0 + a' U1 + R and Q1 = a'
+U0 + a' e^eps U1 + R with the same R >= 0. Every other client has Q_i >= e^(-eps) max(Q0, Q1) >= a' U0 + a' U1 + e^(-eps) R. So it is of the
+kinds U0, U1, R with these probabilities, or smaller ones, and otherwise independent of the one client. Tell the observer the numbers of
+each kind: the number of clients of none is then known too, and the collection is a random function of the numbers. The profile says T <= m
+(B - b), so a' = t a for some t <= 1. In the theorem's numbers turn each sample of the first two kinds into the third with probability 1 -
+t. The one client then has probabilities a' e^eps, a', and the rest; each other one t c <= a' twice, and e^(-eps) - 2 t c <= e^(-eps) - t a
+(1 + e^(-eps)) = e^(-eps) |R|, as 2c >= a (1 + e^(-eps)) in either case.   QED
 
 Counting clones is the idea of Feldman, McMillan and Talwar (FOCS 2021, SODA 2023); with the largest possible a, which is
-1/(1 + e^eps), this is a bound for every eps-LDP mechanism, in their manner. A box with small m does much better.
+1/(1 + e^eps), this is a bound like theirs for every eps-LDP mechanism. A box with small m is much better.
 
-Given M the likelihood ratio grows with X on X + Y = s, so delta is a sum over s of differences of two binomial tails. It
-falls as M grows (a further sample can be added by anybody), so M may be rounded down.
+Given M the likelihood ratio grows with X on X + Y = s, so delta is a sum over s of differences of two binomial tails. It falls as M grows
+(an observer can add a further sample), so M may be rounded down.
 """
 
 import math
@@ -35,9 +34,9 @@ from numpy.typing import NDArray
 from discreet.accounting._profile import BoxProfile, check_profile
 from discreet.errors import NON_NEGATIVE, OPEN_UNIT, check_count
 
-_TAIL = 1e-30  # probability left out of a sum, and added to delta
+_TAIL = 1e-30  # probability omitted from a sum, and added to delta
 _ROUNDING = 1e-11
-MOST_CLIENTS = 10**7  # further ones are not counted, which only makes the bound larger
+MOST_CLIENTS = 10**7  # further clients are not counted, which only enlarges the bound
 _ACCURACY = 1e-6  # of an epsilon, relative; rounded up
 _DEVIATIONS = (
     -8.0,
@@ -50,14 +49,14 @@ _DEVIATIONS = (
     -0.25,
     0.5,
     1.5,
-)  # M is rounded down to these, in standard ones
+)  # M is rounded down to these, in standard deviations
 _FEW = 100
 _NOTHING_TO_HIDE = 1e-9
 _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26
 
 
 def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> float:
-    """A delta with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them, rounded up."""
+    """A delta, rounded up, with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them."""
     check_profile(profile)
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
@@ -107,7 +106,7 @@ def _delta_among(profile: BoxProfile, clones: int, beta: float) -> float:
     cloned = min(hidden, 0.5 * shrink)
     left = shrink - 2.0 * cloned
     first_kind, second_kind = seen / cloned, hidden / cloned
-    third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # none to hide among: it cancels
+    third_kind = max(0.0, 1.0 - seen - hidden) / left if left > 0.0 else 0.0  # it cancels if there are none
     share = min(1.0, 2.0 * cloned / shrink) if left > 0.0 else 1.0
     low, high = _likely_range(number, number * share, number * share * (1.0 - share))
     s = np.arange(low, high + 1)

@@ -1,16 +1,16 @@
-"""How much each of n samples of one client may spend out of one budget.
+"""Splitting a budget: the largest share for each of n samples of one client.
 
 At delta = 0 the answer is epsilon/n and cannot be better: the n-fold loss of a box reaches n times its own. At delta > 0
 the composed epsilon grows with that of each sample (`discreet.accounting._composition`), so the largest share that keeps the
-total is a root. All samples get the same share: they are exchangeable, and nothing better is known.
+total is a root. All samples get the same share: they are exchangeable, and no better split is known.
 
 For any notion of privacy the same is decided in rationals. Theorem. n releases from boxes with l = m b and u = m B keep f as soon as, with
 D the sum of n independent steps that are +1 with probability u, -1 with l and 0 otherwise,
 
     f(x_t) <= 1 - y_t    and    f(1 - y_t) <= x_t         for t = 0, ..., n - 1,      x_t = P[D < -t],  y_t = P[D > t].
 
-Proof. The pair of laws (u, l, 1 - u - l) and (l, u, 1 - u - l) dominates what one release tells (`discreet.privacy._notion`), so its n-fold
-product dominates n of them. The likelihood ratio of the product is e^(eps D), and D has the opposite law under the other client: its
+Proof. The pair of distributions (u, l, 1 - u - l) and (l, u, 1 - u - l) dominates one release (`discreet.privacy._notion`), so its n-fold
+product dominates n of them. The likelihood ratio of the product is e^(eps D), and D has the opposite distribution under the other client: its
 trade-off function is the broken line through (0, 1), the points (x_t, 1 - y_t), their mirror images, and (1, 0). f is convex, so it lies
 below a broken line as soon as it does at the corners.   QED
 """
@@ -29,9 +29,9 @@ from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.families import Bounds
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon
 
-MOST_EXACT = 24  # samples whose composition is taken in rationals
+MOST_EXACT = 24  # most samples with a composition in rationals
 _LARGEST_SHARE = 60.0
-_NEAR = 1e-10  # relatively, of a share that is searched for
+_NEAR = 1e-10  # relative precision of a share
 
 
 def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: float) -> float:
@@ -53,7 +53,7 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
     high = 2.0 * share
     while excess(high) <= 0.0:
         share, high = high, 2.0 * high
-        if high > 1e3:  # delta alone pays for all of it
+        if high > 1e3:  # delta alone covers all of it
             return share
     share = float(scipy.optimize.brentq(excess, share, high, xtol=1e-12, rtol=1e-12)) if excess(share) < 0.0 else share
     step = math.ulp(share)
@@ -63,16 +63,16 @@ def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: flo
 
 
 def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: int) -> bool:
-    """Whether so many releases from boxes with m b = lower and m B = upper certainly keep a notion together; decided in rationals.
+    """Whether `samples` releases from boxes with m b = lower and m B = upper certainly keep a notion together; decided in rationals.
 
     Args:
         privacy: what all of them together promise.
         lower: m b of each.
         upper: m B of each.
-        samples: how many there are, at most `MOST_EXACT`.
+        samples: their number, at most `MOST_EXACT`.
 
     Returns:
-        True only where it is certain.
+        True only if it is certain.
     """
     if lower == upper:
         return True
@@ -94,18 +94,18 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
 
 
 def equal_share(privacy: Privacy, *, samples: int, bounds: Bounds) -> Privacy:
-    """What each of so many releases on a band may promise so that all together keep a notion: the largest equal share that is known.
+    """The largest known equal share of a notion for each of several releases on a band, such that all together keep it.
 
     Args:
         privacy: what all of them together promise.
-        samples: how many there are.
-        bounds: of dP/dmu, which say how large the part of a box is that an extreme client sits on.
+        samples: their number.
+        bounds: of dP/dmu, which determine the mass of an extreme client's support.
 
     Returns:
-        A pure notion, or for many Gaussian samples a Gaussian one.
+        A pure notion, or a Gaussian one for many Gaussian samples.
 
     Raises:
-        DiscreetError: for more samples than can be added up, and a notion of which nothing is left for each.
+        DiscreetError: for more samples than can be added up, and a notion that leaves nothing for each.
     """
     check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
     check_kind("bounds", bounds, Bounds, "pass family.bounds")
@@ -128,14 +128,15 @@ def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
         found.append(Gaussian(_nu_part(privacy.exact_nu, n)))
     if not found:
         raise DiscreetError(
-            f"samples = {n}: {privacy} leaves nothing that is known to be allowed for each; take fewer (at most {MOST_EXACT} for a "
+            f"samples = {n}: {privacy} leaves no share that is known to be allowed; take fewer (at most "
+            f"{MOST_EXACT} for a "
             "function), or a larger budget"
         )
     return max(found, key=lambda notion: notion.mixing(bounds))
 
 
 def _epsilon_part(epsilon: float, samples: int) -> float:
-    """The largest float that is at most an n-th of epsilon, as it was written and as it is; what is drawn with is the smaller of two too."""
+    """The largest float that is at most an n-th of epsilon, both as written and as a float; the draw uses the smaller of the two too."""
     whole = min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
     share = float(whole / samples)
     while min(Fraction(share), Fraction(stated_decimal(share))) * samples > whole:
@@ -162,7 +163,7 @@ def _extreme_box_masses(bounds: Bounds, epsilon: float) -> tuple[Fraction, Fract
 
 
 def _largest_share(keeps: Callable[[float], bool]) -> float:
-    """The largest share that keeps, of those up to which all do, nearly; 0 where none is found."""
+    """Nearly the largest share up to which all shares keep the notion; 0 if none is found."""
     low, high = 0.0, 1.0
     while high < _LARGEST_SHARE and keeps(high):
         low, high = high, 2.0 * high

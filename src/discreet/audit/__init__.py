@@ -1,4 +1,4 @@
-"""Checks of the law that is really drawn: exact ones from integer weights, statistical ones from samples alone."""
+"""Checks of the distribution that is really drawn: exact ones from integer weights, statistical ones from samples."""
 
 from discreet.audit._blackbox import (
     MOST_DRAWS as MOST_DRAWS,

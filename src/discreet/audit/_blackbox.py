@@ -1,34 +1,28 @@
-"""`black_box_audit`: try to refute a claim of privacy from samples alone, with partitions of samples and exact confidence bounds.
+"""`black_box_audit`: try to refute a claim of privacy from samples alone, with exact confidence bounds.
 
-A lower confidence bound for epsilon from how often one event happened under two inputs.
+Nothing is assumed about the mechanism except that draws are independent. Samples of every input are drawn in two halves. The first half
+selects events: unions of cells of the partitions below, in the order of their likelihood ratio between two inputs. The few most promising
+events, over all partitions and ordered pairs of inputs, are counted on the second half. That half is independent of the selection, so exact
+binomial bounds hold. The allowed error is shared between the events: half for the most promising, a quarter for the next, and so on. If the
+bound exceeds the claim, the claim is false with the stated confidence. If not, nothing is proved: an untested event may refute it.
 
-If a mechanism is (epsilon, delta)-LDP then p <= e^epsilon q + delta for every event, where p, q are its probabilities under
-the two inputs. For counts X ~ Binomial(n, p) and Y ~ Binomial(n', q) the exact (Clopper-Pearson) tails
+**Bound.** If a mechanism is (epsilon, delta)-LDP then p <= e^epsilon q + delta for every event, where p, q are its probabilities under the
+two inputs. For counts X ~ Binomial(n, p) and Y ~ Binomial(n', q) the exact (Clopper-Pearson) tails
 
     u(p) = P[Binomial(n, p) >= x],      v(q) = P[Binomial(n', q) <= y]
 
-are independent and each at most t with probability at most t, so their product is at most c with probability at most
-c (1 - log c) (Fisher). Hence with confidence 1 - c (1 - log c) the truth lies among the (p, q) with u v > c, and the smallest
-log((p - delta)/q) among them is a lower bound for epsilon. It is found by going along u v = c, rounding down between steps.
-(Two separate intervals would each need a tail of (1 - confidence)/2: half as much again given away.)
+are independent and each at most t with probability at most t, so their product is at most c with probability at most c (1 - log c)
+(Fisher). Hence with confidence 1 - c (1 - log c) the truth lies among the (p, q) with u v > c, and the smallest log((p - delta)/q) among
+them is a lower bound for epsilon. It is found along u v = c, rounding down between steps. (Two separate intervals would each need a tail of
+(1 - confidence)/2, which loses half as much again.)
 
-Ways to sort samples into finitely many cells, chosen by looking at some samples and then applied to others.
+**Partitions.** Samples are sorted into finitely many cells, chosen on the first half. Any partition is allowed by the data-processing
+inequality: a union of cells is an event. The partitions are by the value itself if it repeats, its length, each coordinate, each pair of
+coordinates, bins between quantiles for numbers that do not repeat (with a separate cell for every number that does), and the direction in
+which two inputs differ on average.
 
-Any such partition is allowed by the data-processing inequality: an event made of cells is an event. What is tried: the
-value itself where it repeats, its length, each coordinate, each pair of coordinates, bins between quantiles for numbers that do
-not repeat (with a cell of its own for every number that does), and the direction in which two inputs differ on average.
-
-Try to refute a claim of epsilon-LDP by drawing samples: nothing about the mechanism is assumed but that draws are independent.
-
-Samples of every input are drawn twice. On the first half, events are looked for: cells of the partitions in
-`discreet.audit._blackbox`, put together in the order of their likelihood ratio between two inputs. The few most promising
-events, over all partitions and ordered pairs of inputs, are then counted on the second half, which had no part in
-choosing them, so that exact binomial bounds hold (`discreet.audit._blackbox`). The allowed error is shared between the events: half
-for the most promising, a quarter for the next, and so on. If the bound exceeds the claim, the claim is false, but for a
-chance of 1 - confidence. If not, nothing is proved: an event that nobody looked for may exist.
-
-A notion of privacy is a claim at every (beta, delta(beta)); which of them to test is chosen on the first half too, so that `epsilon` and
-`delta` of the result are the ones that were tested. To refute one of them is to refute the notion.
+**Notions of privacy.** A notion is a claim at every (beta, delta(beta)). The first half also chooses which of them to test, and `epsilon`
+and `delta` of the result are those that were tested. Refuting one of them refutes the notion.
 """
 
 import contextlib
@@ -54,9 +48,9 @@ MOST_DRAWS = 10**15
 def empirical_epsilon_lower_bound(
     first: int, second: int, *, draws: int | tuple[int, int], confidence: float, delta: float = 0.0
 ) -> float:
-    """With that confidence, every true claim of epsilon is at least this, given an event's counts under two inputs.
+    """A lower bound for every true claim of epsilon, with that confidence, from an event's counts under two inputs.
 
-    `draws`: how many samples each count is out of. At least 0; a mechanism that leaks nothing gives 0.
+    `draws`: the number of samples behind each count. The bound is at least 0; a mechanism that leaks nothing gives 0.
     """
     sizes = draws if isinstance(draws, tuple) else (draws, draws)
     if len(sizes) != 2:
@@ -72,22 +66,22 @@ def empirical_epsilon_lower_bound(
         scipy.optimize.brentq(lambda c: c * (1.0 - math.log(c)) - error, 1e-300, 1.0, xtol=1e-300, rtol=1e-12)
     )
     tails = np.geomspace(product, 1.0, _STEPS)
-    least = least_probability(first, sizes[0], tails[:-1])  # of p on each step: it grows with u
-    most = most_probability(second, sizes[1], product / tails[1:])  # of q: it grows as v falls
+    least = least_probability(first, sizes[0], tails[:-1])  # p on each step: it grows with u
+    most = most_probability(second, sizes[1], product / tails[1:])  # q: it grows as v falls
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = np.log(np.maximum(least - delta, 0.0)) - np.log(most)
     return max(0.0, float(bounds.min()))
 
 
 def least_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
-    """The p with P[Binomial(draws, p) >= count] = tail; 0 where the count is. Between whole counts, the beta law's quantile."""
+    """The p with P[Binomial(draws, p) >= count] = tail; 0 for a count of 0. Between whole counts, the beta distribution's quantile."""
     few = np.asarray(count, dtype=np.float64)
     some = np.where(few == 0.0, 1.0, few)
     return np.where(few == 0.0, 0.0, scipy.special.betaincinv(some, draws - some + 1.0, tail))
 
 
 def most_probability(count: ArrayLike, draws: float, tail: ArrayLike) -> NDArray[np.float64]:
-    """The q with P[Binomial(draws, q) <= count] = tail; 1 where all draws are counted."""
+    """The q with P[Binomial(draws, q) <= count] = tail; 1 if all draws are counted."""
     many = np.asarray(count, dtype=np.float64)
     left = np.where(many == draws, 1.0, draws - many)
     return np.where(many == draws, 1.0, scipy.special.betainccinv(many + 1.0, left, tail))
@@ -98,7 +92,7 @@ MOST_CELLS = 4_096
 MOST_COORDINATES = 256
 _PAIRED_COORDINATES = 24
 _PAIRED_CELLS = 8
-_OFTEN = 10  # a number seen this often has a cell of its own
+_OFTEN = 10  # a number seen this often has its own cell
 _QUANTILES = np.unique(
     np.concatenate([np.linspace(0.0, 1.0, 65)[1:-1], 10.0 ** -np.arange(2.0, 5.0), 1 - 10.0 ** -np.arange(2.0, 5.0)])
 )
@@ -106,7 +100,7 @@ _QUANTILES = np.unique(
 
 @dataclass(frozen=True)
 class Samples:
-    """n samples as a matrix (n, d) of numbers where they are of one shape, else as a list of hashable values."""
+    """n samples as a matrix (n, d) of numbers if they have one shape, else as a list of hashable values."""
 
     matrix: NDArray[np.float64] | None
     values: Sequence[Hashable]
@@ -118,7 +112,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class SamplePartition:
-    """A name, the cell of every sample, and what a cell is in words."""
+    """A name, the cell of every sample, and a description of each cell."""
 
     name: str
     cells: Callable[[Samples], Codes]
@@ -126,7 +120,7 @@ class SamplePartition:
 
 
 def samples_of(output: Any, count: int) -> Samples:
-    """What a mechanism returned, checked to be `count` samples."""
+    """The output of a mechanism, checked to be `count` samples."""
     if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
         _check_count(len(output), count)
         return Samples(np.asarray(output, dtype=np.float64).reshape(len(output), -1), (), None)
@@ -138,7 +132,7 @@ def samples_of(output: Any, count: int) -> Samples:
         ) from None
     _check_count(len(values), count)
     if all(isinstance(value, (int, float, np.floating, np.integer, np.bool_)) for value in values):
-        with contextlib.suppress(OverflowError):  # whole numbers past every float are compared as values
+        with contextlib.suppress(OverflowError):  # integers beyond every float are compared as values
             return Samples(np.array(values, dtype=np.float64)[:, None], (), None)
     lengths = np.array([len(value) if hasattr(value, "__len__") else -1 for value in values], dtype=np.int64)
     if not any(isinstance(value, (str, bytes)) for value in values) and lengths.min() == lengths.max() >= 1:
@@ -160,7 +154,7 @@ def same_kind(samples: Sequence[Samples]) -> list[Samples]:
 
 
 def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
-    """Every partition worth trying on samples like these: one `Samples` for each input."""
+    """Every partition to try on these samples: one `Samples` for each input."""
     if samples[0].matrix is None:
         yield from _partitions_of_values(samples)
         return
@@ -186,7 +180,7 @@ def _check_count(found: int, wanted: int) -> None:
 
 def _hashable(value: Any) -> Hashable:
     if isinstance(value, (np.str_, np.bytes_)):
-        return value.item()  # the same text, and shown as one
+        return value.item()  # the plain value
     if isinstance(value, np.ndarray):
         return (value.shape, value.tobytes())
     if isinstance(value, (list, tuple)):
@@ -224,7 +218,7 @@ def _partitions_of_values(samples: Sequence[Samples]) -> Iterator[SamplePartitio
 
 
 def _tried_coordinates(width: int) -> Sequence[int]:
-    """All coordinates, or that many of them evenly spread, the first and the last included."""
+    """All coordinates, or a limited number of them evenly spread, including the first and the last."""
     return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
 
 
@@ -284,7 +278,7 @@ def _partitions_of_rows(pooled: NDArray[np.float64]) -> Iterator[SamplePartition
 def _partitions_of_pairs(
     coordinates: Sequence[SamplePartition], samples: Sequence[Samples]
 ) -> Iterator[SamplePartition]:
-    """Two coordinates at a time, where both have few cells: leaks of one-hot and bit vectors."""
+    """Two coordinates at a time, if both have few cells: finds leaks of one-hot and bit vectors."""
     few = [p for p in coordinates if max(int(p.cells(s).max(initial=0)) for s in samples) < _PAIRED_CELLS]
     for number, one in enumerate(few):
         for other in few[number + 1 :]:
@@ -321,7 +315,7 @@ def _projection_onto(direction: NDArray[np.float64]) -> Callable[[Samples], NDAr
 
 
 def _positions_in(values: NDArray[Any], known: NDArray[Any]) -> Codes:
-    """The place of every value in the sorted array `known`, or its length where it is not there."""
+    """The place of every value in the sorted array `known`, or its length if it is absent."""
     if not len(known):
         return np.zeros(len(values), dtype=np.int64)
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -335,17 +329,17 @@ def _short_text(text: str) -> str:
 Mechanism = Callable[[Any, int], Any]
 Claim = tuple[float, float]
 MOST_EVENTS = 4
-_CAUTION = 2.0  # standard deviations taken off when events are compared on the first half
+_CAUTION = 2.0  # standard deviations subtracted when events are compared on the first half
 _ROUNDING = 1e-9
-_SERIES = 30.0  # a notion that is used up exactly is accused as often as the error allows: so that hundreds of audits accuse none
+_SERIES = 30.0  # divides the error: hundreds of audits of notions that hold with equality should refute none
 _CLAIMS = 9  # of a trade-off function
-_HARDLY_EVER = 1e-3  # a delta that so many draws could not tell from none
+_HARDLY_EVER = 1e-3  # expected events below which a delta is indistinguishable from 0
 
 
 @with_short_repr
 @dataclass(frozen=True)
 class TestedEvent:
-    """An event, how often it happened on the second half under two inputs, and the bound that follows."""
+    """An event, its counts on the second half under two inputs, and the resulting bound."""
 
     __test__ = False  # not a test class
 
@@ -361,7 +355,7 @@ class TestedEvent:
 @with_short_repr
 @dataclass(frozen=True)
 class BlackBoxAudit:
-    """The outcome of an audit; `events` begins with the one that gives the bound."""
+    """The result of an audit; `events` begins with the one that gives the bound."""
 
     epsilon: float
     delta: float
@@ -371,7 +365,7 @@ class BlackBoxAudit:
 
     @property
     def empirical_epsilon_lower_bound(self) -> float:
-        """With the stated confidence the mechanism is not epsilon-LDP for any smaller epsilon. The truth may be larger."""
+        """With the stated confidence the mechanism is not epsilon-LDP for any smaller epsilon. The true epsilon may be larger."""
         return self.events[0].empirical_epsilon_lower_bound if self.events else 0.0
 
     @property
@@ -433,10 +427,10 @@ def black_box_audit(
 
 
 def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
-    """The pairs (epsilon, delta) that are claimed: one, or for a trade-off function several of all those that it promises."""
+    """The claimed pairs (epsilon, delta): one, or several of those that a trade-off function promises."""
     delta = PROBABILITY.check("delta", delta)
     if privacy is not None and delta:
-        raise DiscreetError(f"delta = {delta:g} goes with epsilon=; privacy = {privacy!r} is a claim by itself")
+        raise DiscreetError(f"delta = {delta:g} goes with epsilon=; privacy = {privacy!r} is a claim of its own")
     match chosen_privacy(epsilon, privacy):
         case Pure(epsilon=claimed):
             return [(claimed, delta)]
@@ -450,7 +444,7 @@ def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None)
 
 
 def _most_doubtful(claims: list[Claim], samples: Sequence[Samples], draws: int) -> tuple[Claim, list[_Candidate]]:
-    """The claim that the first half speaks against most, and the events to test it by: the second half has no part in the choice."""
+    """The claim that the first half contradicts most, and the events to test it by; the second half is not used."""
     found = [(claim, _promising_events(samples, draws, claim[1])) for claim in claims]
     return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
 
@@ -490,14 +484,14 @@ def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> l
 
 
 def _candidate_rank(candidate: _Candidate) -> tuple[float, int]:
-    """The most promising first; of events that promise the same, the simplest."""
+    """The order of candidates: the most promising first, then the simplest."""
     return -round(candidate.promise, 6), len(candidate.cells)
 
 
 def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float) -> tuple[Codes, float]:
-    """Cells in the order of their likelihood ratio, as many as make the cautious estimate of epsilon largest."""
+    """The number of cells, in the order of their likelihood ratio, that maximises the cautious estimate of epsilon."""
     order = np.argsort(-(np.log(first + 0.5) - np.log(second + 0.5)), kind="stable")
-    a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order] + 0.5)  # a cell that was not seen may yet be
+    a, b = np.cumsum(first[order]) + 0.5, np.cumsum(second[order] + 0.5)  # an unseen cell may still occur
     deviation = np.sqrt(np.maximum(1.0 / a - 1.0 / (draws + 1.0), 0.0) + np.maximum(1.0 / b - 1.0 / (draws + 1.0), 0.0))
     with np.errstate(divide="ignore"):
         promise = np.log(np.maximum(a - delta * draws, 0.0)) - np.log(b) - _CAUTION * deviation
@@ -523,7 +517,7 @@ def _event_description(candidate: _Candidate) -> str:
 
 
 def largest_ratio_seen(audit: BlackBoxAudit) -> float:
-    """The plain estimate log(first/second) of the leading event: what to expect of more draws. Not a bound."""
+    """The plain estimate log(first/second) of the leading event, which more draws would approach. Not a bound."""
     if not audit.events or not audit.events[0].first_count:
         return 0.0
     event = audit.events[0]

@@ -1,23 +1,23 @@
-"""The exact privacy of a finite mechanism, as a statement about the integers it draws with.
+"""`certificate`: the exact privacy of a finite mechanism, as a statement about the integers it draws with.
 
-A mechanism on finitely many outcomes is a table of integer weights, a row for each input, all with the same sum. What it
-really loses between these inputs is the logarithm of one rational number,
+A mechanism on finitely many outcomes is a table of integer weights, a row for each input, all with the same sum. Its loss between these
+inputs is the logarithm of one rational number,
 
     max over outcomes x and inputs i, j of  W_i(x) / W_j(x)
 
-taken here in exact arithmetic and bracketed between two rationals. For a sampler the rows are extreme points of its family:
-where weights are affine in the input, as for the linear mechanism, the largest ratio is attained at extreme points; for a
-projection they are the clients that reach the box if any do. Its integer box L <= W <= U bounds every input there could be:
+computed here in exact arithmetic and bracketed between two rationals. For a sampler the rows are extreme points of its family. If weights
+are affine in the input, as for the linear mechanism, the largest ratio is attained at extreme points; for a projection they are the clients
+that reach the box if any do. The integer box L <= W <= U bounds every possible input:
 
     realised  <=  true  <=  possible = log max U/L
 
-For another notion of privacy than pure epsilon what matters of the box are two corners: all its laws lie between L and ratio L, ratio = max
-U/L, so that no two of them are easier to tell apart, at any beta, than one pair on three points with the probabilities l and u of
-`discreet.privacy.extreme_masses`; the notion is kept if its trade-off function lies below the corners (`discreet.privacy._notion`). Both are
-rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
+For notions other than pure epsilon two corners of the box decide. All its distributions lie between L and ratio L, ratio = max U/L. At
+every beta, no two of them are easier to distinguish than one pair on three points with the probabilities l and u of
+`discreet.privacy.extreme_masses`. The notion is kept if its trade-off function lies below the corners (`discreet.privacy._notion`). Both
+are rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
 
-A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone. One that is
-for an agreement holds its id and the text that the id is the digest of, so that the script can check what was agreed on as well.
+A certificate is a JSON file with the integers; `discreet/audit/verify.py` verifies it with the standard library alone. A certificate for an
+agreement contains its id and its text, so that the script can check the terms as well.
 """
 
 import json
@@ -74,7 +74,7 @@ class Certificate:
 
     @property
     def worst(self) -> tuple[int, int, int]:
-        """The outcome, and the two inputs, with the largest ratio between their weights."""
+        """The outcome and the two inputs with the largest ratio of weights."""
         return max(
             (
                 (x, _largest_place(column), _smallest_place(column))
@@ -90,24 +90,24 @@ class Certificate:
 
     @property
     def realised_epsilon(self) -> tuple[Fraction, Fraction]:
-        """Rationals between which the realised epsilon of these inputs lies."""
+        """Rationals that bracket the realised epsilon of these inputs."""
         return log_bracket(self.ratio)
 
     @property
     def possible(self) -> tuple[Fraction, Fraction] | None:
-        """The same for any inputs whatever, if the mechanism keeps to an integer box."""
+        """Rationals that bracket the epsilon of any inputs, if the mechanism keeps to an integer box."""
         return None if self.box is None else log_bracket(max(map(Fraction, self.box[1], self.box[0])))
 
     @property
     def holds(self) -> bool:
-        """Whether the claim is certainly true: for any inputs where there is a box, else between the inputs listed."""
+        """Whether the claim is certainly true: for all inputs if there is a box, else between the listed inputs."""
         bound = exp_lower(self.epsilon)
         pure = self.ratio <= bound and (self.box is None or max(map(Fraction, self.box[1], self.box[0])) <= bound)
         return pure and (self.privacy is None or (self.corners is not None and self.privacy.allows(*self.corners)))
 
     @property
     def corners(self) -> tuple[Fraction, Fraction] | None:
-        """l and u, which decide whether any two laws in the box keep a notion other than pure epsilon; None without a box."""
+        """l and u, which decide whether all distributions in the box keep a notion other than pure epsilon; None without a box."""
         if self.box is None:
             return None
         return extreme_masses(Fraction(sum(self.box[0]), self.total), max(map(Fraction, self.box[1], self.box[0])))
@@ -149,7 +149,7 @@ class Certificate:
         return json.dumps(record, indent=1) + "\n"
 
     def write(self, path: str | Path) -> None:
-        """Write the JSON file that `verify.py` reads. It may replace another certificate, and nothing else; folders on the way are made."""
+        """Write the JSON file that `verify.py` reads. It replaces only another certificate; missing folders are created."""
         with atomic_write(path, what="certificate", replace=_is_certificate(path), folders=True) as file:
             file.write(self.to_json().encode())
 
@@ -158,7 +158,7 @@ class Certificate:
 
 
 def _is_certificate(path: str | Path) -> bool:
-    """Whether a plain file is one that `write` has written; as much of it is read as tells."""
+    """Whether a plain file was written by `write`; only its beginning is read."""
     start = f'{{\n "format": {json.dumps(FORMAT)},'.encode()
     try:
         check_target(path, replace=True)
@@ -202,11 +202,11 @@ def certificate(
 ) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
-    `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
-    notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
-    family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
-    multisets, and the clients the same as for one sample. `agreement`: the one that the certificate is for, whose id it then carries; the
-    sampler must be the one agreed on, and the claim is the agreement's.
+    `epsilon`: the claim, by default the sampler's own. For a sampler with another promise it is the pure budget of its box, and its own
+    notion, or `privacy`, is claimed as well. There are at most `most_inputs` rows, evenly spread over the outcomes. On a continuous family
+    the outcomes are the released cells or points, and the clients are distributions on those. For a `JointSampler` they are the multisets,
+    and the clients the same as for one sample. `agreement`: the agreement of the certificate, whose id it then carries; the sampler must be
+    the agreed one, and the claim is the agreement's.
     """
     if agreement is not None:
         _check_agreed(agreement, sampler, epsilon, privacy)
@@ -231,7 +231,7 @@ def certificate(
     if isinstance(notion, Pure):
         claim, notion = (claim if privacy is None else notion.epsilon), None
     elif notion is not None:
-        privacy_document(notion)  # one that no file can state is refused here
+        privacy_document(notion)  # an error for a notion that no file can state
     return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion, agreement)
 
 
@@ -240,14 +240,14 @@ def _check_agreed(
 ) -> None:
     check_kind("agreement", agreement, Agreement, "pass Agreement.read(path)")
     if epsilon is not None or privacy is not None:
-        raise DiscreetError("agreement says what is claimed; leave out epsilon and privacy")
+        raise DiscreetError("agreement states the claim; leave out epsilon and privacy")
     agreement.check_sampler(sampler)
 
 
 def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Extreme points of a band around mu: for each of several outcomes, a law that likes it most and one that likes it least.
+    """Extreme points of a band around mu: for each of several outcomes, a distribution that maximises it and one that minimises it.
 
-    An extreme law is at a bound everywhere but at one outcome. On the simplex these are the point masses.
+    An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
     """
     size = len(mu)
     chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})

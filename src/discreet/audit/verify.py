@@ -1,24 +1,24 @@
-"""Re-verify a certificate of `discreet`: python verify.py CERTIFICATE. Standard library only; knows nothing of the mechanism.
+"""Verify a certificate of `discreet`: python verify.py CERTIFICATE. Standard library only; independent of the mechanism.
 
-A certificate is data from a stranger: it has exactly the fields below, each of exactly its type, given once, and nothing is taken on
-its word that can be computed. Checked, in whole numbers:
+A certificate is untrusted data: it has exactly the fields below, each of its type and once, and everything that can be computed is
+recomputed. Checked, in whole numbers:
 
 * there is one name for each row of weights, all names differ, and every row sums to the stated total;
-* the stated worst ratio is the largest W_i(x)/W_j(x), at the stated place, and its logarithm lies where it is said to;
-* it is at most e^epsilon (bounded from below with 50 digits), and the certificate itself says that the claim holds;
-* where there is a box, all weights lie in it, and its own ratio is at most e^epsilon too;
-* where another promise is stated beside epsilon, that every two laws in the box keep it. With s = sum of the lower bounds / total and r the
-  largest ratio of the box, let l = min(1 - s, r s - 1)/(r - 1) and u = r l. For every z >= 1 the largest sum (W - z W')_+ over two laws in
-  the box is at most (u - z l) total (a set A holds at most u of one law where it holds at least l of the other, or is worse), as of the pair
-  (u, l, rest), (l, u, rest) on three points. Its trade-off function is a broken line with the corners (l, 1 - u) and (1 - u, l), so a convex
-  trade-off function f is kept, at every z at once, if f(l) <= 1 - u and f(1 - u) <= l:
-  for (epsilon, delta) that is u - e^epsilon l <= delta; for Gaussian nu it is Phi(x) <= l and u <= Phi(x + nu) for some x, which is stated;
-  for a broken line it is read off the line;
-* where an agreement is named, that its id is the SHA-256 of its text, which is there too, and that what is claimed is what that text
-  promises: the same epsilon, the same other promise or none, weights of as many bits, on as many outcomes.
+* the stated worst ratio is the largest W_i(x)/W_j(x), at the stated place, and its logarithm lies in the stated interval;
+* it is at most e^epsilon (bounded from below with 50 digits), and the certificate itself states that the claim holds;
+* if there is a box, all weights lie in it, and its own ratio is at most e^epsilon too;
+* if another promise is stated beside epsilon, every two distributions in the box keep it. With s = sum of the lower bounds / total and r
+  the largest ratio of the box, let l = min(1 - s, r s - 1)/(r - 1) and u = r l. For every z >= 1 the largest sum (W - z W')_+ over two
+  distributions in the box is at most (u - z l) total (a set A has at most mass u of one where it has at least l of the other, or is worse),
+  as of the pair (u, l, rest), (l, u, rest) on three points. Its trade-off function is a broken line with the corners (l, 1 - u) and (1 - u,
+  l), so a convex trade-off function f is kept, at every z at once, if f(l) <= 1 - u and f(1 - u) <= l: for (epsilon, delta) that is u -
+  e^epsilon l <= delta; for Gaussian nu it is Phi(x) <= l and u <= Phi(x + nu) for some x, which is stated; for a broken line it is read off
+  the line;
+* if an agreement is named, its id is the SHA-256 of its text, which is there too, and the claim is the promise of that text: the same
+  epsilon, the same other promise or none, weights of as many bits, on as many outcomes.
 
-That proves epsilon-LDP between the inputs listed and, with a box, that and the other promise between any inputs whose weights lie in it.
-That a mechanism draws with these weights and keeps to that box is what no file can prove.
+That proves epsilon-LDP between the listed inputs. With a box it proves that and the other promise between all inputs whose weights lie in
+it. No file can prove that a mechanism draws with these weights and keeps to that box.
 Exit status 0: the claim holds. 1: it does not, or the certificate contradicts itself. 2: not a certificate.
 """
 
@@ -37,7 +37,7 @@ __all__ = ["main", "problems"]
 FIELDS = {
     "format", "version", "mechanism", "epsilon", "inputs", "total", "weights", "worst", "realised_epsilon", "holds"
 }  # fmt: skip
-AGREED = {"agreement", "agreement_text"}  # both or neither: certificates that were written before had neither
+AGREED = {"agreement", "agreement_text"}  # both or neither: older certificates have neither
 WORST = {"outcome", "first_input", "second_input", "ratio"}
 NOTIONS = {"approximate": {"kind", "epsilon", "delta"}, "gaussian": {"kind", "nu"}, "functional": {"kind", "points"}}
 RATIONAL = re.compile("[0-9]{1,1000}(/[1-9][0-9]{0,999})?")
@@ -62,7 +62,7 @@ def log_bounds(ratio: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, none of whose fields is given twice: readers would differ on which one counts."""
+    """A JSON object without repeated fields: readers would differ on which one counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a field is given twice")
@@ -74,7 +74,7 @@ def no_number(name: str) -> None:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """What a file says that calls itself a certificate; a ValueError if it is none."""
+    """The certificate in a text; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
     require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
     require(is_whole(record.get("version")) and record["version"] in (1, 2), "unknown version")
@@ -82,7 +82,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def check_form(record: dict[str, Any]) -> None:
-    """Every field is there, of its type, and fits the others; a ValueError says which does not."""
+    """Check that every field is there, has its type and fits the others; a ValueError names the first that does not."""
     agreed = AGREED & record.keys()
     require(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
     fields = record.keys() - agreed
@@ -126,7 +126,7 @@ def check_form(record: dict[str, Any]) -> None:
 
 
 def check_promise(record: dict[str, Any]) -> None:
-    """The promise beside epsilon is one of three kinds, with numbers in their ranges."""
+    """Check that the promise beside epsilon is one of three kinds, with numbers in their ranges."""
     promise, corners = record["privacy"], record["corners"]
     require(isinstance(promise, dict) and type(promise.get("kind")) is str, "the promise is of no known kind")
     require(promise["kind"] in NOTIONS, "the promise is of no known kind")
@@ -191,7 +191,7 @@ def is_tradeoff(points: list[tuple[Fraction, Fraction]]) -> bool:
 
 
 def keeps(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
-    """Whether a trade-off function lies below the corners: the promise holds for any two laws in the box."""
+    """Whether a trade-off function lies below the corners, so that the promise holds for any two distributions in the box."""
     promise = record["privacy"]
     if promise["kind"] == "approximate":
         return upper - at_most_exp(promise["epsilon"]) * lower <= Fraction(promise["delta"])
@@ -233,7 +233,7 @@ def is_list(value: object) -> bool:
 
 
 def problems(record: dict[str, Any]) -> list[str]:
-    """Everything that is wrong with a certificate."""
+    """All errors in a certificate."""
     try:
         check_form(record)
     except ValueError as wrong:
@@ -269,7 +269,7 @@ def problems(record: dict[str, Any]) -> list[str]:
 
 
 def departures(record: dict[str, Any]) -> list[str]:
-    """Where the certificate is not one for the agreement that it names."""
+    """All differences between the certificate and the agreement that it names."""
     text = record["agreement_text"].encode("utf-8", "surrogatepass")
     if hashlib.sha256(text).hexdigest() != record["agreement"]:
         return ["the id of the agreement is not that of its text"]
@@ -296,7 +296,7 @@ def departures(record: dict[str, Any]) -> list[str]:
 
 
 def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
-    """Whether there are as many weights as outcomes; where J samples are drawn at once, as multisets of J of them, C(size + J - 1, J)."""
+    """Whether there are as many weights as outcomes; for J samples drawn together, as multisets of J of them, C(size + J - 1, J)."""
     if joint is None:
         return weights == size
     samples: Any = joint.get("samples") if isinstance(joint, dict) else None
@@ -311,7 +311,7 @@ def has_agreed_size(weights: int, size: int, joint: Any) -> bool:
 
 
 def broken_promise(record: dict[str, Any]) -> list[str]:
-    """What is wrong with the promise beside epsilon."""
+    """The error in the promise beside epsilon."""
     sides = record["box"]["lower"], record["box"]["upper"]
     ratio = max(Fraction(high, low) for low, high in zip(*sides, strict=True))
     shared = Fraction(sum(sides[0]), record["total"])
@@ -325,7 +325,7 @@ def broken_promise(record: dict[str, Any]) -> list[str]:
 
 
 def shown(ratio: Fraction) -> str:
-    """A few digits of a ratio that may be past every float."""
+    """A few digits of a ratio that may be beyond every float."""
     with decimal.localcontext(CONTEXT):
         return f"{decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator):.12g}"
 
@@ -339,7 +339,7 @@ def main(arguments: list[str]) -> int:
             record = parsed(file.read())
         wrong = problems(record)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
-        sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # nothing in it can hide a line
+        sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # escaped: no control characters
         return 2
     for problem in wrong:
         sys.stdout.write(f"WRONG: {problem}\n")

@@ -1,7 +1,7 @@
-"""The service as processes: one socket, one process or several on it, and an end that loses nothing.
+"""`serve`: the service as one process or several on one socket, with an end that loses nothing.
 
-Asked to stop (SIGTERM, SIGINT) a process takes no more, writes what it has taken, answers, and ends with 0; asked again it ends at once.
-Several processes share the socket and the store; one that dies is replaced, and all of them end when the first does.
+After SIGTERM or SIGINT a process takes no more requests, writes what it has taken, answers, and ends with 0. After a second signal it ends
+at once. Several processes share the socket and the store. A process that dies is replaced, and all of them end with the first one.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from discreet.errors import DiscreetError, Range, check_count
 _LARGEST_PORT = 65535
 _BACKLOG = 2048
 _KEEP_ALIVE = 30  # seconds without a request
-_STOPPING = 20  # seconds for answers to be read
+_STOPPING = 20  # seconds for clients to read answers
 _MOST_WORKERS = 64
 _SECONDS = Range(0.0, 3600.0, low_open=True)
 _MOST_FILES = 1 << 16
@@ -47,7 +47,7 @@ _MOST_FILES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a process of a service needs to start: values that a new process can be given. Who may speak and signatures are in the store."""
+    """The settings of a process of the service, as values for a new process. Enrolment and signatures are in the store."""
 
     store: str
     rounds: tuple[int, ...] = (1,)
@@ -57,7 +57,7 @@ class Settings:
     patience: float = PATIENCE
 
     def check(self) -> None:
-        """Refuse what cannot be served, before anything is written."""
+        """Raise an error, before anything is written, for settings that cannot be served."""
         _SECONDS.check("patience", self.patience)
         for number in self.rounds:
             check_count("round", number)
@@ -65,7 +65,7 @@ class Settings:
             checked_origin(origin)
 
     def run_until_stopped(self, bound: socket.socket, listening: Callable[[], None], *, alone: bool = True) -> None:
-        """Serve in this process until told to stop. `alone`: by whoever runs it, and not by the first of several processes."""
+        """Serve in this process until stopped. `alone`: whether the operator runs it, not the first of several processes."""
         with contextlib.closing(open_store(self.store, create=False, seal=self.seal)) as store:
             app = service(store, rounds=self.rounds, hosts=self.hosts, origins=self.origins, patience=self.patience)
             _Server(app, listening, self.patience, alone=alone).run_until_stopped(bound)
@@ -73,7 +73,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class _Additions:
-    """What a store is given before it is served."""
+    """Additions to a store before it is served."""
 
     agreements: Sequence[Agreement]
     follows: str | None
@@ -88,11 +88,11 @@ class _Additions:
             read_collector_key(self.key)
 
     def add(self, where: str, seal: str | None, addresses: Sequence[str]) -> None:
-        """Add all of it to a store, which keeps at least one agreement then."""
+        """Add everything to a store, which then has at least one agreement."""
         create = bool(self.agreements) and self.follows is None
         if seal is not None and not os.path.lexists(seal):
             with contextlib.closing(open_store(where, create=create)) as store:
-                store.check_seal()  # a store that is sealed already needs its own key, and no new one
+                store.check_seal()  # a sealed store needs its own key, not a new one
             write_seal(seal)
         with contextlib.closing(open_store(where, create=create, seal=seal)) as store:
             store.check_seal()
@@ -104,7 +104,7 @@ class _Additions:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
 
     def _collector_key(self, store: Store, path: str) -> CollectorKey:
-        """The key in a file, if it may sign the store; it is made where it is not there, but not for a store that another key has signed."""
+        """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
         if not os.path.lexists(path):
             check_key(store, None, replace_key=self.replace_key)
             write_collector_key(path)
@@ -133,31 +133,31 @@ def serve(
     workers: int = 1,
     listening: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the agreements of a store until the process is told to stop, by SIGTERM or SIGINT (Ctrl-C).
+    """Serve the agreements of a store until the process gets SIGTERM or SIGINT (Ctrl-C).
 
     Args:
         store: an SQLite file, or the address of a PostgreSQL database: `postgresql://USER@HOST/DATABASE`.
-        agreements: those to add to it; what it keeps already is served as well.
-        follows: the id, or 12 or more of its first digits, of the agreement of the store that they follow: a client speaks once under
-            all of them.
-        host: the address to listen at; 127.0.0.1 is this machine alone.
-        port: 0 for one that is free.
-        rounds: those in which samples are taken.
-        tokens: a file with a token for each client that may speak. They are added to the store, which takes samples from enrolled
-            clients and gateways alone from then on; None: from those that it holds, and from anybody if it holds none.
+        agreements: to add to it; those it already has are served as well.
+        follows: the id, or at least 12 of its first digits, of the agreement in the store that they follow: a client sends one sample
+            under all of them.
+        host: the address to listen at; 127.0.0.1 is this machine only.
+        port: of the service; 0 takes a free one.
+        rounds: the open rounds.
+        tokens: a file with a token for each enrolled client. They are added to the store, which from then on takes samples only from
+            enrolled clients and gateways. None: the tokens of the store, and any client if it has none.
         gateways: a file with the tokens of gateways, which name clients themselves; added likewise.
-        key: the file of the collector's key, which is made if it is not there; the store's agreements are signed by it.
+        key: the file of the collector's key, created if missing; it signs the store's agreements.
         addresses: where devices reach the service; by default the address that it listens at.
-        replace_key: whether the key may take the place of another one that the store's agreements are signed by.
-        seal: the file of the key that the store is sealed under from now on, which is made if it is not there.
-        hosts: names under which the service may be called; by default those of this machine where it listens to it alone, else any.
-        origins: of other sites whose pages may read and send.
-        patience: seconds until a request has to be whole.
-        workers: how many processes.
-        listening: is told the address once requests are taken.
+        replace_key: whether the key may replace another one that signed the store's agreements.
+        seal: the file of the key that seals the store from now on, created if missing.
+        hosts: allowed host names; by default this machine's if it listens only to it, else any.
+        origins: other sites whose pages may read and send.
+        patience: seconds until a request must be complete.
+        workers: the number of processes.
+        listening: called with the address once requests are taken.
 
     Raises:
-        DiscreetError: for what cannot be served, before anything is.
+        DiscreetError: before anything is served, for settings that cannot be served.
     """
     check_count("workers", workers, most=_MOST_WORKERS)
     whole = [collectable(agreement)[0] for agreement in agreements]
@@ -208,7 +208,7 @@ class _Server(uvicorn.Server):
                 ws="none",
                 lifespan="on",
                 log_config=None,
-                log_level=logging.CRITICAL,  # what it would say of a request names its sender or says nothing
+                log_level=logging.CRITICAL,  # its messages about a request would name the sender
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
@@ -221,12 +221,12 @@ class _Server(uvicorn.Server):
         self._listening, self._alone = listening, alone
 
     def run_until_stopped(self, bound: socket.socket) -> None:
-        """Serve until told to stop."""
+        """Serve until stopped."""
         _allow_files()
         self.run(sockets=[bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, and say so."""
+        """Start, and call `listening`."""
         asyncio.get_running_loop().set_exception_handler(_report_unhandled)
         await super().startup(sockets=sockets)
         if self.started:
@@ -234,12 +234,12 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop when told to, and at once when told again; a stop that went well is no failure."""
+        """Stop at the first signal, and at once at the second; a clean stop is not a failure."""
         with _handle_signals(self.handle_exit):
             yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """One of the two signals came."""
+        """Handle one of the two signals."""
         if self.should_exit and self._alone:
             os._exit(128 + sig)
         self.should_exit = True
@@ -255,9 +255,9 @@ class _WorkerProcesses:
         self._running: list[SpawnProcess] = []
 
     def run_until_stopped(self) -> None:
-        """Keep them going until told to stop."""
+        """Keep the processes running until stopped."""
         with _handle_signals(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
-            os.environ[METRICS_FOLDER] = folder  # which the processes inherit
+            os.environ[METRICS_FOLDER] = folder  # inherited by the processes
             ready = self._context.Semaphore(0)
             self._running = [self._start_worker(ready) for _ in range(self._workers)]
             for _ in self._running:
@@ -266,7 +266,7 @@ class _WorkerProcesses:
             self._listening()
             while not self._stopping.wait(0.2):
                 self._running = [each if each.is_alive() else self._start_worker(ready) for each in self._running]
-            self._tell(signal.SIGTERM)  # also one that was begun while the others were told
+            self._tell(signal.SIGTERM)  # also a process that was started meanwhile
             for each in self._running:
                 each.join()
         del os.environ[METRICS_FOLDER]
@@ -298,7 +298,7 @@ class _WorkerProcesses:
 
 
 def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
-    """One of several processes, which ends when the first one does."""
+    """Run one of several processes, which ends when the first one does."""
     first = multiprocessing.parent_process()
     assert first is not None
 
@@ -309,14 +309,14 @@ def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
     threading.Thread(target=follow, daemon=True).start()
     try:
         settings.run_until_stopped(bound, ready.release, alone=False)
-    except DiscreetError as error:  # such as a store that is gone just now: the first process begins another one
+    except DiscreetError as error:  # such as a missing store: the first process starts another one
         sys.exit(f"discreet: {error}")
 
 
 def _report_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What went wrong outside of any request."""
+    """Report an error outside of any request."""
     error = context.get("exception")
-    if isinstance(error, Exception) and not isinstance(error, OSError):  # that a connection broke is nobody's fault
+    if isinstance(error, Exception) and not isinstance(error, OSError):  # broken connections are normal
         report(error)
 
 
@@ -334,7 +334,7 @@ def _handle_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[N
 
 
 def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
-    """Add agreements to a store, which keeps at least one then."""
+    """Add agreements to a store, which then has at least one."""
     collections = {kept.agreement.id: kept.collection for kept in store.agreements()}
     before = list(collections)
     if not (before or agreements):
@@ -355,14 +355,15 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
         if taught and agreement.id not in before:
             raise DiscreetError(
                 f"agreement {agreement.id[:LEAST_PREFIX]} was learned from samples under {taught[0][:LEAST_PREFIX]}, which "
-                f"{display_name(where)} keeps: a client who speaks in both spends twice; give --follows {taught[0][:LEAST_PREFIX]}"
+                f"{display_name(where)} keeps: a client with a sample in both spends twice; give --follows "
+                f"{taught[0][:LEAST_PREFIX]}"
             )
         store.add(agreement, follows=first)
 
 
 @contextlib.contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket at that address."""
+    """A socket bound to that address."""
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")
     try:
@@ -377,7 +378,8 @@ def _bound(host: str, port: int) -> Iterator[socket.socket]:
             bound.bind(where)
         except OSError as error:
             raise DiscreetError(
-                f"host = {host!r}, port = {port} cannot be had ({error.strerror}); name others, --port 0 for one that is free"
+                f"host = {host!r}, port = {port} cannot be used ({error.strerror}); choose others, or --port 0 for "
+                f"a free one"
             ) from None
         yield bound
 
@@ -388,7 +390,7 @@ def _address(bound: socket.socket) -> str:
 
 
 def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
-    """Under which names the service may be called: where it listens to this machine alone, this machine's and those given."""
+    """The allowed host names: if the service listens only to this machine, this machine's and the given ones."""
     if hosts:
         return (*LOCAL, *hosts)
     try:
@@ -399,7 +401,7 @@ def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _allow_files() -> None:
-    """As many connections as there may be need as many open files."""
+    """Raise the limit on open files to the number of connections."""
     if sys.platform == "win32":
         return
     import resource

@@ -1,4 +1,4 @@
-"""The curator's side: the population behind one private sample of each client, and how wrong it can be."""
+"""The curator's side: estimates of the population from one private sample of each client, with intervals."""
 
 from typing import TYPE_CHECKING
 

@@ -1,18 +1,18 @@
-"""Samples as counts: on the outcomes of a domain, on bins of a line, and by client where each client released several.
+"""Samples as counts: on the outcomes of a domain, on bins of a line, and by client if each client released several.
 
-**Bins of a line.** What is known of P and Q on every cell (`discreet.estimation._inversion`) holds for every union of cells, and the
-reference mass of a union is the sum of those of its cells. So a bin of whole cells is estimated as an outcome of a finite family is, with
-no integral and no interpolation. The number of bins is a matter of noise alone. n clients tell a share near 1/N to about
-2/(gamma sqrt(N n)), which is half of the share at N = gamma^2 n/16; so many bins are taken, between `FEWEST` and `MOST`. The number
-depends on how many samples there are and not on what they are, so intervals hold as often as they say. Where the atoms are points of a
-public seed, bins are those of the family's usual cells, and their masses are counted on the points.
+**Bins of a line.** The bounds between P and Q on every cell (`discreet.estimation._inversion`) hold for every union of cells, and the
+reference mass of a union is the sum over its cells. A bin of whole cells is therefore estimated like an outcome of a finite family, without
+integral or interpolation. Only noise determines the number of bins. n clients determine a share near 1/N to about 2/(gamma sqrt(N n)),
+which is half of the share at N = gamma^2 n/16. That many bins are taken, between `FEWEST` and `MOST`. The number depends on the number of
+samples and not on their values, so intervals keep their coverage. If the atoms are points of a public seed, bins are those of the family's
+usual cells, and their masses are counted on the points.
 
-**Several samples of each client** (`SampleRows`). n clients who released J samples each tell less than n J clients would: the J samples of
-one client are independent given its law, and so alike. The clients are independent. The share of an outcome among a client's samples is
-one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. An interval for their mean is Gaffke's bound
-(`discreet.estimation._intervals`), of which J = 1 is the case of two values, Clopper and Pearson's. The same holds for averages of any
-function. Nothing is assumed about how the samples of one client depend on each other, so the interval holds for several rounds, for joint
-draws, and for one release that was read twice.
+**Several samples of each client** (`SampleRows`). n clients with J samples each carry less information than n J clients: given its
+distribution, the J samples of one client are independent, and so alike. The clients are independent. The share of an outcome among a
+client's samples is one number Z_i in {0, 1/J, ..., 1} with mean Q_i(x), and n such numbers are averaged. The interval for their mean is
+Gaffke's bound (`discreet.estimation._intervals`), which for J = 1 has two values and is Clopper and Pearson's. The same holds for averages
+of any function. No assumption is made about the dependence between samples of one client, so the interval holds for several rounds, for
+joint draws, and for one release that was read twice.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from discreet.mechanisms import DEFAULT_CELLS, AnyFamily, CellAtoms, DensityAtom
 
 Floats = NDArray[np.float64]
 
-LARGEST = 10**7  # outcomes whose intervals are held in memory
+LARGEST = 10**7  # most outcomes whose intervals fit in memory
 
 
 def reference_on(domain: Domain, reference: float | Floats) -> Floats:
-    """The reference masses of the outcomes of a finite family, if they are few enough to be counted one by one."""
+    """The reference masses of the outcomes of a finite family; an error if they are too many to count one by one."""
     if domain.size > LARGEST:
         raise DiscreetError(
             f"the domain has {domain.size:,} outcomes, more than {LARGEST:,}: estimate shares of groups of them instead"
@@ -50,7 +50,7 @@ def reference_on(domain: Domain, reference: float | Floats) -> Floats:
 
 
 def as_list(column: Any) -> Any:
-    """A column of pyarrow, of polars and pandas or of numpy as a plain list; others as they are."""
+    """A column of pyarrow, polars, pandas or numpy as a plain list; other values unchanged."""
     column = plain_column(column)
     for plain in ("to_list", "tolist"):
         if hasattr(column, plain):
@@ -59,9 +59,9 @@ def as_list(column: Any) -> Any:
 
 
 def check_distinct(clients: Any, samples: Any) -> None:
-    """Refuse clients that come twice, and names that are not one for each sample."""
+    """Raise an error for repeated clients, and for names that are not one for each sample."""
     if samples is None:
-        raise DiscreetError("clients= says whose samples= these are; counts= are of nobody in particular")
+        raise DiscreetError("clients= names the clients of samples=; counts= have no clients")
     try:
         names, number = list(as_list(clients)), len(as_list(samples))
         different = len(set(names))
@@ -70,7 +70,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
     if len(names) != number:
         raise DiscreetError(f"clients names {len(names):,} clients for {number:,} samples; name one for each")
     if None in names:
-        raise DiscreetError("clients holds None: a sample of nobody; leave it out")
+        raise DiscreetError("clients holds None: a sample without a client; leave it out")
     if different < number:
         raise DiscreetError(
             f"clients names the same clients again in {number - different:,} of {number:,} places: samples of several rounds, or one "
@@ -79,13 +79,13 @@ def check_distinct(clients: Any, samples: Any) -> None:
 
 
 def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
-    """How often each outcome is among the samples."""
+    """The count of each outcome among the samples."""
     numbers = domain.numbers(as_list(samples))
     return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 
 def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
-    """Counts in the order of the outcomes, if they are some; a dict or a Series is read by its labels."""
+    """Counts in the order of the outcomes; a dict or a Series is read by its labels."""
     size, counts = domain.size, domain.in_order(counts, "counts")
     wrong = f"counts is not a list of {size} whole numbers of at least 0, one for each outcome"
     try:
@@ -106,13 +106,13 @@ def checked_counts(counts: Any, domain: Domain) -> NDArray[np.int64]:
 Integers = NDArray[np.int64]
 
 FEWEST, MOST = 4, 32
-_COVERED = 1e-3  # of the reference that bins may leave out
-_ROUNDING = 1e-9  # of the reference up to a cell
+_COVERED = 1e-3  # share of the reference that bins may leave out
+_ROUNDING = 1e-9  # tolerance for the reference mass up to a cell
 
 
 @dataclass(frozen=True, eq=False)
 class CellBins:
-    """Bins along a line, the reference mass of each, and at which of so many cells along the line each begins."""
+    """Bins along a line, the reference mass of each, and the number of its first cell."""
 
     bins: Bins
     reference: Floats
@@ -121,16 +121,16 @@ class CellBins:
 
     @property
     def bin_of_cell(self) -> Integers:
-        """The bin that each of the cells along the line is a part of."""
+        """The bin of each cell along the line."""
         return np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, self.cells)))
 
     def of(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """What the cells along the line (..., cells) hold, added up for each bin."""
+        """Values on the cells along the line (..., cells), added up for each bin."""
         return np.asarray(np.add.reduceat(cells, self.starts, axis=-1))
 
 
 def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
-    """The cells of the line that a sampler releases on; where it is not by cells, the usual ones of its family."""
+    """The cells of the line that a sampler releases on; for a release by points, the usual cells of its family."""
     carrier = sampler.carrier
     if not isinstance(carrier, DensityAtoms) or carrier.family.dim != 1:
         raise DiscreetError(
@@ -143,7 +143,7 @@ def line_of(sampler: Sampler[AnyFamily]) -> LineCells:
 
 
 def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
-    """Each cell a bin of its own."""
+    """Each cell as its own bin."""
     line = line_of(sampler)
     if not np.isfinite(line.edges).all():
         raise DiscreetError(
@@ -155,12 +155,12 @@ def cells_as_bins(sampler: Sampler[AnyFamily]) -> CellBins:
 
 
 def usual_bin_count(sampler: Sampler[AnyFamily], clients: int) -> int:
-    """How many bins leave the noise of an average share at about half of it, between `FEWEST` and `MOST`."""
+    """The number of bins at which the noise of an average share is about half of it, between `FEWEST` and `MOST`."""
     return int(min(max(sampler.constants.gamma**2 * clients / 16.0, FEWEST), MOST))
 
 
 def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = None) -> CellBins:
-    """Whole cells in `count` bins of about equal reference mass, or in the usual number for so many clients."""
+    """Whole cells in `count` bins of about equal reference mass, or in the usual number for that many clients."""
     cells = cells_as_bins(sampler)
     if count is None:
         wanted = min(usual_bin_count(sampler, clients), cells.bins.size)
@@ -171,14 +171,14 @@ def bin_cells(sampler: Sampler[AnyFamily], *, clients: int, count: int | None = 
     upto = np.cumsum(cells.reference)
     starts = np.unique(
         1 + np.searchsorted(upto, np.arange(1, wanted) / wanted - _ROUNDING)
-    )  # a heavy cell is worth several
+    )  # a heavy cell may fill several bins
     starts = np.append(0, starts[upto[starts - 1] < 1.0 - _ROUNDING])
     edges = np.append(cells.bins.edges[starts], cells.bins.edges[-1])
     return CellBins(Bins(edges), np.add.reduceat(cells.reference, starts), starts, cells.cells)
 
 
 def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
-    """mu of bins between any edges: of whole cells what they have, of the parts of cells by Gauss's rule."""
+    """The masses of bins between any edges under mu: exact for whole cells, by Gauss's rule for parts of cells."""
     found = _counted_on_points(sampler, bins)
     if found is None:
         line = line_of(sampler)
@@ -191,7 +191,7 @@ def masses_between(sampler: Sampler[AnyFamily], bins: Bins) -> Floats:
 
 
 def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
-    """How many of the cells that are released hold an edge of the bins inside them; 0 where release is not by cells of a line."""
+    """The number of released cells with an edge of the bins inside; 0 unless release is by cells of a line."""
     carrier = sampler.carrier
     if not isinstance(carrier, CellAtoms) or carrier.family.dim != 1:
         return 0
@@ -202,7 +202,7 @@ def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
 
 
 def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
-    """The share of the public points that lies in each bin; None where the atoms are no public points."""
+    """The share of the public points in each bin; None unless the atoms are public points."""
     carrier = sampler.carrier
     if not isinstance(carrier, PointAtoms) or carrier.how.seed is None or carrier.family.dim != 1:
         return None
@@ -213,28 +213,28 @@ def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None
 
 @dataclass(frozen=True, eq=False)
 class SampleRows:
-    """Outcome numbers (n, J): J samples of each of n clients, on so many outcomes."""
+    """Outcome numbers (n, J): J samples of each of n clients, on `size` outcomes."""
 
     numbers: Integers
     size: int
 
     @property
     def clients(self) -> int:
-        """How many clients there are."""
+        """The number of clients."""
         return len(self.numbers)
 
     @property
     def counts(self) -> Integers:
-        """How often each outcome is among all samples."""
+        """The count of each outcome among all samples."""
         return np.bincount(self.numbers.ravel(), minlength=self.size).astype(np.int64)
 
     def renumber_outcomes(self, number: Integers, size: int) -> SampleRows:
-        """The same samples where outcome i is called number[i], which several outcomes may share."""
+        """The same samples with outcome i renamed number[i]; several outcomes may share a number."""
         return SampleRows(number[self.numbers], size)
 
     @cached_property
     def _repeat_counts(self) -> Integers:
-        """(size, J + 1): how many clients have each outcome so often among their samples."""
+        """(size, J + 1): the number of clients with each outcome 0 to J times among their samples."""
         n, samples = self.numbers.shape
         pairs = np.repeat(np.arange(n), samples) * self.size + self.numbers.ravel()
         met, times = np.unique(pairs, return_counts=True)
@@ -244,9 +244,10 @@ class SampleRows:
         return found
 
     def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
-        """Of the intervals of all outcomes' shares; as they would be if so many more of the clients had sent each of them alone.
+        """The ends of the intervals of all outcomes' shares.
 
-        Negative: if so many of those that sent it most often had not sent it at all.
+        `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
+        not sent it.
         """
         often = (
             _move_clients(self._repeat_counts, liars)
@@ -256,28 +257,28 @@ class SampleRows:
         return _mean_ends(often, confidence, among)
 
     def ends_below(self, order: Integers, confidence: float) -> Ends:
-        """Of the intervals of the shares of the first, the first two, ... outcomes in this order."""
+        """The ends of the intervals of the shares of the first, the first two, ... outcomes in this order."""
         n, samples = self.numbers.shape
         rank = np.empty(self.size, dtype=np.int64)
         rank[order] = np.arange(self.size)
         ranks = np.sort(rank[self.numbers], axis=1)
         steps = np.zeros((self.size, samples + 1), dtype=np.int64)
         steps[0, 0] = n
-        for place in range(samples):  # from here on a client has one more of its samples below
+        for place in range(samples):  # from here on one more sample of a client is below
             here = np.bincount(ranks[:, place], minlength=self.size)
             steps[:, place] -= here
             steps[:, place + 1] += here
         return _mean_ends(np.cumsum(steps, axis=0), confidence, 1)
 
     def largest_average(self, phi: Floats, confidence: float, *, among: int = 1) -> float:
-        """The largest average that phi can have under the laws drawn from."""
+        """The largest average of phi under the output distributions, at that confidence."""
         means, clients = np.unique(phi[self.numbers].mean(axis=1), return_counts=True)
-        values = np.concatenate([means, [phi.min(), phi.max()]])  # which nobody need have
+        values = np.concatenate([means, [phi.min(), phi.max()]])  # even if no client has them
         return largest_average(values, np.concatenate([clients, [0, 0]]).astype(np.int64), confidence, among=among)
 
 
 def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
-    """Samples with a row for each client, if that is what they are: else one sample is one client's."""
+    """Samples as rows, one for each client, or None if each sample belongs to another client."""
     rows = as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
         return None
@@ -292,7 +293,7 @@ def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
 
 
 def _move_clients(often: Integers, number: int) -> Integers:
-    """So many clients of each row moved from the first columns to the last."""
+    """`number` clients of each row moved from the first columns to the last."""
     before = np.cumsum(often, axis=1)
     left = np.diff(np.maximum(before - number, 0), axis=1, prepend=0)
     left[:, -1] += np.minimum(number, before[:, -1])
@@ -300,7 +301,7 @@ def _move_clients(often: Integers, number: int) -> Integers:
 
 
 def _mean_ends(often: Integers, confidence: float, among: int) -> Ends:
-    """The ends of intervals of means, from how many clients have each of the values 0, 1/J, ..., 1."""
+    """The ends of intervals of means, from the numbers of clients with each of the values 0, 1/J, ..., 1."""
     values = np.arange(often.shape[1]) / (often.shape[1] - 1)
     distinct, places = np.unique(often, axis=0, return_inverse=True)  # far fewer than outcomes
     high = np.array([largest_average(values, row, confidence, among=among) for row in distinct])

@@ -1,7 +1,7 @@
-"""Estimate the population behind samples, or behind counts of released outcomes: on outcomes, or on bins of a line.
+"""`population`: estimate the population from samples, or from counts of released outcomes, on outcomes or on bins of a line.
 
-What was released is counted first, on the outcomes of a finite family or on the cells of a line; from then on nothing depends on who sent
-what. Bins of a line are whole cells put together (`discreet.estimation._counting`), or lie between public edges.
+Samples are counted first, on the outcomes of a finite family or on the cells of a line. Nothing later depends on who sent what. Bins of a
+line are unions of whole cells (`discreet.estimation._counting`), or lie between public edges.
 """
 
 from dataclasses import replace
@@ -49,33 +49,33 @@ def population(
     examples: Any = None,
     confidence: float = 0.95,
 ) -> Population:
-    """The population behind samples that were released, one of each client, or behind how often each outcome was.
+    """Estimate the population from released samples, one of each client, or from counts of released outcomes.
 
     Args:
-        sampler: what released them, or the agreement on it. Samples of `release(p, size=J)` were released by `sampler.several(J)`.
-        samples: what was released: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each
-            client are a row for each, (n, J): clients are counted then, not samples, however those of one hang together.
-        counts: instead: how often each outcome was released; on a continuous family each of its cells, or each bin between `edges`.
-        clients: whose samples they are, in the same order. A client that comes twice is refused: its samples, of several rounds or of one
-            release twice, are not those of two clients. Without it that they are all different is taken on trust.
-        rounds: how many times each client released, with the whole budget of the sampler each time; samples then have a row of as many for
-            each client. Without it rows are taken of an agreement, which says its rounds, or of what released several samples at once.
-        edges: on a continuous family in one dimension, the ends of public bins; outcomes of a finite family are what its domain says.
-        bins: or how many bins its cells are put into, of about equal reference mass. Unless said, as many (4 to 32) as leave the noise of
-            an average share at half of it.
-        examples: laws (N, k) of public examples, or a scipy.sparse matrix of their counts; on a line on the cells that are released.
-            `reweight_examples` is then the population that they have when they are weighted so as to explain the samples.
+        sampler: the sampler that released them, or its agreement. For samples of `release(p, size=J)` pass `sampler.several(J)`.
+        samples: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each client are rows
+            (n, J): then clients are counted, not samples, with any dependence within a client.
+        counts: instead of samples, the count of each outcome; on a continuous family of each cell, or of each bin between `edges`.
+        clients: the client of each sample, in the same order. A repeated client is an error: its samples, of several rounds or of one
+            release twice, are not those of two clients. Without it the clients are assumed to be different.
+        rounds: how often each client released, with the sampler's whole budget each time; samples then have that many columns. Without it,
+            rows of samples need an agreement, which states its rounds, or a sampler of several samples.
+        edges: on a continuous family in one dimension, the edges of public bins; the outcomes of a finite family are those of its domain.
+        bins: or the number of bins, unions of cells of about equal reference mass. By default 4 to 32, such that the noise of an average
+            share is half of it.
+        examples: distributions (N, k) of public examples, or a scipy.sparse matrix of their counts; on a line, on the released cells.
+            `reweighted` is then the population of the examples with the weights that best explain the samples.
         confidence: of every interval.
 
     Returns:
         Shares and statistics of the average client, with intervals.
 
     Raises:
-        DiscreetError: for samples that cannot have been released by this sampler, and counts that are none.
+        DiscreetError: for samples that this sampler cannot have released, and for invalid counts.
     """
     OPEN_UNIT.check("confidence", confidence)
     if (samples is None) == (counts is None):
-        raise DiscreetError("pass either samples= (what was released) or counts= (how often each outcome was)")
+        raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     if clients is not None:
         check_distinct(clients, samples)
     released_by = sampler
@@ -92,8 +92,8 @@ def population(
         )
     if edges is not None or bins is not None:
         raise DiscreetError(
-            "edges are public bins for a continuous family, and bins how many; the outcomes of this one are what its domain says: where they "
-            "are cells, make it of Interval(low, high, cells=...)"
+            "edges are public bins for a continuous family, and bins how many; the outcomes of this one are those "
+            "of its domain: for cells, make it of Interval(low, high, cells=...)"
         )
     domain: Domain = sampler.family.domain
     reference = reference_on(domain, sampler.reference)
@@ -111,12 +111,13 @@ def population(
 
 
 def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
-    """Refuse samples that the given object did not release: rows of another length, or single samples of what releases several."""
+    """Raise an error for samples that the given object did not release: rows of another length, or single samples of several."""
     given = 1 if rows is None else rows.numbers.shape[1]
     if isinstance(released_by, (ComposedSampler, JointSampler)):
         if rounds is not None:
             raise DiscreetError(
-                f"rounds = {rounds!r} is for samples that were released one at a time; {released_by!r} says how many there are"
+                f"rounds = {rounds!r} is for samples that were released one at a time; {released_by!r} states their "
+                f"number"
             )
         if given != released_by.samples:
             raise DiscreetError(
@@ -149,11 +150,12 @@ def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | Non
 def _population_of_joint_draws(
     joint: JointSampler, samples: Any, examples: Any, rounds: int | None, confidence: float
 ) -> Population:
-    """The population behind several samples of each client that were drawn at once, by the law of any single one of them."""
+    """The population from several samples of each client drawn together, by the output distribution of any single one."""
     domain: Domain = joint.family.domain
     if samples is None:
         raise DiscreetError(
-            f"{joint!r} releases {joint.samples} samples of each client; counts= do not say whose they are: give samples= with a row for each"
+            f"{joint!r} releases {joint.samples} samples of each client; counts= do not tell clients apart: give "
+            f"samples= with a row for each"
         )
     if examples is not None:
         raise DiscreetError("examples are for one sample of each client; give those of one round")
@@ -183,7 +185,7 @@ def _population_on_line(
     released_by: Any,
     rounds: int | None,
 ) -> Population:
-    """The population on bins of a continuous family: those between given edges, or whole cells put together."""
+    """The population on bins of a continuous family: between given edges, or unions of whole cells."""
 
     def make_population(
         domain: Domain, counted: NDArray[np.int64], reference: Floats, rows: SampleRows | None
@@ -191,7 +193,7 @@ def _population_on_line(
         return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
 
     def counted_on(domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
-        """How often each outcome came, and whose samples those are where each client released several."""
+        """The count of each outcome, and the rows of samples if each client released several."""
         rows = None if samples is None else rows_of(samples, domain)
         _check_released(released_by, rows, rounds)
         if rows is not None and examples is not None:
@@ -200,10 +202,10 @@ def _population_on_line(
 
     if edges is not None:
         if bins is not None:
-            raise DiscreetError("edges= says what the bins are; leave out bins=")
+            raise DiscreetError("edges= states the bins; leave out bins=")
         if examples is not None:
             raise DiscreetError(
-                "examples are laws on the cells of the family, which edges= need not keep to; say bins="
+                "examples are distributions on the cells of the family, which edges= may cut; use bins="
             )
         given = Bins(edges)
         counted, rows = counted_on(given)

@@ -1,35 +1,35 @@
-"""Confidence intervals for shares and averages that cover however few samples fell there.
+"""Confidence intervals for shares and averages, with their coverage for any number of samples.
 
 X of n samples fell on an outcome. Samples of different clients are independent but not identically distributed: X is a sum of independent
 indicators with mean n q, where q is the average share. If clients are themselves drawn from a population, X is binomial given that
 population's q. Write U_x(q) = P[Bin(n, q) >= x] and L_y(q) = P[Bin(n, q) <= y].
 
-* `clopper_pearson`: the q under which neither so many nor so few are less likely than (1 - confidence)/2. It holds q at least as often as
-  it says, for every n and q. (Score and normal intervals do so on average: of an outcome that is expected a fifth of a time they hold 84 %
-  for a nominal 95, since a single sample already rules the truth out.) Promises before the samples and bounds on liars rest on it.
-* `largest_average`: the same for the average of any values. Sort what was seen, add one sample of the largest value there could be, give
-  all of them random weights from a flat Dirichlet law, and take the quantile of the weighted average [Gaffke 2005, Three test statistics
-  for a nonparametric one-sided hypothesis on the mean of a nonnegative variable; Learned-Miller and Thomas 2019]. Of two values it is
-  Clopper and Pearson's bound. That it always covers as often as it says is a conjecture without a known exception; for many samples it is
-  the normal interval.
-* `exact_ends`, identifiable shares. q is rejected where the smaller tail of x, together with the largest opposite tail that is no larger,
-  has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the q that are not rejected. It lies inside Clopper
+* `clopper_pearson`: the q under which both tails of the count are at least (1 - confidence)/2. It covers q with at least the stated
+  confidence, for every n and q. (Score and normal intervals do so only on average: for an outcome with expected count 0.2, a nominal 95 %
+  interval covers 84 %, since a single sample already excludes the truth.) Plans before the samples and bounds on liars use it.
+* `largest_average`: the same for the average of any values. Sort the observed values, add one sample of the largest possible value, give
+  all of them random weights from a flat Dirichlet distribution, and take the quantile of the weighted average [Gaffke 2005, Three test
+  statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable; Learned-Miller and Thomas 2019]. For two values
+  it is Clopper and Pearson's bound. That it always has its stated coverage is a conjecture without a known exception; for many samples it
+  is the normal interval.
+* `exact_ends`, identifiable shares. q is rejected if the smaller tail of x, together with the largest opposite tail that is no larger,
+  has probability at most a = 1 - confidence [Blaker 2000]. The interval is the hull of the other q. It lies inside Clopper
   and Pearson's, who double the smaller tail. With more than `LARGEST_STEPPED` samples of an outcome and of its complement, Blaker's
   interval is shorter by one or two hundredths, and Clopper and Pearson's is given.
 * `band_ends`, shares between two lines. A share P is compatible with every released share q from q_H(P) to q_L(P)
   (`discreet.estimation._inversion`), so a test of P is one of q_H <= q <= q_L. Reject in {U_x(q_L) <= t} and {L_y(q_H) <= t}, with t as
   large as the level allows. The probability of the two under q is U_x(q) + L_y(q), which falls and then grows with q (its derivative is n
-  times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. Where
-  the lines are far apart, one of the two tails is next to nothing at either end, and the other may take all of a instead of half of it.
+  times the difference of two binomial probabilities, whose ratio grows with q), so its largest value over [q_H, q_L] is at an end. If
+  the lines are far apart, one of the two tails is almost 0 at either end, and the other may use all of a instead of half of it.
 
-**They hold for the very clients at hand**, whose samples are independent coins with unequal chances of mean q. For Clopper and Pearson's:
-a count is less spread than a binomial one (Hoeffding 1956: in every tail that starts at least one away from the mean), so they are on the
-safe side, and the more so the more the clients differ. (The one tail that starts nearer, one sample or more of an outcome with n q <
-0.026, has probability at most n q, which exceeds 0.025 by 0.0004 at most.) For the two tests, *proof*: both accept whole numbers from lo
-to hi. If lo <= n q <= hi, a sum of such coins is accepted at least as often as a binomial one [Hoeffding 1956, Thm 5]. For a < 1/4 and 1
-<= n q <= n - 1 that is so: P[Bin >= n q] and P[Bin <= n q] are more than 1/4 [Greenberg and Mohri 2014], so the numbers next to n q are
-accepted. If n q < 1, one sample is accepted unless n q <= a, since U_1 is taken as n q, which is no less than the chance of any sample at
-all (Markov); and likewise if n (1 - q) < 1, with the complement.   QED
+**They hold for the given clients**, whose samples are independent coins with unequal probabilities of mean q. For Clopper and Pearson's: a
+count is less spread than a binomial one (Hoeffding 1956: in every tail that starts at least one away from the mean), so the intervals are
+conservative, the more so the more the clients differ. (The one tail that starts nearer, one sample or more of an outcome with n q < 0.026,
+has probability at most n q, which exceeds 0.025 by 0.0004 at most.) For the two tests, *proof*: both accept whole numbers from lo to hi. If
+lo <= n q <= hi, a sum of such coins is accepted at least as often as a binomial one [Hoeffding 1956, Thm 5]. For a < 1/4 and 1 <= n q <= n
+- 1 that is so: P[Bin >= n q] and P[Bin <= n q] are more than 1/4 [Greenberg and Mohri 2014], so the numbers next to n q are accepted. If n
+q < 1, one sample is accepted unless n q <= a, since U_1 is taken as n q, which is at least the probability of any sample at all (Markov);
+and likewise if n (1 - q) < 1, with the complement.   QED
 
 For a confidence of 3/4 or less Clopper and Pearson's intervals are given.
 """
@@ -50,28 +50,28 @@ from discreet.estimation._inversion import Inversion
 
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
-_NEAREST, _FARTHEST = math.log(1e-250), math.log(1e20)  # where the saddlepoint is looked for, past the largest value
-AT_LIMIT = 1e-9  # of a limit, within which a share is at it
+_NEAREST, _FARTHEST = math.log(1e-250), math.log(1e20)  # search range of the saddlepoint, beyond the largest value
+AT_LIMIT = 1e-9  # relative distance within which a share is at its limit
 _NO_DEVIATION = 1e-3  # in standard ones: below it the two terms of the approximation cancel
 
 
 def tail(confidence: float, among: int = 1) -> float:
-    """What one end of an interval may miss; `among`: so many intervals share what the confidence leaves."""
+    """The probability that one end of an interval misses; `among`: the number of intervals that share it (Bonferroni)."""
     return 0.5 * (1.0 - confidence) / among
 
 
 def binomial_ends(counts: ArrayLike, samples: float, miss: float) -> Ends:
-    """Clopper and Pearson's ends, each of which misses with that probability at most; counts need not be whole."""
+    """Clopper and Pearson's ends, each of which misses with probability at most `miss`; counts need not be whole."""
     few = np.asarray(counts, dtype=np.float64)
     share = few / samples
-    low = np.minimum(least_probability(few, samples, miss), share)  # but for rounding it is
+    low = np.minimum(least_probability(few, samples, miss), share)  # guards against rounding
     return low, np.maximum(most_probability(few, samples, miss), share)
 
 
 def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, *, among: int = 1) -> Ends:
-    """The shares under which neither so many nor so few samples are less likely than (1 - confidence)/2.
+    """The shares under which both tails of the count are at least (1 - confidence)/2.
 
-    `among`: so many intervals share what the confidence leaves, so that it is that of all of them together.
+    `among`: the number of intervals that share the error (Bonferroni), so that the confidence holds for all of them together.
     """
     distinct, places = np.unique(counts, return_inverse=True)  # far fewer than outcomes
     low, high = binomial_ends(distinct, samples, tail(confidence, among))
@@ -81,9 +81,9 @@ def clopper_pearson(counts: NDArray[np.int64], samples: int, confidence: float, 
 def first_past_limit(
     counts: NDArray[np.int64], samples: int, limits: Floats, miss: float, *, above: bool
 ) -> int | None:
-    """The first outcome whose interval, with ends that miss so rarely, lies past its limit; None where none does.
+    """The first outcome whose interval, with ends that miss with probability `miss`, lies beyond its limit; None if there is none.
 
-    Its share does then, and so many or so few are less likely than that under the limit itself: few intervals have to be computed.
+    Such a count is less likely than `miss` under the limit itself, so few intervals have to be computed.
     """
     side, ulps = (1.0, 1.0 + AT_LIMIT) if above else (-1.0, 1.0 - AT_LIMIT)
     past = np.flatnonzero(side * (counts / samples - limits * ulps) > 0.0)
@@ -101,9 +101,9 @@ def first_past_limit(
 
 
 def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float, *, among: int = 1) -> float:
-    """The largest average that values, each seen so often, can have under the law drawn from, by Gaffke's bound.
+    """The largest average of values with these counts under the sampled distribution, by Gaffke's bound.
 
-    A value that was not seen may be there all the same: the bound allows for the largest even where everybody sent the same.
+    Unseen values may exist: the bound allows for the largest value even if all samples are equal.
     """
     most = float(values.max())
     width = most - float(values.min())
@@ -119,9 +119,9 @@ def largest_average(values: Floats, counts: NDArray[np.int64], confidence: float
 def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
     """The D with P[sum of weights G (D - gap) > 0] = miss, for G ~ Gamma(weight, 1) independent: 1 less Gaffke's bound.
 
-    By Lugannani and Rice's formula at the saddlepoint, which overstates the probability by a few percent for a handful of samples (so
-    D is on the safe side) and by less for more. Written in g, by which the pole of the saddlepoint lies past the largest
-    value, D is a weighted average of the gaps and nothing has to be solved but one equation in g.
+    By Lugannani and Rice's formula at the saddlepoint. It overstates the probability by a few percent for a handful of samples (so D is
+    conservative) and by less for more. In terms of g, the distance of the saddlepoint's pole beyond the largest value, D is a weighted
+    average of the gaps, and one equation in g has to be solved.
     """
     if len(gaps) == 1:
         return 0.0
@@ -135,12 +135,12 @@ def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
     mean = float(weights @ gaps / weights.sum())
     spread = math.sqrt(max(float(weights @ np.square(gaps - mean)), 1e-300))
     likely = math.log(spread / max(-float(scipy.special.ndtri(miss)), 1e-9))
-    low, high, step = likely, likely, 1.0  # where a normal law would have it; many samples need no other look
+    low, high, step = likely, likely, 1.0  # the normal approximation, which suffices for many samples
     while high < _FARTHEST and excess(high) <= 0.0:
         low, high, step = high, min(high + step, _FARTHEST), 4.0 * step
     while low > _NEAREST and excess(low) > 0.0:
         low, high, step = max(low - step, _NEAREST), low, 4.0 * step
-    if excess(high) <= 0.0:  # the mean itself, where hardly any confidence is asked for
+    if excess(high) <= 0.0:  # the mean itself, at very low confidence
         return mean
     if excess(low) > 0.0:
         return 0.0
@@ -149,7 +149,7 @@ def _gaffke_gap(gaps: Floats, weights: Floats, miss: float) -> float:
 
 
 def _saddlepoint_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, float]:
-    """D, and the probability that it is exceeded, at one saddlepoint."""
+    """D, and the probability of exceeding it, at one saddlepoint."""
     pulls = weights / (g + gaps)
     mean = float(pulls @ gaps / pulls.sum())
     ratio = (mean - gaps) / (g + gaps)
@@ -164,16 +164,16 @@ def _saddlepoint_tail(g: float, gaps: Floats, weights: Floats) -> tuple[float, f
 
 
 Integers = NDArray[np.int64]
-LARGEST_STEPPED = 100  # samples of an outcome up to which its tails are followed step by step
-_LARGEST_LEVEL = 0.25  # of a test whose intervals hold for unequal coins
-_MOST_PAIRS = 1 << 13  # counts and masses whose bands are worked out one by one
-_MOST_SAMPLES = 10**9  # up to which binomial tails are followed
+LARGEST_STEPPED = 100  # most samples of an outcome whose tails are followed step by step
+_LARGEST_LEVEL = 0.25  # level up to which intervals hold for unequal coins
+_MOST_PAIRS = 1 << 13  # most (count, mass) pairs whose bands are computed one by one
+_MOST_SAMPLES = 10**9  # most samples whose binomial tails are followed
 _STEPS, _HALVINGS = 14, 9
-_OUTWARDS = 1e-12  # by how much an end is moved outwards, relative to itself
+_OUTWARDS = 1e-12  # relative outward shift of an end
 
 
 def exact_ends(counts: Integers, samples: int, confidence: float, *, among: int = 1) -> Ends:
-    """The ends of intervals of released shares, from so many of all samples; `among`: so many intervals share what the confidence leaves."""
+    """The ends of intervals of released shares from counts of all samples; `among`: the number of intervals that share the error."""
     ends = clopper_pearson(counts, samples, confidence, among=among)
     level = (1.0 - confidence) / among
     if level >= _LARGEST_LEVEL or samples > _MOST_SAMPLES:
@@ -190,9 +190,9 @@ def exact_ends(counts: Integers, samples: int, confidence: float, *, among: int 
 def band_ends(
     counts: Integers, samples: int, confidence: float, inversion: Inversion, masses: Floats, *, among: int = 1
 ) -> Ends:
-    """Released shares whose lines are the ends of intervals of true shares: of outcomes, or events, with these reference masses.
+    """Released shares whose lines are the ends of intervals of true shares, for outcomes or events with these reference masses.
 
-    Where the two lines are one they are the ends of intervals of released shares.
+    If the two lines coincide they are the ends of intervals of released shares.
     """
     if inversion.exact:
         return exact_ends(counts, samples, confidence, among=among)
@@ -218,7 +218,7 @@ def _at_least(counts: Floats, samples: int, q: Floats) -> Floats:
 
 
 def _at_most(counts: Floats, samples: int, q: Floats) -> Floats:
-    """L_y(q), of real y too; 0 below 0."""
+    """L_y(q), also for real y; 0 below 0."""
     some = np.clip(counts, 0.0, samples - 1.0)
     exact = scipy.special.betaincc(some + 1.0, samples - some, q)
     return np.where(counts < 0.0, 0.0, np.where(counts >= samples, 1.0, exact))
@@ -240,25 +240,25 @@ def _stepped_ends(counts: Floats, samples: int, level: float) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def _known_ends(samples: int, level: float) -> dict[float, float]:
-    """Ends that were found before, by their counts: both ends, and estimates of the same size, ask for many again."""
+    """Known ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
 
 def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected}, followed from where one tail is half of the level to where it is all of it.
 
-    In between the opposite tail is that of a y which only grows with q. For each y the sum of the two tails falls and then grows, so it
-    passes the level at the beginning of its stretch, or once.
+    In between, the opposite tail is that of a y which grows with q. For each y the sum of the two tails falls and then grows, so it crosses
+    the level at the beginning of its stretch, or once.
     """
     found = np.zeros_like(counts)
     left, last = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
     opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
-    for _ in range(3):  # the quantile may be off by one where it is a step
+    for _ in range(3):  # the quantile may be off by one at a step
         opposite -= _at_most(opposite, samples, left) > _at_least(counts, samples, left)
     opposite = np.maximum(opposite, -1.0)
     left_over = np.flatnonzero(counts > 0.0)
-    for _ in range(LARGEST_STEPPED):  # far more than there are steps; an end that is not found is Clopper and Pearson's
+    for _ in range(LARGEST_STEPPED):  # far more than the steps needed; otherwise Clopper and Pearson's end
         if not left_over.size:
             break
         some = _Tails(counts[left_over], samples, opposite[left_over])
@@ -280,29 +280,29 @@ def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Tails:
-    """The tail of each count, and the opposite one that goes with it."""
+    """The tail of each count, and its opposite tail."""
 
     counts: Floats
     samples: int
     opposite: Floats
 
     def both(self, q: Floats) -> Floats:
-        """The probability of the two."""
+        """The probability of both tails."""
         return _at_least(self.counts, self.samples, q) + _at_most(self.opposite, self.samples, q)
 
     def past(self, level: float) -> Callable[[Floats], Floats]:
-        """How far the two are past a level."""
+        """The excess of both tails over a level."""
         return lambda q: self.both(q) - level
 
     def next_step(self, q: Floats) -> Floats:
-        """From 0 on, the opposite tail is a longer one."""
+        """At least 0 once the opposite tail becomes a longer one."""
         return _at_least(self.counts, self.samples, q) - _at_most(self.opposite + 1.0, self.samples, q)
 
 
 def _root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
-    """Where a function that is below 0 and then above it passes 0, or a place a little left of it; `right` where it stays below.
+    """The zero of a function that is negative and then positive, or a place a little left of it; `right` if it stays negative.
 
-    By regula falsi in the form of Illinois: an end that stays counts half.
+    By regula falsi in the Illinois form: an end that stays counts half.
     """
     low, high, at_low, at_high = left, right, values(left), values(right)
     stays = at_high <= 0.0
@@ -321,10 +321,10 @@ def _root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Fl
 def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inversion, mu: Floats) -> Floats:
     """The least q_L whose share is not rejected: between where one tail is half of the level, and where it is all of it."""
     low, high = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
-    for _ in range(_HALVINGS):  # the lower end stays a share that is rejected
+    for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
         tail, other = _at_least(counts, samples, q), np.clip(lowest_compatible(inversion, mu, q), 0.0, 1.0)
-        nothing = _at_most(np.zeros_like(q), samples, other) > tail  # no count is so few that it would be rejected
+        nothing = _at_most(np.zeros_like(q), samples, other) > tail  # no count is small enough to be rejected
         opposite = np.where(nothing, -1.0, _past_quantile(samples, other, tail))
         known = nothing | (_at_most(opposite, samples, other) >= tail)
         both = np.maximum(tail + _at_most(opposite, samples, q), tail + _at_least(counts, samples, other))
@@ -334,14 +334,14 @@ def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inver
 
 
 def _past_quantile(samples: int, q: Floats, tail: Floats) -> Floats:
-    """A real y with L_y(q) a little above the tail, by the normal law and its first correction; whoever asks checks that it is."""
+    """A real y with L_y(q) a little above the tail, by the normal distribution and its first correction; callers check it."""
     spread = np.sqrt(samples * q * (1.0 - q))
     z = scipy.special.ndtri(np.clip(tail, 1e-300, 0.5))
     return np.asarray(np.maximum(samples * q + z * spread + (1.0 - 2.0 * q) * (z * z - 1.0) / 6.0, 0.0))
 
 
 def lowest_compatible(inversion: Inversion, mu: Floats, q: Floats) -> Floats:
-    """q_H(P) for the share P = least(mu, q): the least released share under which a true share may be that large."""
+    """q_H(P) for the share P = least(mu, q): the least released share that is compatible with a true share that large."""
     share, lines = inversion.least(mu, q), (inversion.high, inversion.low)
     totals = (0.0, 1.0 - inversion.low.total)
     found = [

@@ -1,15 +1,15 @@
-"""What the released law tells of the population's: P lies between two signed mixtures of the reference mu and of Q.
+"""Bounds on the population from the released distribution: P lies between two signed mixtures of the reference mu and of Q.
 
-Write P for the average over clients of the laws they hold, Q for the average of the laws their samples are drawn from. A `Line`
+Write P for the average of the clients' distributions, Q for the average of their output distributions. A `Line`
 a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= high on every outcome, for all clients.
 
 * Linear mechanism, Q = gamma P + (1 - gamma) mu: both lines are (Q - (1 - gamma) mu)/gamma, so P is known once Q is.
-* Any projection onto a box, for members of the family: r1 Q <= P <= r2 Q [paper, Appendix C]. Where an outcome is not clipped
-  P/Q is the client's scale r, where it is clipped it lies between r and c1/b or c2/B; and r1 <= r <= r2, since an r outside
+* Any projection onto a box, for members of the family: r1 Q <= P <= r2 Q [paper, Appendix C]. If an outcome is not clipped,
+  P/Q is the client's scale r; if it is clipped, P/Q lies between r and c1/b or c2/B; and r1 <= r <= r2, since an r outside
   would leave the projection of even the most spread out member with a mass other than one.
-* A projection that serves everybody, over mu: P <= r Q where Q is not at its ceiling B mu, and P <= 1 = Q/(B mu) where it is; and r <=
-  1/(1 - b), since 1 = sum clip(P/r, b mu, B mu) <= sum (P/r + b mu) = 1/r + b. From below nothing is known: r may be 0.
-* Q* on the simplex, more: let L = 1/(e^eps + k - 1), U = e^eps L, and lambda = (Q - L)/(U - L), a law. Then
+* A projection for all clients, over mu: P <= r Q where Q is below its ceiling B mu, and P <= 1 = Q/(B mu) at the ceiling; and r <=
+  1/(1 - b), since 1 = sum clip(P/r, b mu, B mu) <= sum (P/r + b mu) = 1/r + b. There is no lower bound: r may be 0.
+* Q* on the simplex, more: let L = 1/(e^eps + k - 1), U = e^eps L, and lambda = (Q - L)/(U - L), a distribution. Then
 
       U lambda  <=  P  <=  (L + U lambda)/(L + U)                                                                  (*)
 
@@ -18,16 +18,16 @@ a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= h
   and one of them at least is above the floor, with L + U - q if it is alone, 1 - r q >= r (L + U - q), so t <= q/(L + U) <= the
   right side. If q = L then lambda = 0, t <= r L, and the others have 1 - t >= r U: again t <= L/(L + U). If q = U then
   lambda = 1 and U <= t <= 1. Both sides of (*) are affine in q, so averaging over clients keeps them. Both are attained.
-* J samples drawn at once, the law P^J on multisets projected onto a box around a reference there: if r1 Q <= P^J <= r2 Q, then the same
-  is true of any single sample, since the share of an outcome among J draws of P is P(x) on average, and the share among those released is
-  its Q(x). Around the envelope r1 and r2 are those of its band (above). Around a product or a design Q <= 1, so P^J <= 1 <= Q/(B mu) where
-  Q is at its ceiling, and r <= 1/(1 - b) elsewhere, as for a projection that serves everybody.
+* J samples drawn together, the distribution P^J on multisets projected onto a box around a reference there: if r1 Q <= P^J <= r2 Q, then
+  the same holds for any single sample, since the share of an outcome among J draws of P is P(x) on average, and the share among those
+  released is its Q(x). Around the envelope r1 and r2 are those of its band (above). Around a product or a design Q <= 1, so P^J <= 1 <=
+  Q/(B mu) where Q is at its ceiling, and r <= 1/(1 - b) elsewhere, as for a projection for all clients.
 
-Lines that differ are a statement about identifiability, not about noise: with Q known perfectly P may still be anywhere between.
+Lines that differ describe identifiability, not noise: even if Q is known perfectly, P may be anywhere between them.
 
-**Nearest law.** An unbiased estimate of a law may have negative entries. `nearest_law` is the law nearest to it in Euclidean distance:
-clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that contains
-the truth), but no longer unbiased.
+**Nearest distribution.** An unbiased estimate may have negative entries. `nearest_law` is the distribution nearest to it in Euclidean
+distance: clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that
+contains the truth), but no longer unbiased.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ from discreet.mechanisms import (
 )
 
 Floats = NDArray[np.float64]
-_LEAST_WEIGHT = 1e-100  # of a client's own law in what is drawn from: with less, estimates would overflow
+_LEAST_WEIGHT = 1e-100  # of a client in its output distribution: with less, estimates would overflow
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Line:
     released: float
 
     def __call__(self, mu: Any, q: Any) -> Any:
-        """Its value on an event, or on many, with these masses under mu and Q."""
+        """The value on events with these masses under mu and Q."""
         return self.reference * mu + self.released * q
 
     @property
     def total(self) -> float:
-        """Its value on the whole space."""
+        """The value on the whole space."""
         return self.reference + self.released
 
 
@@ -74,7 +74,7 @@ _SAME = Line(0.0, 1.0)
 
 @dataclass(frozen=True)
 class Inversion:
-    """low <= P <= high for every outcome; what that says of an event takes its complement into account."""
+    """low <= P <= high for every outcome; bounds of an event also use its complement."""
 
     low: Line
     high: Line
@@ -85,26 +85,26 @@ class Inversion:
         return self.low == self.high
 
     def least(self, mu: Any, q: Any) -> Any:
-        """The least P(A) there can be, given mu(A) and Q(A); it grows with Q(A)."""
+        """The least possible P(A), given mu(A) and Q(A); it grows with Q(A)."""
         return np.maximum(self.low(mu, q), 1.0 - self.high.total + self.high(mu, q))
 
     def most(self, mu: Any, q: Any) -> Any:
-        """The largest P(A) there can be, given mu(A) and Q(A); it grows with Q(A)."""
+        """The largest possible P(A), given mu(A) and Q(A); it grows with Q(A)."""
         return np.minimum(self.high(mu, q), 1.0 - self.low.total + self.low(mu, q))
 
 
 def invert_intervals(
     inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """Intervals of Q's shares as intervals of P's, for events with these reference masses and clients within the bounds."""
+    """Intervals of P's shares from intervals of Q's, for events with these reference masses and clients within the bounds."""
     least, most = limits(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
-    return np.minimum(np.clip(low, least, most), top), top  # samples past the box can make the lines cross
+    return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
 
 
 def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
-    """What membership in the family alone says of events with these reference masses."""
+    """The bounds of events with these reference masses that follow from membership in the family alone."""
     most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
     least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))
     return least, np.maximum(most, least)
@@ -120,12 +120,12 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
     if constants.gamma < _LEAST_WEIGHT:
         if isinstance(sampler, MollifierSampler) and sampler.given_reference is not None:
             raise DiscreetError(
-                f"nothing bounds what a client of {sampler!r} may hold relative to its reference, so samples tell nothing of the "
-                "population; give a DensityBand as reference=, which says so"
+                f"the clients of {sampler!r} are unbounded relative to its reference, so samples do not determine "
+                f"the population; give a DensityBand as reference=, which bounds them"
             )
         raise DiscreetError(
-            f"epsilon = {sampler.epsilon:g}: what is drawn from holds too little of a client for anything to be learnt from any "
-            "number of samples; agree on a larger epsilon"
+            f"epsilon = {sampler.epsilon:g}: the output distribution depends too little on the client for any "
+            f"number of samples to be useful; agree on a larger epsilon"
         )
     mean = Line(-(1.0 - constants.gamma) / constants.gamma, 1.0 / constants.gamma)
     match sampler:
@@ -143,11 +143,11 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
             return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
         case ProjectingSampler():
             return Inversion(Line(0.0, constants.r1), Line(0.0, constants.r2))
-    raise DiscreetError(f"{sampler!r}: it is not known what its samples tell of the population")
+    raise DiscreetError(f"{sampler!r}: there is no estimate of the population from its samples")
 
 
 def joint_inversion(joint: JointSampler) -> Inversion:
-    """The lines of any single one of several samples that were drawn at once."""
+    """The lines of any single one of several samples drawn together."""
     if joint.samples == 1 and joint.around is not None:
         return inversion_of(OptimalSampler(joint.family, privacy=joint.privacy))
     constants = joint.constants
@@ -158,8 +158,8 @@ def joint_inversion(joint: JointSampler) -> Inversion:
     least = float(np.min(joint.reference))
     if not (1.0 - constants.b > _LEAST_WEIGHT and constants.B * least > _LEAST_WEIGHT):
         raise DiscreetError(
-            f"{joint!r}: what is drawn from holds too little of a client for anything to be learnt from any number of samples; take a larger "
-            "epsilon"
+            f"{joint!r}: the output distribution depends too little on the client for any number of samples to be "
+            f"useful; take a larger epsilon"
         )
     return Inversion(Line(0.0, 0.0), Line(0.0, max(1.0 / (1.0 - constants.b), 1.0 / (constants.B * least))))
 
@@ -169,7 +169,7 @@ _ENTRIES = Range(-1e300, 1e300)
 
 
 def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> Floats:
-    """The law between `lower` and `upper` that is nearest to the vector. Exact: t lies on a segment between breakpoints."""
+    """The distribution between `lower` and `upper` nearest to the vector. Exact: t lies on a segment between breakpoints."""
     v = as_floats(vector, "vector")
     if v.ndim != 1 or not v.size:
         raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")
@@ -179,12 +179,12 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     if not ((low >= 0.0) & (low <= high)).all():
         raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper, lower <= 1")
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
-        raise DiscreetError(f"no law lies between bounds that sum to {low.sum():g} and {high.sum():g}")
+        raise DiscreetError(f"no distribution lies between bounds that sum to {low.sum():g} and {high.sum():g}")
     for _ in range(_ROUNDS):
         shift, law = _shift_and_clip(v, low, high)
         if abs(law.sum() - 1.0) <= SUM_TOLERANCE:
             break
-        v = v - shift  # entries were too large to tell t from its neighbours: those that matter are now near 0
+        v = v - shift  # large entries would lose t to rounding: shift the relevant ones near 0
     return law
 
 
@@ -196,7 +196,7 @@ def _bound(end: ArrayLike, name: str, size: int) -> Floats:
 
 
 def _shift_and_clip(v: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
-    """t and the law clip(v - t, low, high), up to the rounding of v."""
+    """t and the distribution clip(v - t, low, high), up to the rounding of v."""
     breaks = np.sort(np.concatenate([v - low, v - high]))
     first, last = 0, len(breaks) - 1  # the mass falls from sum(high) at the first break to sum(low) at the last
     while last - first > 1:

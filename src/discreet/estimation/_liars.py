@@ -1,22 +1,22 @@
-"""What lies among the samples can do to an estimate. m of n samples are anything at all: sent in place of honest ones, or added to them.
+"""`liars`: the effect of false samples on an estimate. m of n samples are arbitrary: sent in place of honest ones, or added to them.
 
-Let c be how often an outcome (or an event) is among all n samples, c' among the n' >= n - m honest ones. In place of an honest sample a lie
+Let c be the count of an outcome (or an event) among all n samples, c' among the n' >= n - m honest ones. In place of an honest sample a lie
 changes c by one at most; added to them it raises n by one, and c by 0 or 1. Of a lies added and m - a sent in place of others therefore
 n' = n - a and c - m <= c' <= c + m - a, and
 
 * a share moves by at most m/n: c'/n' <= (c + m - a)/(n - a) <= (c + m)/n as long as c + m <= n, and c'/n' <= 1 otherwise; from below the
-  same is true of the samples that are no such outcome. So an estimate a mu + s Q moves by at most s m/n: with the linear mechanism by
+  same holds for the complement. So an estimate a mu + s Q moves by at most s m/n: with the linear mechanism by
   m/(gamma n), where without privacy it would be m/n. So do both ends of the band that a projection leaves between two lines, with the
   larger of their slopes: `least` and `most` of an `Inversion` are a maximum and a minimum of lines with these slopes.
 * the ends of Clopper and Pearson's intervals grow with the count; and P[Bin(n, q) <= c + a] >= P[Bin(n - a, q) <= c], since the a further
-  trials add at most a: hence the upper end of c' among n' is at most that of c + m among n, and the lower one at least that of c - m among n.
-  An interval from the one to the other holds whatever the honest samples alone would have given, and so holds the honest clients'
-  average as often as that does, however the lies were chosen, also by somebody who has seen all samples before. (Ends move by more
-  than m/n where few samples fell: from none of n to one, the upper end of a 95 % interval moves by 1.9/n.) The intervals of an estimate
-  are sharper (`discreet.estimation._intervals`) and lie inside these.
+  trials add at most a: hence the upper end of c' among n' is at most that of c + m among n, and the lower one at least that of c - m among
+  n. The interval between the two contains the interval of the honest samples alone. It therefore covers the honest clients' average as
+  often, however the lies were chosen, even by an attacker who has seen all samples. (Ends move by more than m/n if there are few samples:
+  from none of n to one, the upper end of a 95 % interval moves by 1.9/n.) The intervals of an estimate are sharper
+  (`discreet.estimation._intervals`) and lie inside these.
 
-Where each client released several samples, a liar is a client with all of its samples, and n is how many clients there are. Their
-intervals are Gaffke's, whose bound grows with every client's share and with every client that is added at the top.
+If each client released several samples, a liar is a client with all its samples, and n is the number of clients. Their intervals are
+Gaffke's, whose bound grows with every client's share and with every client that is added at the top.
 """
 
 import math
@@ -33,10 +33,10 @@ from discreet.estimation._population import Population, Shares
 
 @dataclass(frozen=True, eq=False)
 class Liars:
-    """What so many liars among the clients can have done. Made by `liars`.
+    """The possible effect of a number of liars among the clients. Made by `liars`.
 
-    `shift`: by how much they can have moved the estimate of a share, at most. `band_shift`: by how much each end of the range that would be
-    left for it without any noise; the same where that is the estimate. `found`: the estimate itself.
+    `shift`: the largest shift of the estimate of a share. `band_shift`: the largest shift of each end of the range that remains for it
+    without noise; the same if that is the estimate. `found`: the estimate itself.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Liars:
 
     @cached_property
     def law(self) -> Shares:
-        """The estimate, with intervals that hold despite them."""
+        """The estimate, with intervals that hold despite the liars."""
         if self.number == 0:
             return self.found.law
         each = _ends_despite_liars(self.found, self.number, among=1)
@@ -56,37 +56,39 @@ class Liars:
 
 
 def liars(found: Population, number: int = 1) -> Liars:
-    """What liars among the clients can have done to an estimate.
+    """The possible effect of liars among the clients on an estimate.
 
     Args:
         found: the estimate.
-        number: how many of its samples may be lies, in place of honest ones or in addition to them; of clients that released
-            several samples, how many of the clients.
+        number: the number of false samples, in place of honest ones or in addition to them; if clients released several samples, the
+            number of such clients.
 
     Returns:
-        By how much they can have shifted a share, and intervals that hold despite them.
+        The largest shift of a share, and intervals that hold despite the liars.
 
     Raises:
-        DiscreetError: for a number that is none, or larger than that of the clients.
+        DiscreetError: for an invalid number, or one larger than that of the clients.
     """
     if not isinstance(found, Population):
-        raise DiscreetError(f"found = {found!r} is not an estimate; pass what population(...) returned")
+        raise DiscreetError(f"found = {found!r} is not an estimate; pass the result of population(...)")
     number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
     inversion = found.inversion
-    estimate_slope = inversion.low.released if found.exact else 1.0  # else it is the share among the samples
+    estimate_slope = (
+        inversion.low.released if found.exact else 1.0
+    )  # otherwise the estimate is the share among the samples
     slope = max(inversion.low.released, inversion.high.released)
     shift, band_shift = (number * each / found.clients for each in (estimate_slope, slope))
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
 def liars_per_half_interval(found: Population) -> int:
-    """How many liars can move a share by half the length of the longest interval."""
+    """The number of liars that can move a share by half the length of the longest interval."""
     longest = float((found.law.high - found.law.low).max())
     return math.ceil(0.5 * longest / liars(found, 1).shift - 1e-9)
 
 
 def _ends_despite_liars(found: Population, number: int, among: int) -> Ends:
-    """The ends of the intervals that any honest samples give, whichever so many of those at hand are lies."""
+    """The ends of the hull of all intervals that honest samples can give if `number` of the samples are lies."""
     if found.rows is not None:
         fewer = found.rows.ends(found.confidence, among=among, liars=-number)
         more = found.rows.ends(found.confidence, among=among, liars=number)

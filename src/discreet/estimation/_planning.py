@@ -1,15 +1,15 @@
-"""Before anything is collected: how well shares will be known, and what it takes to know them better.
+"""Plans before a collection: the accuracy of shares, and the clients or epsilon that an accuracy needs.
 
 If x of n clients release an outcome, the curator reports Clopper and Pearson's interval [l(x), h(x)] of its released share q, carried
-through the lines of `discreet.estimation._inversion` to an interval of its true share. q can be anything in [q0, q1] that
-leaves both the outcome, b mu <= q <= B mu, and its complement in the box. With the confidence asked for the interval holds q, and
-then x is one of the counts with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these counts is therefore a promise:
+through the lines of `discreet.estimation._inversion` to an interval of its true share. q can be anything in [q0, q1] that leaves both the
+outcome, b mu <= q <= B mu, and its complement in the box. With the given confidence the interval covers q, and then x is one of the counts
+with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these counts is therefore a guarantee:
 
-    whatever the population, with that confidence the interval holds the true share and reaches no further.
+    for every population, with that confidence the interval covers the true share and reaches no further.
 
-Where P is identifiable the reach is that from the unbiased estimate to the farther end, so the estimate is no further from the truth
-either; elsewhere it is half of the interval. That is a promise for each share alone: of k shares (1 - confidence) k may be missed. For
-all of them together every interval gets a k-th of what the confidence leaves (Bonferroni), as `Shares.all_low` and `all_high` do.
+If P is identifiable, the reach is the distance from the unbiased estimate to the farther end, which also bounds the error of the estimate.
+Otherwise it is half of the interval. This holds for each share alone: of k shares (1 - confidence) k may be missed. For all of them together
+every interval gets a k-th of the error probability (Bonferroni), as in `Shares.all_low` and `all_high`.
 """
 
 import math
@@ -28,17 +28,17 @@ from discreet.families import ContinuousFamily, FiniteFamily, as_floats
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, Sampler
 
 Floats = NDArray[np.float64]
-Released = Sampler[AnyFamily] | JointSampler  # what shares among samples are of
+Released = Sampler[AnyFamily] | JointSampler  # what releases the samples
 _PLACES, _MOST_COUNTS = 129, 4096
-_PEAKS, _CLOSER, _PARTS = 4, 4, 17  # how the places with the longest reach are looked at more closely
-_MANY = 1e8  # clients from which on a normal interval that is a little too long takes the place of the exact one
+_PEAKS, _CLOSER, _PARTS = 4, 4, 17  # refinement of the search around the longest reach
+_MANY = 1e8  # clients from which on a slightly longer normal interval replaces the exact one
 MOST_CLIENTS = 10**15
 LEAST_EPSILON, _MOST_EPSILON = 1e-6, 200.0
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The sampling noise of so many clients, at that confidence; `among`: of so many shares together."""
+    """The sampling noise of a number of clients, at that confidence; `among`: for that many shares together."""
 
     clients: float
     confidence: float
@@ -46,11 +46,11 @@ class Noise:
 
     @property
     def miss(self) -> float:
-        """What one end of an interval may miss."""
+        """The probability that one end of an interval misses."""
         return tail(self.confidence, self.among)
 
     def intervals(self, released: Floats) -> Ends:
-        """Of the released shares, where they are seen to be these."""
+        """The intervals of released shares that are observed to be these."""
         if math.isinf(self.clients):
             return released, released
         if self.clients < _MANY:
@@ -59,7 +59,7 @@ class Noise:
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
     def frequency_range(self, least: float, most: float) -> tuple[float, float]:
-        """Between which shares of the samples those lie whose interval holds a released share in [least, most]."""
+        """The range of shares of the samples whose interval covers a released share in [least, most]."""
         n, miss = self.clients, self.miss
         if math.isinf(n):
             return least, most
@@ -67,10 +67,10 @@ class Noise:
             reach = self._around(np.array([least, most])).tolist()
             return max(0.0, least - reach[0]), min(1.0, most + reach[1])
 
-        def at_most(share: float) -> float:  # so few, under the least
+        def at_most(share: float) -> float:  # the lower tail, under the least share
             return (float(scipy.special.betaincc(share * n + 1.0, n - share * n, least)) if share < 1.0 else 1.0) - miss
 
-        def at_least(share: float) -> float:  # so many, under the most
+        def at_least(share: float) -> float:  # the upper tail, under the largest share
             return (float(scipy.special.betainc(share * n, n - share * n + 1.0, most)) if share > 0.0 else 1.0) - miss
 
         few = 0.0 if at_most(0.0) >= 0.0 else float(scipy.optimize.brentq(at_most, 0.0, 1.0, xtol=1e-15))
@@ -78,7 +78,7 @@ class Noise:
         return min(few, least), max(many, most)
 
     def places(self, least: float, most: float) -> Floats:
-        """Shares between, in order, at which intervals are looked at: evenly, at 1/2, and of few clients all that they can show."""
+        """Shares in [least, most], in order, at which intervals are evaluated: a grid, 1/2, and for few clients all possible shares."""
         found = [np.linspace(least, most, _PLACES), np.array([min(max(least, 0.5), most)])]  # noise is largest at 1/2
         if (most - least) * self.clients <= _MOST_COUNTS:
             counts = np.arange(math.ceil(least * self.clients), math.floor(most * self.clients) + 1)
@@ -86,7 +86,7 @@ class Noise:
         return np.unique(np.concatenate(found))
 
     def _around(self, q: Floats) -> Floats:
-        """z sqrt(q (1 - q)/n), and more than the exact interval is longer."""
+        """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
         z = -float(scipy.special.ndtri(self.miss))
         found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
         return found
@@ -94,11 +94,11 @@ class Noise:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What one mechanism promises at one epsilon: how far the interval of a share reaches from its estimate (or half its width).
+    """The accuracy of one mechanism at one epsilon: the reach of a share's interval from its estimate (or half its width).
 
-    `at_worst`: of each share, whatever the population; `together`: of all of them at once; `if_rare`: of an outcome that nobody
-    holds; `band`: the part of `at_worst` that no number of clients removes; `total`: expected total variation distance of the whole
-    estimated law, None if it is not identifiable.
+    `at_worst`: of each share, for every population; `together`: of all shares at once; `if_rare`: of an outcome that no client has; `band`:
+    the part of `at_worst` that no number of clients removes; `total`: expected total variation distance of the whole estimated
+    distribution, None if it is not identifiable.
     """
 
     mechanism: str
@@ -114,9 +114,9 @@ class Outlook:
 def outlook(
     sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95, bins: int | None = None
 ) -> Outlook:
-    """The promise for the outcome whose share is hardest to know (any outcome, if the reference is uniform).
+    """The accuracy of the share that is hardest to estimate (any outcome, if the reference is uniform).
 
-    On a continuous family in one dimension outcomes are bins of its cells: so many, or as many as an estimate would take.
+    On a continuous family in one dimension outcomes are `bins` bins of its cells, by default as many as an estimate takes.
     """
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
@@ -125,7 +125,7 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _masses(sampler), sampler.carrier.size  # one number stands for every outcome: there may be 2^40
+        masses, size = _masses(sampler), sampler.carrier.size  # one number for all outcomes: there may be 2^40
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
@@ -146,13 +146,13 @@ def outlook(
 
 
 def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: Noise) -> float:
-    """How far the interval of a share can reach, over outcomes with these reference masses and every population."""
+    """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
     for mass in _hardest(np.asarray(masses, dtype=np.float64)):
         released = noise.places(*noise.frequency_range(*_released_range(sampler, mass)))
         reach = _reaches(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
-        peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # between the places it may be a little longer
+        peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places
         low, high = released[np.maximum(peaks - 1, 0)], released[np.minimum(peaks + 1, len(released) - 1)]
         for _ in range(_CLOSER):
             nearer = np.linspace(low, high, _PARTS)
@@ -166,14 +166,14 @@ def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise
 def _hardest(masses: Floats) -> list[float]:
     """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
 
-    A released share can be anything from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.
+    A released share ranges from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.
     """
     small = masses[masses <= 0.5]
     return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
 
 
 def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
-    """The least and the largest share under laws in the box of an outcome with that reference mass."""
+    """The least and the largest share of an outcome with that reference mass under distributions in the box."""
     b, B = sampler.constants.b, sampler.constants.B
     others = 1.0 - mass
     least = max(b * mass, 1.0 - B * others) if others else 1.0  # B may be infinite
@@ -182,9 +182,7 @@ def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
 
 def _masses(sampler: Sampler[AnyFamily]) -> Floats:
     if isinstance(sampler.family, ContinuousFamily):
-        raise DiscreetError(
-            f"{sampler!r}: how many clients an accuracy takes depends on which share it is of; say mass=, its reference mass"
-        )
+        raise DiscreetError(f"{sampler!r}: the number of clients depends on the share; give mass=, its reference mass")
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 
 
@@ -193,7 +191,7 @@ def _reaches(inversion: Inversion, sampler: Released, mass: float, released: Flo
         return np.zeros_like(released)  # a single outcome has the share 1
     low, high = noise.intervals(released)
     if inversion.exact:
-        first, last = _released_range(sampler, mass)  # what cannot be released need not be reached
+        first, last = _released_range(sampler, mass)  # only shares that can be released count
         reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
         return np.minimum(inversion.low.released * reach, 1.0)
     least, most = invert_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
@@ -208,14 +206,14 @@ def clients_for(
     mass: float | None = None,
     together: bool = False,
 ) -> int:
-    """How many clients bring each share within `accuracy`, whatever the population, with that confidence for each of them.
+    """The number of clients that brings each share within `accuracy`, for every population, with that confidence for each.
 
     Args:
-        sampler: what will release the samples.
-        accuracy: how far the interval of a share may reach.
-        confidence: with which it holds.
-        mass: of the outcome in question under the reference, if not the one whose share is hardest to know.
-        together: the confidence is to be that of all shares at once.
+        sampler: the sampler of the samples.
+        accuracy: the longest reach of a share's interval.
+        confidence: of the interval.
+        mass: the reference mass of the outcome, by default of the one whose share is hardest to estimate.
+        together: whether the confidence is for all shares at once.
 
     Raises:
         ImpossibleError: if no number of clients is enough.
@@ -230,7 +228,7 @@ def clients_for(
 def clients_within(
     inversion: Inversion, sampler: Released, masses: Floats, accuracy: float, confidence: float, among: int = 1
 ) -> int:
-    """How many clients bring the share of every outcome with one of these reference masses within the accuracy."""
+    """The number of clients that brings the share of every outcome with one of these reference masses within the accuracy."""
 
     def missing(clients: float) -> float:
         return half_width(inversion, sampler, masses, Noise(clients, confidence, among)) - accuracy
@@ -242,8 +240,8 @@ def clients_within(
                 f"more than {MOST_CLIENTS:,} clients would be needed to bring {sampler!r} within {accuracy:g}; use a larger epsilon"
             )
         raise ImpossibleError(
-            f"no number of clients brings {sampler!r} within {accuracy:g}: however many samples there are, they tell a share only to "
-            f"+-{left:.3g}; use the linear mechanism or a larger epsilon"
+            f"no number of clients brings {sampler!r} within {accuracy:g}: any number of samples determines a share "
+            f"only to +-{left:.3g}; use the linear mechanism or a larger epsilon"
         )
     if missing(1.0) <= 0.0:
         return 1
@@ -263,9 +261,9 @@ def epsilon_for_accuracy(
     confidence: float = 0.95,
     together: bool = False,
 ) -> float:
-    """The smallest epsilon at which that many clients bring each share within `accuracy`, whatever the population.
+    """The smallest epsilon at which that many clients bring each share within `accuracy`, for every population.
 
-    `together`: all of them at once. Never less than `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
+    `together`: all shares at once. The result is at least `LEAST_EPSILON`, also for an accuracy that needs no samples.
     """
     if not (isinstance(mechanism, type) and issubclass(mechanism, Sampler)):
         raise DiscreetError(f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler or OptimalSampler")
@@ -281,7 +279,8 @@ def epsilon_for_accuracy(
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
     if missing(high) > 0.0:
         raise ImpossibleError(
-            f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; ask more of them, or for less"
+            f"{clients:,} clients do not bring every share within {accuracy:g} even without privacy; take more "
+            f"clients, or a larger accuracy"
         )
     if missing(low) <= 0.0:
         return LEAST_EPSILON
@@ -289,7 +288,7 @@ def epsilon_for_accuracy(
 
 
 def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:
-    """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
+    """The variance of the unbiased estimate of phi's average over clients with known distributions: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
     if not isinstance(sampler, LinearSampler) or isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(f"{sampler!r} has no unbiased estimate; pass a LinearSampler on finitely many outcomes")
     q, values = sampler.output(laws), as_floats(phi, "phi")

@@ -1,14 +1,13 @@
-"""The population behind one private sample of each client, or several: shares and statistics, with intervals that hold.
+"""`Population`: estimates of shares and statistics from one private sample of each client, or several, with intervals.
 
-Counts of samples estimate Q, the average of the laws drawn from. An `Inversion` turns what is known of Q into what is known of P, the
-average client. For the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance
-(1/(n gamma)^2) sum_i Var_{Q_i}(phi). The samples alone show that it is at most Var_Q(phi)/(n gamma^2), with equality for clients drawn
-from a population. For a projection P is not determined by Q: an interval then consists of a band that no number of clients narrows, and of
-the noise around its ends.
+Counts of samples estimate Q, the average output distribution. An `Inversion` turns bounds on Q into bounds on P, the average client. For
+the linear mechanism that is the unbiased estimate (Q - (1 - gamma) mu)/gamma of variance (1/(n gamma)^2) sum_i Var_{Q_i}(phi). The samples
+alone show that it is at most Var_Q(phi)/(n gamma^2), with equality for clients drawn from a population. For a projection Q does not
+determine P: an interval then consists of a band that no number of clients narrows, and of the noise around its ends.
 
-A statistic is the average of a function `Phi` of the outcome. Where outcomes are cells, a client's own values are known to a cell only.
-`low` and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's
-values lie; `values` are the averages over the cells.
+A statistic is the average of a function `Phi` of the outcome. If outcomes are cells, a client's values are known only up to a cell. `low`
+and `high` are then the least and the largest value of phi inside each cell, so intervals hold wherever in its cells a client's values lie;
+`values` are the averages over the cells.
 """
 
 import math
@@ -61,7 +60,7 @@ class Phi:
 
 
 def numeric(domain: Domain, what: str) -> Floats:
-    """The numbers that the outcomes are, or an error that says what needs them."""
+    """The outcomes as numbers, or an error that says what needs them."""
     if domain.values is None:
         raise DiscreetError(
             f"{what} needs numbers, but the outcomes are labels such as "
@@ -87,7 +86,7 @@ def squares_around(domain: Domain, centre: float) -> Phi:
 
 
 def at_most(domain: Domain, threshold: float) -> Phi:
-    """phi(x) = 1 if x <= threshold, else 0. A cell that the threshold divides may count as either."""
+    """phi(x) = 1 if x <= threshold, else 0. A cell that contains the threshold may count as either."""
     if domain.edges is None:
         return Phi.sharp((numeric(domain, "at-most") <= threshold).astype(np.float64))
     low, high = domain.edges[:-1], domain.edges[1:]
@@ -96,7 +95,7 @@ def at_most(domain: Domain, threshold: float) -> Phi:
 
 
 def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
-    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and its extremes are estimated."""
+    """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
     if domain.edges is None:
         return Phi.sharp(np.array([_number(phi, name) for name in domain.names]))
     nodes, weights = gauss_rule(_NODES)
@@ -119,14 +118,14 @@ def _number(phi: Callable[[Any], float], outcome: Any) -> float:
     return number
 
 
-_WIDE = 0.1  # the half-width of a share's interval from which on a reader is told how many clients would do better
-_IMPOSSIBLE = 1e-9  # how unlikely samples have to be before their agreement is doubted
+_WIDE = 0.1  # half-width of a share's interval above which a note suggests more clients
+_IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is doubted
 
 
 @with_short_repr
 @dataclass(frozen=True)
 class Shares:
-    """For every outcome: an estimate, the ends of its own interval, and those of intervals that hold all at once."""
+    """For every outcome: an estimate, the ends of its own interval, and the ends of simultaneous intervals."""
 
     estimate: Floats
     low: Floats
@@ -137,11 +136,11 @@ class Shares:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of the population. `estimate` is None where it is not identifiable; `released` is its value under Q.
+    """A statistic of the population. `estimate` is None if it is not identifiable; `released` is its value under Q.
 
-    `blur`: how much of the interval, on each side, is owed to values that are known up to their cell only. `bias_by_risk`: by how much P
-    and Q can differ by the worst-case TV alone, its oscillation times that; the interval uses the sharper lines, and None means
-    that the statistic is no average.
+    `blur`: the part of the interval, on each side, that comes from values known only up to their cell. `bias_by_risk`: the bound on the
+    difference between P and Q from the worst-case TV alone, the oscillation of phi times that. The interval uses the sharper lines. None
+    means that the statistic is not an average.
     """
 
     name: str
@@ -155,17 +154,15 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """What the samples of one agreement tell. Made by `population`.
+    """The estimates from the samples of one agreement. Made by `population`.
 
-    On a continuous family the average client is that of the masses on cells which the clients released by. A client with a distribution
-    function has those to within rounding; one that is a bare function has what nodes could see of it (`UnresolvedWarning` told it if that
-    was little). Nobody but the client knows which it was.
+    On a continuous family the average client is that of the masses on the cells by which clients released. A client with a distribution
+    function has these to within rounding. A client given as a bare function has what the quadrature nodes resolve (`UnresolvedWarning`
+    warned it if that was little). Only the client knows which it was.
 
-    `reweighted`: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
-    everything else here does not.
-    `finest`: on a continuous family the same samples on each of its cells; statistics come from there, since they gain from narrow cells
-    what shares would lose to noise.
-    `rows`: where each client released several samples, whose they are; `counts` are then of all of them.
+    `reweighted`: the population of public examples, weighted to explain the samples. It depends on the examples; nothing else here does.
+    `finest`: on a continuous family the same samples on each of its cells. Statistics are computed there, since they gain from narrow cells
+    what shares would lose to noise. `rows`: the rows of samples if each client released several; `counts` are then of all of them.
     """
 
     domain: Domain
@@ -184,32 +181,34 @@ class Population:
 
     @property
     def samples(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self.counts.sum())
 
     @property
     def clients(self) -> int:
-        """How many clients there are: as many as samples, unless each released several."""
+        """The number of clients: that of samples, unless each released several."""
         return self.samples if self.rows is None else self.rows.clients
 
     @property
     def exact(self) -> bool:
-        """Whether the average client is identifiable: estimates are then unbiased, and intervals hold noise alone."""
+        """Whether the average client is identifiable: then estimates are unbiased, and intervals contain only noise."""
         return self.inversion.exact
 
     @cached_property
     def largest_bias(self) -> float:
-        """The worst-case TV: no event has a share under P further from its share under Q, whoever the clients are."""
-        return float(self.sampler.risk("tv"))  # of several samples drawn at once: of all of them, so of any single one
+        """The worst-case TV: the largest difference between an event's shares under P and Q, for all clients."""
+        return float(
+            self.sampler.risk("tv")
+        )  # for several samples drawn together: of all of them, so of any single one
 
     @cached_property
     def released_shares(self) -> Shares:
-        """The average of the laws that samples were drawn from."""
+        """The estimate of the average output distribution."""
         return Shares(self._frequencies, *self._each, *self._all)
 
     @cached_property
     def law(self) -> Shares:
-        """The average client's law. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
+        """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         estimate = self._estimate
         if self.rows is not None:
             return Shares(estimate, *self._invert_ends(self._each), *self._invert_ends(self._all))
@@ -220,11 +219,11 @@ class Population:
 
     @cached_property
     def nearest(self) -> Floats:
-        """The estimate as a law: the member of the family that is nearest to it. Smaller error, but biased."""
+        """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""
         return nearest_law(self._estimate, *limits(self.bounds, self.reference))
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
-        """The average of a function of the outcome, or one named "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
+        """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
         if self.finest is not None:
             return self.finest.statistic(wanted)
         if callable(wanted):
@@ -247,13 +246,13 @@ class Population:
 
     @cached_property
     def margin_at_worst(self) -> float:
-        """How far the interval of a share reaches from its estimate at worst, whatever the population: a promise of so many clients."""
+        """The longest reach of a share's interval from its estimate, for every population with that many clients."""
         noise = planning.Noise(self.clients, self.confidence)
         return planning.half_width(self.inversion, self.sampler, self.reference, noise)
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """What a reader should know before trusting the numbers; empty if there is nothing."""
+        """Warnings to read before trusting the numbers; empty if there are none."""
         said = []
         constants = self.sampler.constants
         for above, limit, word in (
@@ -305,7 +304,7 @@ class Population:
 
     @cached_property
     def _estimate(self) -> Floats:
-        """That of the average client's law, without intervals."""
+        """The estimate of the average client's distribution, without intervals."""
         return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
 
     @cached_property
@@ -325,7 +324,7 @@ class Population:
         return exact_ends(self.counts, self.clients, self.confidence, among=len(self.counts))
 
     def _impossible(self, limits: Floats, *, above: bool) -> int | None:
-        """The first outcome whose share all but surely is past its limit."""
+        """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
             return first_past_limit(
@@ -336,13 +335,13 @@ class Population:
         return int(past[0]) if len(past) else None
 
     def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
-        """Intervals of the shares of the first outcomes in this order, which came so often together."""
+        """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
             return self.rows.ends_below(order, self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
     def _invert_ends(self, released: Ends, mu: Floats | None = None) -> Ends:
-        """Intervals of Q's shares as intervals of P's; `mu`: of which events, by default of the outcomes."""
+        """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
         return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
     # statistics
@@ -362,7 +361,7 @@ class Population:
         return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
 
     def _share_of(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
-        """The interval of the share of an event: what the average of two values is."""
+        """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
         ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
         low, high = self._invert_ends(ends, mu)
@@ -371,8 +370,8 @@ class Population:
     def _largest(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
 
-        max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each
-        c; the best c changes the value to second order only, so the noise is that of an average of n samples.
+        max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each c. The best c
+        changes the value only to second order, so the noise is that of an average of n samples.
         """
         low, high = self.inversion.low, self.inversion.high
         order = np.argsort(-phi)
@@ -388,7 +387,7 @@ class Population:
         return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
 
     def _variance(self) -> Estimate:
-        """E (x - c)^2 - (E x - c)^2, each with half of what the confidence leaves; c near the mean keeps both small."""
+        """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
         first = self._average("mean", first_moment(self.domain), among=2)
         centre = 0.5 * (first.low + first.high)
         second = self._average("squares", squares_around(self.domain, centre), among=2)
@@ -405,7 +404,7 @@ class Population:
         )
 
     def _quantile(self, name: str, level: float) -> Estimate:
-        """All thresholds at which the interval of the share at most there holds the level; outcomes have to be in order."""
+        """All thresholds whose cumulative share has an interval that contains the level; outcomes must be in order."""
         values = numeric(self.domain, name)
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
@@ -420,7 +419,7 @@ class Population:
         released = int(np.argmax(below / self.samples >= level))
         estimate = None
         if self.exact:
-            # the nearest law follows the noise of narrow cells; the sum of the shares up to a point does not
+            # the nearest distribution follows the noise of narrow cells; cumulative shares do not
             law = self._estimate if isinstance(self.domain, Bins) else self.nearest
             reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
             estimate = float(values[order][reached[0] if reached.size else -1])

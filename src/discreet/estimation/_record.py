@@ -1,8 +1,8 @@
-"""What an estimate says to programs: one record of plain values, the same from a command and from a service.
+"""`record`: an estimate as plain values for programs, the same from a command and from a service.
 
-Notes are what a reader should know before trusting the numbers: what the records leave open, whom intervals do not speak for, and where
-the samples themselves raise doubts. Where the truth is known, `Fidelity` says how near an estimated law is to it: total variation, KL,
-squared Hellinger, largest error of a share, earth mover's distance.
+Notes tell a reader what to know before trusting the numbers: what the records leave open, which clients the intervals exclude, and doubts
+that the samples raise. If the truth is known, `Fidelity` measures the distance of an estimate from it: total variation, KL, squared
+Hellinger, largest error of a share, earth mover's distance.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Distances from the truth to an estimate; `wasserstein` (in units of the outcomes) is None if they are no numbers."""
+    """Distances from the truth to an estimate; `wasserstein` (in units of the outcomes) is None if these are not numbers."""
 
     tv: float
     kl: float
@@ -37,7 +37,7 @@ class Fidelity:
 
 
 def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
-    """Of a law to the truth. KL is infinite if the law rules out what the truth does not."""
+    """The distances from the truth to an estimate. KL is infinite if the estimate excludes an outcome that the truth has."""
     return Fidelity(
         float(divergence("tv")(truth, law)),
         float(divergence("kl")(truth, law)),
@@ -50,7 +50,7 @@ def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
 
 
 def notes(found: Population, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
-    """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
+    """Notes for the reader. `named`: the samples name their agreement; `distinct`: each is another client's."""
     return [*_trust_notes(agreed, named=named, distinct=distinct), *_outsider_notes(found), *found.doubts]
 
 
@@ -63,7 +63,7 @@ def record(
     truth: Floats | None = None,
     lies: Liars | None = None,
 ) -> dict[str, Any]:
-    """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
+    """An estimate as JSON values. `truth`: the average client's distribution, if known. `lies`: the effect of a number of liars."""
     one = liars(found)
     parts = {
         "released": found.released_shares,
@@ -123,7 +123,7 @@ def record(
 
 
 def law_fidelities(found: Population, truth: Floats) -> dict[str, Fidelity]:
-    """How near to the truth each of the laws is that an estimate holds."""
+    """The distances from the truth to each of an estimate's distributions."""
     laws = {"the samples": found.released_shares.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
@@ -133,7 +133,7 @@ def law_fidelities(found: Population, truth: Floats) -> dict[str, Fidelity]:
 
 
 def _trust_notes(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
-    """What the records themselves leave open."""
+    """Notes on what the records themselves leave open."""
     said = []
     if not named:
         said.append("the records do not say which agreement they were made under; this one is taken on trust")
@@ -144,7 +144,7 @@ def _trust_notes(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]
 
 
 def _outsider_notes(found: Population) -> list[str]:
-    """Whom intervals do not speak for: clients of a table are lists of values, and short ones are in no band of densities."""
+    """Notes on clients that the intervals exclude: clients of a table are lists of values, and short lists are in no band of densities."""
     if found.finest is None or found.exact or serves_everybody(found.sampler.family):
         return []
     family, upper = found.sampler.family, found.bounds.upper

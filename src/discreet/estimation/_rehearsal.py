@@ -1,9 +1,9 @@
-"""Mechanisms tried on example clients: what each sampler costs them, and a rehearsal of a whole collection.
+"""Mechanisms tried on example clients: the cost of each sampler, and a rehearsal of a whole collection.
 
 `compare_samplers` gives the mean, the median and the largest divergence over the examples, beside the worst case of all clients.
 `rehearsal` draws clients from the examples, lets them release, estimates the population, and compares it with the known truth.
 
-Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be the data to be protected.
+Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be the data to protect.
 """
 
 import math
@@ -26,14 +26,14 @@ from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 1 << 22  # numbers held at a time
+_BLOCK = 1 << 22  # numbers in memory at a time
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _STEPS = 24
 
 
 @dataclass(frozen=True)
 class SamplerCost:
-    """A sampler's divergences over the examples (mean, median, largest), and its worst case over every law there is."""
+    """A sampler's divergences over the examples (mean, median, largest), and its worst case over all clients."""
 
     name: str
     mean: float
@@ -57,7 +57,7 @@ def compare_samplers(designed: Design, counts: Any) -> list[SamplerCost]:
 def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteFamily]:
     """The sampler with a uniform floor of the best mass b, by golden section: the mean is convex in b (`discreet.design._floors`, T1).
 
-    b = k/(s e^eps + k - s) is the floor of clients that hold s outcomes each.
+    b = k/(s e^eps + k - s) is the floor for clients with s outcomes each.
     """
     family = Simplex(counts.shape[1])
     k, growth = family.size, math.exp(epsilon)
@@ -83,7 +83,7 @@ def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteF
 
 
 def divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
-    """The divergence of every client (a row of counts) from what is released for it."""
+    """The divergence of every client (a row of counts) from its output distribution."""
     found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _laws(counts)]
     return np.concatenate(found)
 
@@ -94,7 +94,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
 
 
 def _laws(counts: Any) -> Iterator[Floats]:
-    """Laws (some, k) of the clients, so many at a time as fit."""
+    """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):
         dense = counts[start : start + step].toarray()
@@ -103,10 +103,10 @@ def _laws(counts: Any) -> Iterator[Floats]:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Averages over repetitions. `client_tv`: mean TV from a client's law to what its sample is drawn from.
+    """Averages over repetitions. `client_tv`: mean TV from a client's distribution to its output distribution.
 
-    `largest` and `total`: largest share off and TV distance of the estimated law (the nearest law; for projections, the samples
-    themselves); `covered`: how often a share's interval held the truth; `width`: mean half-width of these intervals.
+    `largest` and `total`: largest error of a share and TV distance of the estimated distribution (the nearest one; for projections, the
+    samples themselves); `covered`: how often a share's interval covered the truth; `width`: mean half-width of these intervals.
     """
 
     client_tv: float
@@ -126,7 +126,9 @@ def rehearsal(
     confidence: float = 0.95,
     bins: int | None = None,
 ) -> Rehearsal:
-    """So many clients drawn from the example's, again and again. On a continuous family laws are on its cells, as tables are released."""
+    """Repeated collections of `clients` clients drawn from the examples. On a continuous family `laws` are on its cells, as tables are
+    released.
+    """
     check_count("clients", clients, most=MOST_CLIENTS)
     check_count("repetitions", repetitions)
     held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
@@ -147,7 +149,7 @@ def rehearsal(
 def _laws_and_truth(
     sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, bins: int | None
 ) -> tuple[Floats, Floats, Floats]:
-    """What clients hold, what their samples are drawn from, and what an estimate of their shares is held against."""
+    """The clients' distributions, their output distributions, and the true shares."""
     family = sampler.family
     if not isinstance(family, ContinuousFamily):
         held = np.atleast_2d(family.as_rows(laws, "laws"))

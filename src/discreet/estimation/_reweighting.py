@@ -1,40 +1,41 @@
-"""Public examples, reweighted until what would be released for them explains the samples: a population that rests on the examples.
+"""Public examples, reweighted to explain the samples: an estimate of the population that depends on the examples.
 
 Samples of a projection do not determine the average client. But if clients are like public examples p_1, ..., p_N in unknown numbers w,
-samples have the law sum_i w_i q_i with q_i the output law of p_i, and the average client is sum_i w_i p_i. The weights under which the
-samples are most likely are a concave problem with a certificate. Samples of several agreements have one likelihood: their output laws
-stand side by side.
+samples have the distribution sum_i w_i q_i with q_i the output distribution of p_i, and the average client is sum_i w_i p_i. The weights
+that make the samples most likely solve a concave problem with a certificate. Samples of several agreements have one likelihood: their
+output distributions are concatenated.
 
-**The problem** (`mixtures`). Laws q_1, ..., q_N on the outcomes, shares f of the counts, and a pull tau >= 0 towards equal weights. Wanted
-are weights w on the simplex with the largest
+**The problem** (`mixtures`). Given are distributions q_1, ..., q_N on the outcomes, shares f of the counts, and a pull tau >= 0 towards
+equal weights. Find the weights w on the simplex that maximise
 
     L(w) = sum_x f_x log y_x + tau/N sum_i log w_i,        y = sum_i w_i q_i:
 
-the likelihood of the counts and of tau more for each of them, which fell on the N laws in equal parts. L is concave.
+the likelihood of the counts and of tau more for each of them, which fell on the N distributions in equal parts. L is concave.
 
 **Certificate.** Write g_i = sum_x f_x q_ix/y_x and h_i = (g_i + tau/(N w_i))/(1 + tau). For every w' on the simplex
 
     L(w') - L(w) = sum_x f_x log(y'_x/y_x) + tau/N sum_i log(w'_i/w_i) <= (1 + tau) log(sum_i w'_i h_i) <= (1 + tau) log max_i h_i
 
-by Jensen's inequality, because sum_x f_x y'_x/y_x = sum_i w'_i g_i. So `gap` = (1 + tau) log max h bounds what any weights could add. All
-terms are positive, so rounding changes h by a factor of at most 1 + 4 (N + k) 2^-53, which is added.
+by Jensen's inequality, because sum_x f_x y'_x/y_x = sum_i w'_i g_i. So `gap` = (1 + tau) log max h bounds the gain of any other weights.
+All terms are positive, so rounding changes h by a factor of at most 1 + 4 (N + k) 2^-53, which is added.
 
-**Solving.** At the best w every h_i is 1: w_i s_i = tau/N with s = 1 + tau - Q v >= 0 and v = f/y. That is the central path of the
-dual, whose parameter is the pull itself, so a path of falling pulls costs a few Newton steps each, with one matrix of outcomes by
-outcomes. The step w_i -> w_i h_i (expectation maximisation) never lowers L and ends every solve.
+**Solving.** At the best w every h_i is 1: w_i s_i = tau/N with s = 1 + tau - Q v >= 0 and v = f/y. That is the central path of the dual,
+whose parameter is the pull itself. A path of falling pulls costs a few Newton steps each, with one matrix of outcomes by outcomes. The step
+w_i -> w_i h_i (expectation maximisation) never lowers L and ends every solve.
 
-**How far from equal weights.** The most likely weights alone follow the noise of the samples. So the examples count too, as so many
-further samples that fell on them in equal parts (`pull`). Leaving out one sample after the other, to first order, shows how well the rest
-foretells it. The pull is the strongest one that is no worse than the best by more than a standard error, and at least one sample for each
-outcome. Where examples are like the clients that leaves them as they are; where they are not, the samples move them.
+**Distance from equal weights.** The most likely weights alone follow the noise of the samples. So the examples count too, as `pull` further
+samples that fell on them in equal parts. Leave-one-out, to first order, shows how well the rest predicts a sample. The pull is the
+strongest one that is within a standard error of the best, and at least one sample for each outcome. If the examples are like the clients,
+they stay as they are; otherwise the samples move them.
 
-**Samples less their bias.** The average client is the average output law plus E(P - Q), and only the second term needs examples:
-`debiased` is the shares of the samples plus sum_i w_i (p_i - q_i), the nearest law to it. It has the noise of the samples, which `law` has
-not. It errs only by how the bias of the clients differs from that of the weighted examples: less than how the clients themselves differ,
-and nothing once epsilon is so large that Q is P. So where examples are unlike the clients it is the closer one.
+**Samples less their bias.** The average client is the average output distribution plus E(P - Q), and only the second term needs examples.
+`debiased` is the shares of the samples plus sum_i w_i (p_i - q_i), projected to the nearest distribution. It has the noise of the samples,
+which `law` has not. Its error is the difference between the bias of the clients and that of the weighted examples. That is less than the
+difference between the clients and the examples, and vanishes once epsilon is so large that Q is P. So if the examples are unlike the
+clients, `debiased` is closer.
 
-The estimate uses released samples and public examples alone, so it costs no privacy. It rests on an assumption: what no weights of the
-examples can explain is not in the estimate, and `strain` says so where the samples show it.
+The estimate uses only released samples and public examples, so it costs no privacy. It assumes that the examples represent the clients:
+what no weights of the examples can explain is missing, and `strain` shows it if the samples do.
 """
 
 import math
@@ -58,13 +59,13 @@ Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-10  # of the gap, relative to 1 + tau
 _STEPS = 60
-_INSIDE = 0.99  # of the way to the boundary
+_INSIDE = 0.99  # share of the way to the boundary
 _UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleMixture:
-    """Weights (N,) of the laws, the law that they mix to (k,), and how much more L any other weights could have."""
+    """Weights (N,) of the distributions, their mixture (k,), and a bound on the gain in L of any other weights."""
 
     weights: Floats
     law: Floats
@@ -72,15 +73,15 @@ class ExampleMixture:
     gap: float
 
     def likelihood(self, shares: Floats) -> float:
-        """sum_x f_x log y_x: of the counts alone, each."""
+        """sum_x f_x log y_x: the log-likelihood of the counts alone, for each."""
         seen = shares > 0.0
         return float(shares[seen] @ np.log(self.law[seen]))
 
     def freedom(self, laws: Floats, shares: Floats) -> Floats:
-        """By how much log y_x falls, times the number of counts, when one count of x is left out (k,); 0 where there is none.
+        """The fall of log y_x, times the number of counts, when one count of x is left out (k,); 0 where there is none.
 
-        To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y) (q_i/y)^T.
-        The mean over the counts is what the likelihood of the counts themselves promises too much of each further one.
+        To first order, by differentiating w_i (1 + tau - g_i) = tau/N: dy/y = (I + A diag(f))^-1 A df, A = sum_i (w_i/s_i) (q_i/y)
+        (q_i/y)^T. The mean over the counts is the optimism of their likelihood about each further one.
         """
         seen = shares > 0.0
         f, q = shares[seen], laws[:, seen] / self.law[seen]
@@ -93,7 +94,7 @@ class ExampleMixture:
 
 
 def mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
-    """The best mixture of laws (N, k) for shares (k,) at each of falling pulls."""
+    """The best mixture of distributions (N, k) for shares (k,) at each of falling pulls."""
     seen = shares > 0.0
     q, f = np.ascontiguousarray(laws[:, seen]), shares[seen]
     number = len(q)
@@ -113,7 +114,7 @@ def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tup
     for _ in range(_STEPS):
         g = q @ v
         over = float(g.max() / (1.0 + pull))
-        if over >= 1.0:  # a dual that is not feasible yet is shrunk until it is
+        if over >= 1.0:  # shrink an infeasible dual
             v, g = v * (0.999 / over), g * (0.999 / over)
         s = 1.0 + pull - g
         y = w @ q
@@ -145,7 +146,7 @@ def _step_to_boundary(value: Floats, step: Floats) -> float:
 
 
 def _certify_weights(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floats, float]:
-    """Weights that sum to one, a step of expectation maximisation further, and their gap."""
+    """Normalised weights, one step of expectation maximisation further, and their gap."""
     w = w / w.sum()
     rounding = 4.0 * (q.shape[0] + q.shape[1]) * _UNIT
     found = []
@@ -161,22 +162,24 @@ def _certify_weights(q: Floats, f: Floats, w: Floats, pull: float) -> tuple[Floa
 Integers = NDArray[np.int64]
 
 LARGEST_TABLE = 5 * 10**7  # examples times outcomes
-PULLS = tuple(100.0 * 4.0**-step for step in range(15))  # relative to the number of samples, from nearly fixed on
-STRANGE = 6.0  # standard deviations from which on samples are called unlike the examples
+PULLS = tuple(
+    100.0 * 4.0**-step for step in range(15)
+)  # relative to the number of samples, from nearly fixed weights down
+STRANGE = 6.0  # standard deviations above which samples count as unlike the examples
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """The examples with the weights under which the samples are most likely.
+    """The examples with the weights that make the samples most likely.
 
     Attributes:
         law: the average of the examples with these weights (k,): an estimate of the average client.
-        debiased: the samples less the bias that the weighted examples have (k,): the closer one where examples are unlike the clients.
+        debiased: the samples less the bias of the weighted examples (k,): closer if the examples are unlike the clients.
         weights: of each example (N,).
-        pull: how many samples the examples themselves count for.
-        gap: no weights have a log-likelihood, the pull included, that is larger by more than this for each sample.
-        strain: by how many standard deviations the samples are further from what the weighted examples would release than chance has it.
+        pull: the number of samples that the examples themselves count for.
+        gap: an upper bound on the gain of any other weights in log-likelihood, including the pull, for each sample.
+        strain: the excess distance of the samples from the weighted examples' output, in standard deviations.
     """
 
     law: Floats
@@ -188,14 +191,14 @@ class Reweighted:
 
     @property
     def explains(self) -> bool:
-        """Whether weighted examples explain the samples, as far as these can tell."""
+        """Whether weighted examples explain the samples, as far as the samples show."""
         return self.strain < STRANGE
 
 
 def reweight_examples(
     rounds: Sequence[tuple[Sampler[Any], Integers]], laws: Floats, *, pull: float | None = None
 ) -> Reweighted:
-    """Examples (N, k) that explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen by them."""
+    """Examples (N, k) reweighted to explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen."""
     counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
     released = np.hstack([_outputs(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
@@ -217,19 +220,19 @@ def reweight_examples(
 
 
 def _outputs(sampler: Sampler[Any], laws: Floats) -> Floats:
-    """The output laws of laws (N, k) on the outcomes, or on the cells of a line."""
+    """The output distributions of distributions (N, k) on the outcomes, or on the cells of a line."""
     if not isinstance(sampler.family, ContinuousFamily):
         return np.asarray(sampler.output(laws), dtype=np.float64)
     return sampler.weights_on_atoms(laws) / TOTAL
 
 
 def _parts(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
-    """Each round's part of the samples, for every outcome of every round."""
+    """Each round's share of the samples, for every outcome of every round."""
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
 
 def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], shares: Floats, number: float) -> int:
-    """The strongest pull that foretells a sample left out no worse than the best does, up to one standard error of the difference."""
+    """The strongest pull whose leave-one-out prediction is within one standard error of the best."""
     seen = shares > 0.0
     f = shares[seen]
     foretold = [np.log(found.law[seen]) - freedom[seen] / number for found, freedom in zip(path, freedoms, strict=True)]
@@ -243,12 +246,16 @@ def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], sha
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
-    """Examples as laws (N, k): dense rows, or a scipy.sparse matrix of counts or laws; on the outcomes, or on the cells of a line."""
+    """Examples as distributions (N, k): dense rows, or a scipy.sparse matrix of counts or distributions; on outcomes, or on the cells of a
+    line.
+    """
     family: AnyFamily = sampler.family
     given = examples
     if isinstance(family, ContinuousFamily):
         if not isinstance(sampler.carrier, CellAtoms):
-            raise DiscreetError(f"examples are laws on cells, by which {sampler!r} does not release; leave them out")
+            raise DiscreetError(
+                f"examples are distributions on cells, by which {sampler!r} does not release; leave them out"
+            )
         given = given if hasattr(given, "tocsr") else as_floats(given, "examples")
     elif not hasattr(examples, "tocsr"):
         given = family.as_rows(examples, "examples")
@@ -261,7 +268,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
 
 
 def _pulls(least: float, number: float) -> list[float]:
-    """The path down to a pull of so many samples, each relative to the number there is."""
+    """The path down to a pull of that many samples, each relative to the number of samples."""
     return [*(one for one in PULLS if one > least / number), least / number]
 
 

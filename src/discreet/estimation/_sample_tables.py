@@ -1,16 +1,16 @@
 """Tables of released samples: counted in one streaming pass, checked for repeated clients, and written as synthetic data.
 
-Counts of outcomes are all that an estimate needs (`tally`). Every record is checked against the agreement on the way: one made under
-another agreement, or a sample that the agreement does not know, is refused by name before anything is estimated. A client that comes twice
-is refused where records name their clients, because samples of one client are not those of several. Texts are told apart by 128 bits of
-hash; past `MOST_TOLD_APART` records a part of the clients is looked at, which still notices a second release.
+An estimate needs only counts of outcomes (`tally`). Every record is checked against the agreement: a record of another agreement, or an
+unknown sample, is an error that names it, before anything is estimated. If records name their clients, a repeated client is an error,
+because samples of one client are not those of several. Texts are compared by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of
+the clients is checked, which still detects a second release.
 
-`check_clients_apart` refuses clients who occur in several files: a client who released under two agreements has spent twice, and counts
-twice in what is learned from both. Files that do not name their clients are taken on trust, and the caller is told.
+`check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
+twice in what is learned from both. Files without client names cannot be checked, and the caller is told so.
 
-Synthetic data are the samples with weights, or rows drawn from the debiased law, which look like the population. A debiased law exists only
-where the average client is identifiable; elsewhere the nearest law is that of the samples. Synthetic data come from released samples, so
-they cost no privacy.
+Synthetic data are the samples with weights, or rows drawn from the debiased distribution, which look like the population. A debiased
+distribution exists only if the average client is identifiable; otherwise the nearest distribution is that of the samples. Synthetic data
+come from released samples, so they cost no privacy.
 """
 
 from collections.abc import Sequence
@@ -52,16 +52,16 @@ from discreet.tables import (
 _LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
-_EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
+_EVERYBODY = "\0everybody"  # a column of ours: no header has this name
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 
 
 @dataclass(frozen=True)
 class SampleTally:
-    """Counts by outcome number. `named`: whether the records say under which agreement they were made.
+    """Counts by outcome number. `named`: whether the records name their agreement.
 
-    `distinct`: whether they name their clients, each of them once; else that is taken on trust. `rows`: where every client comes several
-    times, its samples, a row for each.
+    `distinct`: whether they name their clients, each once; otherwise that is assumed. `rows`: the rows of samples if every client has
+    several.
     """
 
     counts: NDArray[np.int64]
@@ -72,9 +72,9 @@ class SampleTally:
 
 
 def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding, Sampler[AnyFamily]]:
-    """How samples of an agreement are read, and its sampler. `domain`: needed where it holds but a digest of its labels.
+    """The coding of an agreement's samples, and its sampler. `domain`: needed if the agreement contains only a digest of its labels.
 
-    On a continuous family they are read by its cells, which an estimate puts together to bins.
+    On a continuous family samples are read by its cells, which an estimate joins to bins.
     """
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain(agreement, domain)
@@ -85,7 +85,7 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
 
 
 def agreed_joint_outcomes(agreement: Agreement, domain: Any = None) -> tuple[Coding, JointSampler]:
-    """The same for an agreement on several samples of each client drawn at once."""
+    """The same for an agreement on several samples of each client drawn together."""
     coding = agreed_coding(agreement, domain)
     return coding, agreement.joint_sampler(agreed_family(agreement, coding))
 
@@ -100,9 +100,9 @@ def tally(
     client_column: str | None = None,
     rounds: int = 1,
 ) -> SampleTally:
-    """Count the samples of a source, one of each client. `client_column`: that of the clients, unless it stands where releases have it.
+    """Count the samples of a source, one of each client. `client_column`: the column of clients, by default where releases have it.
 
-    `rounds`: every client comes so many times, and is to be told apart from others.
+    `rounds`: the number of samples of each client; records must then name their clients.
     """
     if sample not in source.schema:
         raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
@@ -157,9 +157,9 @@ def tally(
 def tally_joint(
     source: Source, agreement: Agreement, coding: Coding, *, samples: int, sample: str = "sample"
 ) -> SampleTally:
-    """Count several samples of each client that were drawn at once, with a row of them for each client.
+    """Count several samples of each client that were drawn together, with a row for each client.
 
-    They stand in columns sample_1, sample_2, ... with one record for each client, or in one column with as many records for each client.
+    They are in columns sample_1, sample_2, ... with one record for each client, or in one column with several records for each client.
     """
     columns = [f"{sample}_{place}" for place in range(1, samples + 1)]
     missing = [column for column in columns if column not in source.schema]
@@ -185,7 +185,7 @@ def tally_joint(
 
 
 def _rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
-    """The samples of each client, (n, rounds): for as many as fit into memory."""
+    """The samples of each client, (n, rounds), in memory."""
     if client not in source.schema:
         raise DiscreetError(
             f"to tell {rounds} samples of each client apart needs records that name their clients, and {source.name} has no column {client!r}"
@@ -200,20 +200,20 @@ def _rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -
     often = held[_KEY].list.len().to_numpy()
     if (often != rounds).any():
         raise DiscreetError(
-            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not {rounds} times each; "
-            "give the samples of as many rounds, and leave out who missed one"
+            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not "
+            f"{rounds} times each; give the samples of as many rounds, and leave out clients that missed one"
         )
     return np.array(held[_KEY].to_list(), dtype=object)
 
 
 def client_column_name(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
-    """The column that names clients: a release begins with it, under any name; elsewhere it is called client."""
+    """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
     first, *others = source.schema
     return first if others[:2] == [sample, agreement] else "client"
 
 
 class _DistinctClients:
-    """Whose samples are counted: each of them once, or they are refused."""
+    """A check that each client occurs once."""
 
     def __init__(self, source: Source, column: str) -> None:
         self._where = f"column {column!r} of {source.name}"
@@ -231,13 +231,13 @@ class _DistinctClients:
         self._seen: list[pl.DataFrame] = []
 
     def note(self, frame: pl.DataFrame) -> None:
-        """Remember who is behind the records of a frame."""
+        """Remember the clients of a frame."""
         if frame[_NOBODY].sum():
-            raise DiscreetError(f"{self._where} holds nulls: samples of nobody; filter them out")
+            raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
         self._seen.append(frame.select(self._called).explode(self._called).drop_nulls())
 
     def check(self) -> None:
-        """Refuse clients that came more than once, and say in how many records."""
+        """Raise an error for repeated clients, with the number of records."""
         if not self._seen:
             return
         who = pl.concat(self._seen)
@@ -255,14 +255,14 @@ class _DistinctClients:
 
 
 def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
-    """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
+    """The true average client of a table of raw records, to compare an estimate with; without `client`, the average of all records."""
     held, size = _raw_counts(source, coding, value, client)
     share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
     return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
 
 
 def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
-    """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
+    """The distribution of every client of a table of raw records, one in each row, in memory."""
     held, size = _raw_counts(source, coding, value, client)
     rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
     if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
@@ -273,7 +273,7 @@ def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> N
 
 
 def _raw_counts(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
-    """(client, outcome number, how often) of raw records, and how many outcomes there are; without a client all rows are one's."""
+    """(client, outcome number, count) of raw records, and the number of outcomes; without a client all rows belong to one."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
     reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
@@ -306,7 +306,7 @@ def _raw_counts(source: Source, coding: Coding, value: str, client: str | None) 
 
 
 def _typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
-    """A column with the type its domain needs (one of CSV has none of its own), and how it is read."""
+    """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
         return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
     kind = coding.text_kind
@@ -314,7 +314,7 @@ def _typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr,
 
 
 def _refuse_other_agreements(source: Source, agreement: Agreement, column: str) -> None:
-    """Name an agreement that some of the records were made under instead."""
+    """Raise an error that names the agreement of records made under another one."""
 
     def elsewhere(frame: Any) -> Any:
         return frame.filter(pl.col(column).ne_missing(agreement.id)).with_columns(pl.col(column).cast(pl.String))
@@ -324,7 +324,7 @@ def _refuse_other_agreements(source: Source, agreement: Agreement, column: str) 
 
 
 def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) -> None:
-    """Name points that lie in no cell."""
+    """Raise an error that names points outside all cells."""
     edges = np.asarray(coding.domain.edges)
 
     def outside(frame: Any) -> Any:
@@ -337,7 +337,7 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
 
 
 def check_clients_apart(sources: Sequence[Source]) -> bool:
-    """Refuse clients that several sources name; whether all of them name their clients."""
+    """Raise an error for clients in several sources; return whether all sources name their clients."""
     columns = [(source, client_column_name(source)) for source in sources]
     named = [(source, column) for source, column in columns if column in source.schema]
     words = [f"word {seed}" for seed in (1, 2)]
@@ -351,8 +351,8 @@ def check_clients_apart(sources: Sequence[Source]) -> bool:
         again = 0 if seen is None else who.join(seen, on=words, how="semi").height
         if again:
             raise DiscreetError(
-                f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: each client speaks once, or "
-                "its budget is spent twice; leave one of its samples out"
+                f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
+                f"two samples has spent two budgets; leave one of them out"
             )
         seen = who if seen is None else pl.concat([seen, who])
     return len(named) == len(sources)
@@ -366,9 +366,9 @@ Floats = NDArray[np.float64]
 
 
 def outcome_weights(found: Population) -> Floats:
-    """What a sample of each outcome should count for, so that weighted shares are those of `found.nearest`; they average one.
+    """The weight of a sample of each outcome, such that weighted shares are those of `found.nearest`; their average is one.
 
-    An outcome without samples gets none of its share (`unreached_share`).
+    The share of an outcome without samples is lost (`unreached_share`).
     """
     frequencies = found.released_shares.estimate
     reached = np.where(frequencies > 0.0, found.nearest, 0.0)
@@ -378,12 +378,12 @@ def outcome_weights(found: Population) -> Floats:
 
 
 def unreached_share(found: Population) -> float:
-    """The share of the estimated population that lies on outcomes of which there is no sample."""
+    """The share of the estimated population on outcomes without samples."""
     return float(found.nearest[found.counts == 0].sum())
 
 
 def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:
-    """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
+    """The number of `rows` rows for each outcome: the shares of `found.nearest`, each off by less than one row."""
     wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
     whole = np.floor(wanted).astype(np.int64)
     missing = rows - int(whole.sum())
@@ -392,9 +392,9 @@ def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:
 
 
 def points_within(found: Population, numbers: NDArray[np.int64], place: Floats) -> Floats:
-    """Points of the bins of a continuous family: `place` in [0, 1) says where in each, in shares of the reference.
+    """Points of the bins of a continuous family: `place` in [0, 1) is the position in each, in shares of the reference.
 
-    A bin may reach far into a tail; the estimate says how much it holds, and the reference how that is spread.
+    A bin may reach far into a tail; the estimate gives its mass, and the reference how the mass is spread.
     """
     cells = found if found.finest is None else found.finest
     ends, within = cells.domain.edges, found.domain.edges
@@ -409,7 +409,7 @@ _ROWS = 1 << 20
 
 
 def write_weighted(found: Population, source: Source, coding: Coding, output: str, *, sample: str = "sample") -> int:
-    """Every sample of the source with its weight; how many there are."""
+    """Write every sample of the source with its weight, and return their number."""
     weights = outcome_weights(found)
     schema = pa.schema([("sample", coding.sample_type), ("weight", pa.float64())])
     written = 0
@@ -428,7 +428,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
 
 
 def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int:
-    """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
+    """Write rows with the shares of the estimated distribution, in random order, in parts."""
     rng = np.random.default_rng()
     left = synthetic_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])

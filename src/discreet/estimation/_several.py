@@ -1,14 +1,14 @@
-"""One budget, J samples of each client or one: which serves what, computed for given clients rather than asserted.
+"""One sample or J samples of each client under one budget: which is better for which purpose, computed for given clients.
 
-Four ways to spend epsilon on a client. *Single*: one sample at all of it. *Joint*: J samples drawn at once (`JointSampler`), as
-`release(p, size=J)` does. *Product*: the same around the product. *Composed*: J samples at epsilon/J each.
+There are four ways to spend epsilon on a client. *Single*: one sample at the whole budget. *Joint*: J samples drawn together
+(`JointSampler`), as `release(p, size=J)` does. *Product*: the same around the product. *Composed*: J samples at epsilon/J each.
 
-Three purposes: that a sample looks drawn from its client, TV(P, law of one sample); that all J
-together look like J draws from it, TV(P^J, law of the samples); that the population is known, the expected TV of its estimate.
+There are three purposes: one sample looks drawn from its client, TV(P, distribution of one sample); all J together look like J draws from
+it, TV(P^J, distribution of the samples); the population is estimated, the expected TV of its estimate.
 
-For the last purpose linear samples are taken, whose estimate is unbiased with a variance that is inversely proportional to gamma^2 n J. As
-epsilon falls gamma does so about in proportion, so that J samples at epsilon/J have about J^2/J = J times the variance of one at epsilon: the
-more samples, the less is known. `rounds_cost` is the factor for what was agreed on.
+The last purpose uses linear samples, whose estimate is unbiased with a variance inversely proportional to gamma^2 n J. As epsilon falls,
+gamma falls about in proportion, so J samples at epsilon/J have about J^2/J = J times the variance of one at epsilon: more samples carry
+less information. `rounds_cost` is the factor for an agreement.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import constants_for_privacy
 
 Floats = NDArray[np.float64]
-_SPREADS = 12  # clients that stand for all where there are no examples
-_ENTRIES = 1 << 22  # of laws on multisets that are held at once
+_SPREADS = 12  # typical clients if there are no examples
+_ENTRIES = 1 << 22  # of distributions on multisets in memory at once
 PURPOSES = ("each", "together", "population")
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to spend a budget on a client, by what it costs: total variation distances, None where there is nothing to compare.
+    """One way to spend a budget on a client, with its costs: total variation distances, None if there is nothing to compare.
 
-    `each`: from a client's law to that of one of its samples; `together`: from so many draws of it to its samples; `population`: the expected
-    distance of the estimated population from the truth.
+    `each`: from a client's distribution to that of one of its samples; `together`: from as many draws of it to its samples; `population`:
+    the expected distance of the estimated population from the truth.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways beside each other. `worst`: over clients that hold 1, 2, ... outcomes alike; else the mean over examples."""
+    """All ways. `worst`: the largest cost over clients uniform on 1, 2, ... outcomes; otherwise the mean over examples."""
 
     samples: int
     epsilon: float
@@ -70,24 +70,26 @@ class Ways:
             raise DiscreetError(
                 f"nothing is known for the purpose {purpose!r}: {self.samples} samples are too many to look at together"
             )
-        return min(found, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of those that are alike
+        return min(found, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of equal ones
 
 
 def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
-    """What one sample at epsilon costs, J samples drawn jointly around the envelope or the product, and J samples at epsilon/J each.
+    """The costs of one sample at epsilon, of J samples drawn together around the envelope or the product, and of J samples at epsilon/J
+    each.
 
     Args:
         family: the public outcomes, a `Simplex`.
-        samples: J, how many samples of each client, at least 2.
+        samples: J, the number of samples of each client, at least 2.
         epsilon: the budget of each client.
-        clients: how many clients there will be, for the population's estimate.
-        examples: public laws (n, k) over which costs are averaged; without them the worst over clients that hold 1 to k outcomes alike.
+        clients: the number of clients, for the population's estimate.
+        examples: public distributions (n, k) over which costs are averaged; without them the largest cost over clients uniform on 1 to k
+            outcomes.
 
     Returns:
-        A `Ways`, with a `Way` called "single", "composed" and, where multisets can be listed, "joint" and "product".
+        A `Ways`, with a `Way` called "single", "composed" and, if multisets can be listed, "joint" and "product".
 
     Raises:
-        DiscreetError: for numbers out of range, a family that is no simplex, or examples that are no laws.
+        DiscreetError: for numbers out of range, a family other than a simplex, or invalid examples.
     """
     if not isinstance(family, Simplex):
         raise DiscreetError(f"family = {family!r} is not a Simplex; give the public outcomes, as Simplex(outcomes)")
@@ -120,7 +122,7 @@ class _ClientDistances:
         return float(self._put(np.atleast_1d(divergence("tv")(held, released))))
 
     def on(self, multisets: Multisets, released: Floats) -> float:
-        """Of independent draws, as multisets."""
+        """The distances for independent draws, as multisets."""
         parts = [
             divergence("tv")(multisets.laws(self._laws[rows]), multisets.laws(released[rows]))
             for rows in self._blocks(len(multisets))
@@ -128,7 +130,7 @@ class _ClientDistances:
         return float(self._put(np.concatenate([np.atleast_1d(part) for part in parts])))
 
     def of(self, joint: JointSampler) -> tuple[float, float]:
-        """Of one sample of a joint draw, and of all of them."""
+        """The distances for one sample of a joint draw, and for all of them."""
         each, together = [], []
         for rows in self._blocks(len(joint.multisets)):
             held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
@@ -142,7 +144,7 @@ class _ClientDistances:
 
 
 def _spreads(size: int) -> Floats:
-    """Clients that hold 1, ..., k outcomes alike: on the simplex it does not matter which."""
+    """Clients uniform on 1, ..., k outcomes: on the simplex it does not matter which."""
     held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
     return np.array([(np.arange(size) < s) / s for s in held])
 
@@ -153,9 +155,9 @@ def _error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
 
 @dataclass(frozen=True)
 class RoundsCost:
-    """What an agreement's rounds tell of a population, against one sample of each client at all that they spend together.
+    """The error of an estimate from an agreement's rounds, compared with one sample of each client at their total budget.
 
-    `factor`: how many times larger the error of an estimate from all rounds is; `together`: what they spend.
+    `factor`: how many times larger the error from all rounds is; `together`: their total budget.
     """
 
     rounds: int
@@ -170,13 +172,13 @@ class RoundsCost:
 
 
 def rounds_cost(agreement: Agreement) -> RoundsCost | None:
-    """What the rounds of an agreement cost against one sample of each client; None where there is one round, or they are the better.
+    """The cost of an agreement's rounds compared with one sample of each client; None for one round, or if rounds are better.
 
     Linear samples of clients like the reference: the error of n J samples is proportional to 1/(gamma sqrt(n J)). Other samplers are judged
-    by the linear one of the same promise, since their samples leave a range of populations.
+    by the linear one with the same promise, since their samples leave a range of populations.
 
     Args:
-        agreement: on finitely many outcomes; of a continuous family nothing is said.
+        agreement: on finitely many outcomes; None is returned for a continuous family.
 
     Returns:
         A `RoundsCost`, or None.

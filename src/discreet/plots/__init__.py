@@ -1,6 +1,6 @@
-"""Pictures that users want. Each function draws on a new figure, or on one's own axes (`ax=`), and returns the figure.
+"""Pictures for users. Each function draws on a new figure, or on the given axes (`ax=`), and returns the figure.
 
-They need matplotlib (`pip install '.[cli]'`), which is imported when the first of them is used, and no window system.
+They need matplotlib (`pip install '.[cli]'`), which is imported on first use, and no window system.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""What pictures need before matplotlib is loaded: names of divergences and promises as people say them, and the file formats.
+"""Labels and file formats of pictures, available before matplotlib is loaded.
 
-A wrong file name is therefore refused before anything is computed. The library's own names of divergences stay what they are.
+A wrong file name is therefore an error before anything is computed. The library's own names of divergences stay unchanged.
 """
 
 from pathlib import Path
@@ -21,17 +21,17 @@ _DIVERGENCES = {
 
 
 def divergence_label(name: str) -> str:
-    """A divergence's name as one would say it; one's own and the parametric ones keep theirs."""
+    """A divergence's name in words; custom and parametric ones keep their own."""
     return _DIVERGENCES.get(name, name)
 
 
 def promise_label(privacy: Privacy, epsilon: float) -> str:
-    """What samples were released under: an epsilon, or another notion by its name."""
+    """The promise of the samples: an epsilon, or another notion by its name."""
     return f"at ε = {epsilon:g}" if isinstance(privacy, Pure) else f"under {privacy}"
 
 
 def shorten_name(name: str, most: int = 32) -> str:
-    """A name that leaves room for the picture."""
+    """A name short enough for the picture."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
@@ -39,7 +39,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a name that no picture can be written under."""
+    """Raise an error for a file name without a picture's ending."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
     check_target(path, what="picture", replace=True)

@@ -1,7 +1,7 @@
-"""One client's distribution p, the distribution q that its sample is drawn from, and the box that every client's q must stay in.
+"""Pictures of one client's distribution p, its output distribution q, and the box that every client's q stays in.
 
-On finitely many outcomes the box is b mu <= q <= B mu, drawn as rows. On a continuous family it is b h <= q <= B h with the
-reference density h: curves in one dimension, images in two, which also show where the box clips.
+On finitely many outcomes the box is b mu <= q <= B mu, drawn as rows. On a continuous family it is b h <= q <= B h with the reference
+density h: curves in one dimension, images in two, which also show where the box clips.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,13 @@ _OUTSIDE = 4e-3  # reference mass left out of the picture on either side of an u
 
 
 def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) -> Figure:
-    """One client's output law in one dimension (curves in one panel) or two (images in three)."""
+    """One client's output distribution in one dimension (curves in one panel) or two (images in three)."""
     if law.many:
         raise DiscreetError(f"a picture shows one client, not {len(law.clients)}; draw the output of each")
     if law.dim not in _POINTS:
-        raise DiscreetError(f"a law in dimension {law.dim} cannot be drawn; pictures are for 1 and 2 dimensions")
+        raise DiscreetError(
+            f"a distribution in dimension {law.dim} cannot be drawn; pictures are for 1 and 2 dimensions"
+        )
     with library_style():
         if law.dim == 1:
             drawn, (axes,) = canvas(ax, title, size=(7.6, 4.3))
@@ -130,7 +132,7 @@ def _client(law: OutputLaw, points: Floats) -> Floats:
 
 
 def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
-    """slope p/h + lift b: what q/h would be without the box; it is below b where q is raised and above B where q is cut."""
+    """slope p/h + lift b: q/h without the box; below b where q is raised, above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
     ratio = np.divide(_client(law, points), h, out=np.zeros_like(h), where=h > 0.0)
     steep = min(float(law.slope[0]), 1e300)
@@ -138,7 +140,7 @@ def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
 
 
 def _ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
-    """For each axis the family's own interval where it is finite, else where nearly all of the reference lies."""
+    """For each axis the family's own interval if it is finite, else where nearly all of the reference lies."""
     box = getattr(family, "box", None)
     x, masses = family.nodes.x.reshape(-1, family.dim), family.nodes.masses.ravel()
     found = []
@@ -165,7 +167,7 @@ def output(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """What one client holds, p, and the law its sample is drawn from, inside the box that holds for everybody.
+    """Draw one client's distribution p and its output distribution, inside the box that holds for every client.
 
     On finitely many outcomes: a row for each. On a continuous family: curves in one dimension, images in two.
 
@@ -173,7 +175,7 @@ def output(
         sampler: An `OptimalSampler`, `LinearSampler` or `MollifierSampler`.
         p: One client, as `sampler.output` takes it.
         released: The outcome that was released, to be marked; on finitely many outcomes.
-        most: How many outcomes to show, those with the largest shares first; the others are averaged in one row.
+        most: The number of outcomes to show, those with the largest shares first; the others are averaged in one row.
         ax: Axes to draw on (three in two dimensions, else one); by default a new figure.
         title: Above a new figure.
 
@@ -201,7 +203,7 @@ def output(
 
 @dataclass(frozen=True)
 class _ClientOutput:
-    """One client's law, the law its sample is drawn from, and the ends of the box, outcome by outcome."""
+    """One client's distribution, its output distribution, and the ends of the box, outcome by outcome."""
 
     names: list[str]
     held: Floats
@@ -229,7 +231,7 @@ class _ClientOutput:
         )
 
     def shown_outcomes(self, most: int) -> NDArray[np.intp]:
-        """The outcomes that are held most, and the one released if it is not among them."""
+        """The outcomes with the largest shares, and the released one."""
         first = np.argsort(-self.held, kind="stable")[: min(most, int((self.held > 0).sum()))]
         if self.released is None or self.released in first:
             return first

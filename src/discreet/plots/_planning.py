@@ -1,8 +1,8 @@
 """Pictures for choosing a budget, a mechanism or a design: trade-off curves, the frontier of designs, and a plan.
 
 `tradeoff` draws the worst-case divergence against epsilon, one panel for each divergence. `frontier` draws the mean over examples against
-the worst case over everybody, as a design keeps less of the best worst case. `plan` draws what a sample costs its client against
-epsilon, and the curator's error against the number of clients.
+the worst case over all clients, as a design keeps less of the best worst case. `plan` draws the cost of a sample against epsilon, and the
+curator's error against the number of clients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ def tradeoff(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """The least worst-case divergence against epsilon, beside the mollifier baseline: one panel for each divergence.
+    """Draw the smallest worst-case divergence against epsilon, beside the mollifier baseline: one panel for each divergence.
 
     Args:
-        family: Who the clients may be.
+        family: The family of the clients.
         epsilon: The budgets, two or more.
-        divergences: One to four, by name or one's own.
-        bracket: Where the formula is only an upper bound, draw instead the band that the smallest worst case lies in, certified from both
-            sides (`minimax_risk`), and the optimal sampler's own worst case.
+        divergences: One to four, by name or custom.
+        bracket: If the formula is only an upper bound, draw the band of the smallest worst case, certified from both sides
+            (`minimax_risk`), and the optimal sampler's own worst case.
         ax: Axes to draw on, one for each divergence; by default a new figure.
         title: Above a new figure.
 
@@ -51,7 +51,7 @@ def tradeoff(
 
     Raises:
         DiscreetError: There is nothing to draw (fewer than two budgets, a divergence that is infinite at each of them), more
-            divergences than fit, `ax` does not hold one for each, or a bracket is asked for where none is known.
+            divergences than fit, `ax` does not have one for each, or a bracket is requested but unknown.
     """
     budgets = np.sort(np.atleast_1d(as_floats(epsilon, "epsilon")).ravel())
     names = [divergences] if isinstance(divergences, str | FDivergence) else list(divergences)
@@ -66,7 +66,7 @@ def tradeoff(
 class RiskCurve:
     """Worst cases of one divergence at increasing epsilon. `exact`: the optimal ones are minimax values, not bounds.
 
-    `least`: where they were bracketed, the lower sides, of which `optimal` are the upper ones; `attained`: the optimal sampler's own then.
+    `least`: lower sides of bracketed values, of which `optimal` are the upper ones; `attained`: then the optimal sampler's own.
     """
 
     divergence: str
@@ -147,7 +147,7 @@ def _draw(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
 
 
 def _name_bracketed(axes: Axes) -> None:
-    """Three names in the corner that falling curves leave empty: they run too close together to have one beside each."""
+    """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
     names = ("mollifier (baseline)", COLOURS["mollifier"]), ("optimal sampler", COLOURS["optimal"]), (
         "smallest of any sampler\n(between certified sides)", QUIET,
     )  # fmt: skip
@@ -166,7 +166,7 @@ def _name_both(
     lower: NDArray[np.float64],
     lower_text: str,
 ) -> None:
-    """Write both names beside their falling curves, half-way down; where they fall too early or too late, in the empty corner."""
+    """Write both names beside their falling curves, half-way down; if they fall too early or too late, in the empty corner."""
     right, left = (int(np.nanargmin(np.abs(y - 0.5 * np.nanmax(y)))) for y in (upper, lower))
     if 0.35 * len(x) <= left and right <= 0.75 * len(x):
         _write(axes, upper_text, "mollifier", (x[right], upper[right]), (8, 4), "left", "data")
@@ -204,7 +204,7 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 Floats = NDArray[np.float64]
-_APART = (0.08, 0.05)  # of the width and height: names closer than that in both would lie on each other
+_APART = (0.08, 0.05)  # of width and height: closer names would overlap
 _RIGHT_MARGIN = 0.15  # of the width, at the right end
 _MARKS = {"optimal": "o", "linear": "s", "mollifier": "^"}
 
@@ -216,10 +216,10 @@ def frontier(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """The mean over the examples against the worst case over everybody: one point for each design, joined, and others beside them.
+    """Draw the mean over the examples against the worst case over all clients: one point for each design, joined, and other samplers.
 
     Args:
-        designs: Designs of the same examples at one epsilon and divergence that keep more or less, one or more.
+        designs: One or more designs of the same examples at one epsilon and divergence, with different `keep`.
         others: The (worst case, mean) of other samplers, by name.
         ax: Axes to draw on; by default a new figure.
         title: Above a new figure.
@@ -245,22 +245,22 @@ def frontier(
         panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
-        axes.fill_between(worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0)  # who keeps more has no less
+        axes.fill_between(
+            worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0
+        )  # keeping more cannot lower the mean
         axes.plot(worst, mean, color=COLOURS["optimal"], marker="o", markersize=4, label="designed")
         for other, (x, y) in (others or {}).items():
             axes.plot([x], [y], _MARKS.get(other, "D"), color=COLOURS.get(other, INK), label=other, markersize=7)
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
-        _name_points(
-            axes, [f"{one.keep:g}" for one in ordered], worst, mean
-        )  # where the axes reach from and to is known by now
+        _name_points(axes, [f"{one.keep:g}" for one in ordered], worst, mean)  # the limits of the axes are known by now
         axes.legend(frameon=False)
     return drawn
 
 
 def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
-    """Every point by its name: those that are too close for names of their own by one list, in turn above and below."""
+    """Name every point; points that are too close share one list, in turn above and below."""
     at = axes.transAxes.inverted().transform(axes.transData.transform(np.column_stack([x, y])))
     groups: list[list[int]] = []
     for place in range(len(names)):
@@ -291,13 +291,13 @@ def plan(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """A plan in two panels: what a sample costs its client against epsilon, and how well a share will be known against clients.
+    """Draw a plan in two panels: the cost of a sample against epsilon, and the accuracy of a share against clients.
 
     Args:
         family: The outcomes, as a `Simplex` or `Band`.
-        clients: How many are planned.
+        clients: The planned number.
         epsilons: The budgets to choose from.
-        accuracy: How near a share should be to the truth; drawn as a line.
+        accuracy: The accepted error of a share; drawn as a line.
         confidence: Of every interval.
         ax: Two axes to draw on; by default a new figure.
         title: Above a new figure.
@@ -306,7 +306,7 @@ def plan(
         The figure.
 
     Raises:
-        DiscreetError: An argument is out of its range, or `ax` does not hold two axes.
+        DiscreetError: An argument is out of its range, or `ax` does not have two axes.
     """
     if not isinstance(family, Simplex | Band):
         raise DiscreetError(
@@ -392,7 +392,7 @@ def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
     axes.set_yscale("log")
     lowest = np.inf
     gap = (axes.get_ylim()[1] / axes.get_ylim()[0]) ** 0.045
-    for budget in budgets:  # the more privacy the higher the line: names move down until they are apart
+    for budget in budgets:  # more privacy gives a higher line: names move down until they are apart
         lowest = min(float(plan.errors[budget, "linear"][-1]), lowest / gap)
         axes.annotate(
             f"ε = {budget:g}", (plan.clients[-1], lowest), (4, 0), textcoords="offset points", va="center",

@@ -1,7 +1,7 @@
 """Pictures of results: an estimated population with its intervals, and an audit.
 
-`population` draws a row for each label or a step for each cell. `audit` draws how often the leading event happened under two inputs, and
-the bound of every event beside the claimed epsilon.
+`population` draws a row for each label or a step for each cell. `audit` draws the frequency of the leading event under two inputs, and the
+bound of every event beside the claimed epsilon.
 """
 
 from collections.abc import Sequence
@@ -43,14 +43,14 @@ def population(
     ax: AxesLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """An estimated population: every share with its interval, the estimate by public examples, and the truth where it is known.
+    """Draw an estimated population: every share with its interval, the estimate by public examples, and the truth if it is known.
 
     Args:
-        found: What `discreet.estimation.population` returned.
+        found: The result of `discreet.estimation.population`.
         truth: The true shares, one for each outcome, or by label.
-        most: How many labels to show, the largest shares first; cells of an interval are all shown.
+        most: The number of labels to show, the largest shares first; cells of an interval are all shown.
         ax: Axes to draw on; by default a new figure.
-        title: Above a new figure; the usual one stands in for one that no installed font can write.
+        title: Above a new figure; replaced by the default if no installed font can write it.
 
     Returns:
         The figure.
@@ -71,7 +71,7 @@ def population(
         drawn, (axes,) = canvas(ax, title, size=(8.4, height))
         if shares.edges is None:
             _draw_labels(axes, shares, most)
-            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # one's own axes may have a title
+            above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
             axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
         else:
             _draw_cells(axes, shares)
@@ -88,12 +88,11 @@ def _shares(truth: Any, found: Population) -> Floats:
 
 @dataclass(frozen=True)
 class _PopulationShares:
-    """Shares of a population: estimates with intervals, and the truth where it is known. `edges`: outcomes are cells.
+    """Shares of a population: estimates with intervals, and the truth if it is known. `edges`: outcomes are cells.
 
-    `together`: the ends of intervals that hold for all outcomes at once, and so after ranking.
-    `examples`: the shares by weighted public examples, where there are any.
-    `span`: from where to where cells are drawn; the outermost bins of a continuous family may reach to where nobody is.
-    `exact`: the estimate is unbiased; otherwise it is the share among the samples, and the interval holds every share behind it.
+    `together`: the ends of intervals that hold for all outcomes at once, and so after ranking. `examples`: the shares by weighted public
+    examples, if any. `span`: the drawn range of cells; the outermost bins of a continuous family may reach far beyond the clients. `exact`:
+    the estimate is unbiased; otherwise it is the share among the samples, and the interval covers every compatible share.
     """
 
     names: Sequence[str]
@@ -110,7 +109,7 @@ class _PopulationShares:
 
     @classmethod
     def of(cls, found: Population, truth: Floats | None) -> "_PopulationShares":
-        """Those of an estimated population."""
+        """The shares of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
         span = _span(found)
@@ -131,12 +130,12 @@ class _PopulationShares:
 
     @property
     def colour(self) -> str:
-        """That of the mechanism."""
+        """The colour of the mechanism."""
         return COLOURS["linear" if self.exact else "optimal"]
 
 
 def _span(found: Population) -> tuple[float, float]:
-    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
+    """The range of the cells; for a continuous family, all but a thousandth of its reference at each end."""
     cells = found if found.finest is None else found.finest
     edges = cells.domain.edges
     if edges is None:
@@ -151,12 +150,10 @@ def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
     by = shares.estimate if shares.truth is None else shares.truth
     shown = np.argsort(-by, kind="stable")[:most]
     rows = np.arange(len(shown))
-    ranked = shares.truth is None and len(shown) < len(by)  # picked by their estimates, which luck has a part in
+    ranked = shares.truth is None and len(shown) < len(by)  # selected by their estimates, which are random
     low, high = shares.together if ranked else (shares.low, shares.high)
     axes.hlines(rows, low[shown], high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
-    for row, place in enumerate(
-        shown
-    ):  # an unbiased estimate may lie past what a share can be, where its interval is cut
+    for row, place in enumerate(shown):  # an unbiased estimate may lie outside [0, 1], where its interval is cut
         estimate = shares.estimate[place]
         end = min(max(estimate, low[place]), high[place])
         if end != estimate:
@@ -219,10 +216,10 @@ def _interval_label(shares: _PopulationShares) -> str:
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
-    """An audit in two panels: how often its leading event happened under two inputs, and what every event proves.
+    """Draw an audit in two panels: the frequency of its leading event under two inputs, and the bound of every event.
 
     Args:
-        found: What `discreet.audit.black_box_audit` returned.
+        found: The result of `discreet.audit.black_box_audit`.
         ax: Two axes to draw on; by default a new figure.
         title: Above a new figure; by default whether the claim is refuted.
 
@@ -230,7 +227,7 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
         The figure.
 
     Raises:
-        DiscreetError: `found` is no audit or tested nothing, or `ax` does not hold two axes.
+        DiscreetError: `found` is not an audit or tested nothing, or `ax` does not have two axes.
     """
     check_kind("found", found, BlackBoxAudit, "pass what discreet.audit.black_box_audit(...) returns")
     if not found.events:
@@ -276,5 +273,5 @@ def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
 
 
 def _value_text(value: Any) -> str:
-    """A value as one would type it: 'b', where numpy says np.str_('b')."""
+    """A value as one would type it: 'b' instead of np.str_('b')."""
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -1,4 +1,4 @@
-"""One look for every picture: quiet axes, colours that colour-blind readers tell apart, files without a display."""
+"""One style for every picture: quiet axes, colours for colour-blind readers, files without a display."""
 
 import io
 import warnings
@@ -49,7 +49,7 @@ COLOURS = {  # Okabe and Ito's palette
     "held": "#999999",
 }
 
-_SCRIPTS = (  # fonts for what the usual one lacks, wherever they are installed
+_SCRIPTS = (  # fonts for scripts that the default lacks, if installed
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "IPAexGothic", "PingFang SC", "Hiragino Sans",
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
     "Arial Unicode MS", "Unifont",
@@ -89,7 +89,7 @@ _STYLE: Any = {
 
 @contextmanager
 def library_style() -> Iterator[None]:
-    """The library's look inside, the caller's own settings again outside."""
+    """Use the library's style inside the block, and restore the caller's settings after it."""
     with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_fallbacks()]}):
         yield
 
@@ -110,12 +110,12 @@ def _glyphs() -> frozenset[int]:
 
 
 def legible(text: str, instead: str) -> str:
-    """Somebody's text, or what stands in its place where no font that is installed can write it."""
+    """The text, or `instead` if no installed font can write it."""
     return text if all(ord(letter) in _glyphs() for letter in text) else instead
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of that many inches that lays itself out. It belongs to no window system."""
+    """An empty figure of that many inches with automatic layout and without a window."""
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
@@ -127,10 +127,10 @@ def canvas(
     panels: tuple[int, int] = (1, 1),
     share: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and the panels to draw on: the caller's own, or those of a new figure under the title.
+    """A figure and its panels: the caller's own axes, or those of a new figure with the title.
 
     Args:
-        ax: One's own axes, one for each panel; None for a new figure.
+        ax: The caller's axes, one for each panel; None for a new figure.
         title: Above a new figure.
         size: Of a new figure, in inches.
         panels: Rows and columns.
@@ -140,7 +140,7 @@ def canvas(
         The figure, and its panels row by row.
 
     Raises:
-        DiscreetError: `ax` does not hold that many axes, or comes with a title.
+        DiscreetError: `ax` does not have that many axes, or a title is given too.
     """
     rows, columns = panels
     if ax is None:
@@ -176,11 +176,11 @@ def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
 
 
 def save(drawn: Figure, path: str | Path) -> None:
-    """Write a figure to a file; folders on the way are made.
+    """Write a figure to a file; missing folders are created.
 
     Args:
-        drawn: What a function of `discreet.plots` returned, or any figure of matplotlib.
-        path: Ends in .png, .svg or .pdf, which says the format.
+        drawn: A figure of `discreet.plots`, or any figure of matplotlib.
+        path: Ends in .png, .svg or .pdf, which sets the format.
 
     Raises:
         DiscreetError: The name has another ending, or cannot be written.

@@ -1,7 +1,7 @@
-"""The paper's experiments and ours, the baselines they compare with, and the reports on them. Nothing in the library needs it.
+"""The paper's experiments and ours, their baselines and reports. Nothing in the library depends on it.
 
-`boosted`: the learnt baseline. `published`: figures of others, cited. `experiments` compute and write records; `figures` and
-`reports` read them. `discreet reproduce` and `discreet demo` run it.
+`boosted`: the learnt baseline. `published`: cited figures of others. `experiments` compute and write records; `figures` and `reports` read
+them. `discreet reproduce` and `discreet demo` run it.
 """
 
 from typing import TYPE_CHECKING

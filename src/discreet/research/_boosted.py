@@ -1,19 +1,19 @@
 """Mollified boosted density estimation (Husain et al. 2020, Algorithm 1), the baseline of the paper's Figures 1 and 4.
 
-Round after round a fresh classifier tells P from Q_(t-1), and Q_t ~ Q_(t-1) exp(theta^t c_t), so Q_T is proportional to
+In each round a fresh classifier distinguishes P from Q_(t-1), and Q_t ~ Q_(t-1) exp(theta^t c_t), so Q_T is proportional to
 Q_0 exp(sum_t theta^t c_t) with bounded c_t. Its privacy follows from the bounds alone, and is stated and measured here, not assumed. With
-every c_t in [low, high] and S = theta + ... + theta^T, two clients' laws differ by a factor of at most e^(2 S (high - low)):
+every c_t in [low, high] and S = theta + ... + theta^T, two clients' output distributions differ by a factor of at most e^(2 S (high - low)):
 S (high - low) from the exponents, and as much from the normalisers.
 
 * `published`: c is the classifier's sigmoid, in (0, 1), and theta = eps/(eps + 4). Then 2 S < eps/2: half the budget is never used.
 * `corrected`: c is its logit clipped to [-log 2, log 2], and theta = eps/(eps + 4 log 2). Then 2 S 2 log 2 < eps, and tends to it.
 
 The classifiers d -> w -> w -> w -> 1 with tanh are rows of one float32 array: (weights, bias) of each layer in turn, weights by rows, as
-torch flattens such a network. Fresh ones are drawn uniformly from +-1/sqrt(inputs of the layer). On a CPU every client has a thread and a
-generator of its own (`discreet.research._boosted_compiled`), so its networks depend on its seed alone. On another device all clients are
-one batched computation (`discreet.research._boosted_tensors`), and the chains share one generator.
+torch flattens such a network. Fresh ones are drawn uniformly from +-1/sqrt(inputs of the layer). On a CPU every client has its own thread
+and generator (`discreet.research._boosted_compiled`), so its networks depend on its seed alone. On another device all clients are one
+batched computation (`discreet.research._boosted_tensors`), and the chains share one generator.
 
-The exact projection that this stands in for is `MollifierSampler`. It is a baseline to compare with and releases nothing.
+The exact projection that it approximates is `MollifierSampler`. This is a baseline for comparison and releases nothing.
 """
 
 import math
@@ -59,7 +59,7 @@ Sampling = Literal["metropolis", "exact"]
 
 @dataclass(frozen=True)
 class Preset:
-    """A bounded function c of the classifier's logit, and what theta divides by."""
+    """A bounded function c of the classifier's logit, and the divisor of theta."""
 
     name: str
     clipped: bool  # the logit clipped to [low, high], or else its sigmoid
@@ -76,7 +76,7 @@ class Preset:
         return [self.theta(epsilon) ** t for t in range(1, rounds + 1)]
 
     def largest_log_ratio(self, epsilon: float, rounds: int) -> float:
-        """What two clients' laws can differ by at most, whatever was learnt: the budget that is really used."""
+        """The largest possible log-ratio between two clients' output distributions: the budget that is really used."""
         return 2.0 * (self.high - self.low) * sum(self.weights(epsilon, rounds))
 
 
@@ -100,11 +100,11 @@ def preset_named(name: str | Preset) -> Preset:
 
 @dataclass(frozen=True)
 class Training:
-    """How each round's classifier is trained, and how Q is sampled for it. The defaults: the paper's Figures 1 and 4."""
+    """The training of each round's classifier, and the sampling of Q for it. The defaults are those of the paper's Figures 1 and 4."""
 
     rounds: int = 3
     samples: int = 10_000
-    batch: int = 5_000  # of P and as many of Q
+    batch: int = 5_000  # points of P, and as many of Q
     epochs: int = 750
     rate: float = 0.01
     momentum: float = 0.9
@@ -125,7 +125,7 @@ class Training:
             raise DiscreetError(f"sampling = {self.sampling!r} is not one of metropolis, exact")
 
     def scale_down(self, epochs: int, samples: int, burn_in: int) -> "Training":
-        """The same with less of everything, for a quick look."""
+        """The same with less training, for a quick preview."""
         return replace(self, epochs=epochs, samples=samples, batch=samples // 2, burn_in=burn_in)
 
     shortened = OldName("scale_down")
@@ -195,13 +195,13 @@ def boost(networks: Singles, weights: Sequence[float], x: Floats, width: int, pr
 Seed = int | Sequence[int]
 
 _GRID = 1 << 14
-_REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
+_REACH = 9.0  # standard deviations: nothing beyond is ever drawn
 _TRIES = 10_000
 
 
 @dataclass(frozen=True)
 class Learner:
-    """What the networks of all clients have in common: the box the reference N(0, I) is restricted to, preset and training."""
+    """The common part of all clients' networks: the box of the reference N(0, I), preset and training."""
 
     low: Floats
     high: Floats
@@ -290,7 +290,7 @@ class Learner:
 
 
 def compiled_kernels() -> ModuleType:
-    """The numba kernels, or the line that installs numba."""
+    """The numba kernels, or the error that says how to install numba."""
     try:
         from discreet.research import _boosted_compiled as compiled
     except ImportError as missing:
@@ -298,12 +298,12 @@ def compiled_kernels() -> ModuleType:
     return compiled
 
 
-_SPLIT = {1: 16, 2: 2, 3: 1}  # finer than the reference needs: a clipped logit has kinks
+_SPLIT = {1: 16, 2: 2, 3: 1}  # finer than for the reference: a clipped logit has kinks
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedLaw:
-    """The boosted law of a client, or those of many (then every result has a leading client axis)."""
+    """The boosted distribution of a client, or those of many (then every result has a leading client axis)."""
 
     reference: DensityBand
     preset: Preset
@@ -341,17 +341,19 @@ class BoostedLaw:
 
     @property
     def largest_log_ratio(self) -> float | Floats:
-        """The largest |log q/q_0| on the nodes: at least so much each law really spends (a ball of radius epsilon/2 allows epsilon/2)."""
+        """The largest |log q/q_0| on the nodes: the budget that each distribution spends at least (a ball of radius epsilon/2 allows
+        epsilon/2).
+        """
         return self._each(np.abs(self._boosts - self._log_normalisers[:, None]).max(axis=1))
 
     @property
     def largest_pairwise_log_ratio(self) -> float:
-        """The largest |log q/q'| on the nodes between any two of these clients' laws."""
+        """The largest |log q/q'| on the nodes between any two of these clients' output distributions."""
         found = self._boosts - self._log_normalisers[:, None]
         return float((found.max(axis=0) - found.min(axis=0)).max())
 
     def divergence(self, name: str | FDivergence) -> float | Floats:
-        """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes did not see."""
+        """D_f(P||Q) by quadrature, P restricted to the box; warns of a client whose mass the nodes miss."""
         masses = self.nodes.masses.ravel()
         log_ratio = log_ratios(self.clients, self.nodes).reshape(len(self.clients), -1)
         shift = largest_log_ratios(log_ratio)
@@ -369,8 +371,8 @@ class BoostedLaw:
 class BoostedSampler:
     """Husain et al.'s Algorithm 1 around N(0, I) restricted to the family's box.
 
-    `preset` is "published" (as run for the paper's Figures 1 and 4) or "corrected"; `training` says how much; `device` is "cpu"
-    or a torch device. Training draws from seeded generators: nothing here is private but the law.
+    `preset` is "published" (as run for the paper's Figures 1 and 4) or "corrected"; `training` sets its amount; `device` is "cpu" or a
+    torch device. Training uses seeded generators: only the output distribution is private, not the training.
     """
 
     def __init__(
@@ -401,23 +403,23 @@ class BoostedSampler:
 
     @property
     def largest_log_ratio(self) -> float:
-        """What any two clients' laws can differ by at most: the epsilon that is really used."""
+        """The largest possible log-ratio between two clients' output distributions: the epsilon that is really used."""
         return self.preset.largest_log_ratio(self.epsilon, self.training.rounds)
 
     @cached_property
     def reference(self) -> DensityBand:
-        """Q_0 as a family of its own, for its density and nodes."""
+        """Q_0 as a family, for its density and nodes."""
         box = getattr(self.family, "box", None)
         return DensityBand(Mixture([1.0], np.zeros((1, self.family.dim))), box, lower=0.0, upper=2.0)
 
     @cached_property
     def learner(self) -> Learner:
-        """What trains: also for clients of several budgets at once."""
+        """The learner, also for clients of several budgets at once."""
         low, high = np.ascontiguousarray(np.array(self.reference.box).T)  # one layout, one compiled kernel
         return Learner(low, high, self.preset, self.training, self.device)
 
     def output(self, p: Any, *, seeds: Sequence[Seed] | None = None) -> BoostedLaw:
-        """The law learnt for a client, or for each of a list. `seeds` decide the training of each; by default 0, 1, ..."""
+        """The learnt distribution of a client, or of each of a list. `seeds` fix the training of each; by default 0, 1, ..."""
         clients = as_clients(p, self.family)
         chosen: Sequence[Seed] = range(len(clients)) if seeds is None else seeds
         if len(chosen) != len(clients):
@@ -426,7 +428,7 @@ class BoostedSampler:
         return self.law(clients, self.learner.networks(clients, weights, chosen), many=is_many(p))
 
     def law(self, clients: Sequence[LogDensity], networks: Singles, *, many: bool = True) -> BoostedLaw:
-        """The laws that given networks (n, rounds, parameters) stand for."""
+        """The distributions of given networks (n, rounds, parameters)."""
         weights = np.tile(self.weights, (len(clients), 1))
         return BoostedLaw(
             self.reference, self.preset, self.training.width, tuple(clients), many, weights, networks, self._nodes

@@ -1,13 +1,12 @@
-"""The boosted baseline's training and chains compiled by numba: one client to a thread, everything it touches in the nearest cache.
+"""The boosted baseline's training and chains, compiled by numba: one client for each thread, with all its data in cache.
 
-A network of 1,400 weights and a block of 128 points fit in 40 kB. Forward pass, backward pass and the sums of gradients are done
-block by block, and nothing but the weights outlives a block. Each client has a generator of its own: its law does not depend on who is
-trained beside it.
+A network of 1,400 weights and a block of 128 points fit in 40 kB. Forward pass, backward pass and sums of gradients are computed block by
+block, and only the weights outlive a block. Each client has its own generator: its output does not depend on the clients trained beside it.
 
-This is the only backward pass that is written out by hand. On one core a step of 2 x 5,000 points takes 1.6 ms here and 6.6 to 7.4 ms in
-torch (5.0 ms with a backward pass by hand there too). A step of 10,000 chains under two networks takes 0.4 ms here, where the boost is
-read off a table, and 6.0 ms in torch. The 1,000 trainings of Figure 4 take 2.4 hours of one core instead of 11, and need no torch.
-`python -m benchmarks boosted` measures both again.
+This is the only backward pass written by hand. On one core a step of 2 x 5,000 points takes 1.6 ms here and 6.6 to 7.4 ms in torch (5.0 ms
+with a backward pass by hand there too). A step of 10,000 chains under two networks takes 0.4 ms here, where the boost is read off a table,
+and 6.0 ms in torch. The 1,000 trainings of Figure 4 take 2.4 hours of one core instead of 11, and need no torch. `python -m benchmarks
+boosted` measures both again.
 """
 
 import math
@@ -19,8 +18,8 @@ import numpy as np
 from discreet._base.kernels import kernel
 
 _BLOCK = 128
-_TABLE = 1 << 14  # linear interpolation between so many nodes is closer to the network than its own float32 rounding
-_REACH = 9.0  # of a standard normal: nothing beyond it is ever drawn
+_TABLE = 1 << 14  # nodes: interpolation between them is more precise than the network's float32
+_REACH = 9.0  # standard deviations: nothing beyond is ever drawn
 _FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
 
 # An odd rational function within 6e-8 of tanh, relatively, on [-9, 9]: a least-squares fit, reweighted until level.
@@ -246,7 +245,7 @@ def walk(
     steps: int,
     rng: Any,
 ) -> Any:
-    """Points (dim, count): the ends of so many random-walk Metropolis chains from the origin, with unit normal proposals.
+    """Points (dim, count): the ends of `count` random-walk Metropolis chains from the origin, with unit normal proposals.
 
     The target is exp(-|x|^2/2 + boost(x)) on the box. In one dimension the boost is read off a table.
     """

@@ -1,8 +1,8 @@
-"""Figures that others published, as cited facts: the paper's Figures 1 and 4, what they took to compute, and the follow-up's values.
+"""Published figures of others, cited: the paper's Figures 1 and 4, their run times, and the follow-up's values.
 
 Sources. The paper: the data files and the appendix "Instructions for Reproducing Results" of Park, Asoodeh, Lee, "Exactly Minimax-Optimal
-Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. The follow-up: what the scripts of
-Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax" (NeurIPS 2025) compute,
+Locally Differentially Private Sampling" (NeurIPS 2024), https://github.com/phy811/Optimal-LDP-Sampling. The follow-up: the output of the
+scripts of Ghoukasian, Lee, Asoodeh, "Locally Optimal Private Sampling: Beyond the Global Minimax" (NeurIPS 2025) compute,
 https://github.com/hradghoukasian/private_sampling. The Hellinger of both is half of the text's (1 - sqrt x)^2; it is doubled here, in
 `text_hellinger`, and nowhere else.
 """
@@ -13,7 +13,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 SEEDS = (1, 2, 3, 4, 5)
 DELTA = 1e-5
 
-RING_SCALE = 1.256399  # r_P of Figure 1 as their code finds it, to a tolerance of 1e-5 in the mass
+RING_SCALE = 1.256399  # r_P of Figure 1 by their code, to a tolerance of 1e-5 in the mass
 RING_SECONDS = {"proposed": 664.18, "boosted": 35.19}  # 10-core i9-9900X
 MIXTURES_SECONDS = 3 * 3600 + 13 * 60 + 35  # five processes on that machine
 
@@ -23,7 +23,7 @@ BETTER_IN_KL = {
     1.0: 77,
     2.0: 97,
     5.0: 100,
-}  # of 100 clients, for how many the proposed law has the smaller KL
+}  # number of 100 clients for which the proposed mechanism has the smaller KL
 MEAN_KL_AT_SMALLEST = {"proposed": 0.138, "boosted": 0.107}  # at epsilon = 0.1, where the baseline has the better mean
 
 
@@ -38,7 +38,7 @@ class PublishedCosts:
 
     maximum: dict[str, float]
     mean: dict[str, float]
-    first_client: dict[str, float]  # the one client that can be drawn again from the seed alone
+    first_client: dict[str, float]  # the one client that the seed alone reproduces
 
 
 def _values(kl: float, tv: float, half_hellinger: float | None = None) -> dict[str, float]:

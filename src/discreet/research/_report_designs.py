@@ -1,4 +1,4 @@
-"""The reports on designs: who has the smallest mean on unseen clients, how far above the floor, and when a design stops paying.
+"""The reports on designs: mean costs on unseen clients, distance from the floor, and when a design stops paying.
 
 A second page reports on designs learned privately and on the population behind designed samples. The picture shows each sampler's mean KL
 as a multiple of the certified floor, set by set. Everything is read from the records.
@@ -56,7 +56,7 @@ class DesignCase:
 
     @property
     def undesigned_splits(self) -> int:
-        """In how many splits the examples did not speak for a design."""
+        """The number of splits in which the examples did not support a design."""
         return sum(row.parts is None for row in self.splits)
 
     def mean(self, sampler: str, divergence: str) -> float:
@@ -76,7 +76,7 @@ def cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
 
 
 def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
-    """What the comparison says, in sentences."""
+    """The findings of the comparison, in sentences."""
     found = cases(rows)
     wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in PAPER_DIVERGENCES)
     lost = [case for case in found if not all(case.won(f) for f in PAPER_DIVERGENCES)]
@@ -85,28 +85,29 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     exact = [row.exact_gap for row in rows if row.exact_gap is not None]
     said = [
         (
-            "Who has the smallest mean.",
+            "The smallest mean.",
             f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
             f"in: {wins}." + (f" It does not on {_where(lost)}." if lost else ""),
         ),
         (
-            "How far from what is possible.",
+            "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
             + (f"; more than 10% on {_where(far)}." if far else "."),
         ),
         (
             "Certificates.",
-            f"The floors are within {max(row.gap for row in rows):.1e} of what a design for the served clients themselves reaches, "
-            f"relatively, in all {len(rows)} splits"
+            f"The floors are within {max(row.gap for row in rows):.1e} (relative) of the cost of a design for the "
+            f"served clients themselves, in all {len(rows)} splits"
             + (
-                f"; in rationals, from the integers that are drawn with, within {max(exact):.1e} in the {len(exact)} that were checked so."
+                f"; in rationals, from the integers of the draw, within {max(exact):.1e} in the {len(exact)} that "
+                f"were checked so."
                 if exact
                 else "."
             ),
         ),
         (
             "The worst case.",
-            f"The least share of the best worst case that is left is {min(row.kept for row in rows):.3g}.",
+            f"The smallest kept share of the best worst case is {min(row.kept for row in rows):.3g}.",
         ),
     ]
     stayed = [case for case in found if case.undesigned_splits]
@@ -114,8 +115,8 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         told = ", ".join(f"{case.title} at ε = {case.epsilon:g}: {case.undesigned_splits}" for case in stayed)
         said.append(
             (
-                "Where the examples did not speak for a design.",
-                f"Splits in which Q* or the best uniform floor stayed ({told}).",
+                "Where the examples did not support a design.",
+                f"Splits in which Q* or the best uniform floor was kept ({told}).",
             )
         )
     return said
@@ -146,7 +147,7 @@ def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
 
 
 def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
-    """What each `keep` gains over Q* in mean KL, and the most that any sampler could gain."""
+    """The gain of each `keep` over Q* in mean KL, and the largest possible gain of any sampler."""
     keeps = [one.keep for one in rows[0].kept]
     body = []
     for row in rows:
@@ -168,7 +169,7 @@ def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
 
 
 def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
-    """Where a design made elsewhere is worth having, and where it is not."""
+    """Where a design made elsewhere pays, and where it does not."""
     kinds = {row.shift: [one for one in rows if one.shift == row.shift] for row in rows}
     named = {name: f"{those[0].title} ({those[0].made_on}, serving {those[0].kind})" for name, those in kinds.items()}
     pays = [name for name, those in kinds.items() if all(one.pays for one in those)]
@@ -195,7 +196,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
             f"{max(one.means['elsewhere'] / min(one.means[safe] for safe in SAFE) for one in kinds[name]):.1f} times that of the best of them"
             for name in fails
         )
-        said.append(("Where it stops paying.", f"{told}. Privacy is the same; it is the mean that is lost."))
+        said.append(("Where it stops paying.", f"{told}. Privacy is the same; only the mean is worse."))
     return said
 
 
@@ -216,16 +217,16 @@ ESTIMATES = {
     "samples": "samples as they are",
     "reweighted": "examples reweighted",
     "debiased": "samples, debiased by them",
-    "examples": "examples, nobody asked",
+    "examples": "examples alone",
     "subset": "subset selection",
     "unary": "unary encoding",
     "hashing": "local hashing",
 }
-_TAUGHT = 1.0  # the smallest epsilon that a few thousand clients are expected to teach much at
+_TAUGHT = 1.0  # the smallest epsilon at which a few thousand clients are informative
 
 
 def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
-    """The share of the gap that was closed, mean over the orders of clients: a line for each set, a column for each budget."""
+    """The closed share of the gap, mean over the orders of clients: a line for each set, a column for each budget."""
     those = [row for row in rows if row.times == times]
     budgets = sorted({row.epsilon for row in those})
     body = []
@@ -237,7 +238,7 @@ def learned_table(rows: Sequence[LearnedRun], times: int = 1) -> Table:
 
 
 def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
-    """How much of the gap is closed, where nothing is, and how much was ever lost."""
+    """How much of the gap is closed, in how many cases none is, and the largest loss."""
     said = []
     for times in sorted({row.times for row in rows}):
         those = [row for row in rows if row.times == times]
@@ -251,7 +252,7 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
         median = f"the median over ε ≥ {_TAUGHT:g} is {statistics.median(taught):.0%}, " if taught else ""
         said.append(
             (
-                "Each client speaks once." if times == 1 else f"With {times} times as many clients.",
+                "One sample of each client." if times == 1 else f"With {times} times as many clients.",
                 f"Of the gap between the better of Q* and the mollifier and the certified floor, {median}over all {len(closed)} cases "
                 f"{statistics.median(closed.values()):.0%}; in {stayed} of them no design was ever published. The largest loss against the "
                 f"better of the two in any of {len(those)} runs is {max(worst.worse, 0.0):.2%} ({worst.title}, ε = {worst.epsilon:g}).",
@@ -271,7 +272,7 @@ def reweighted_table(rows: Sequence[ReweightedSet], drawn: str) -> Table:
 
 
 def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
-    """Who is closer to the served clients' average than the best oracle is."""
+    """Which estimates are closer to the served clients' average than the best oracle."""
     said = []
     for drawn, headline in (
         ("random", "Examples like the clients."),
@@ -288,8 +289,9 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
             (
                 headline,
                 f"Designed samples beat subset selection in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
-                f"when the examples are reweighted to explain them, and in {won['debiased']} when the bias of these is taken off the "
-                f"samples. The examples alone, without asking anybody, are closer than reweighted in {alone}.",
+                f"when the examples are reweighted to explain them, and in {won['debiased']} when their bias is "
+                f"subtracted from the samples. The examples alone, without any samples, are closer than reweighted "
+                f"in {alone}.",
             )
         )
     return said
@@ -300,12 +302,12 @@ def _beats(row: ReweightedSet, name: str, other: str) -> bool:
 
 
 def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[ReweightedSet]) -> str:
-    """Both as one self-contained page."""
+    """Both reports as one self-contained page."""
     header = learned.header
     said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: designs learned privately</title>",
-        f"<style>{STYLE}</style><h1>Designs learned privately, and what their samples tell</h1>",
+        f"<style>{STYLE}</style><h1>Designs learned privately, and estimates from their samples</h1>",
         f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}.</p>",
         "<p class='quick'>QUICK RUN: one set, one budget.</p>" if header.quick else "",
         "<h2>Findings</h2><ol>",
@@ -342,7 +344,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
         drawn.suptitle(
-            "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below",
+            "Mean KL of clients that no design has seen, as a multiple of the lower bound for private samplers",
             x=0.012, ha="left", fontsize=13, fontweight="bold",
         )  # fmt: skip
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
@@ -406,7 +408,7 @@ def design_page(
         ]
     parts += [
         "<h2>With the worst case kept</h2>",
-        "<p class='quiet'>Gain in mean KL over Q*, of the most that any sampler could gain: proved.</p>",
+        "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
         html_table(*keep_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
         html_table(*shift_table(shifts.rows), rule_on=None),

@@ -1,4 +1,4 @@
-"""The pictures of `discreet demo`: one client's law in the box and everybody's costs, what the curator learns, what a design gains."""
+"""The pictures of `discreet demo`: one client and all costs, the curator's estimate, and the gain of a design."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _COLOURS = {**COLOURS, DESIGNED: "#CC79A7"}
 
 @dataclass(frozen=True)
 class CostProfile:
-    """A mechanism's realised divergences, one for each client, and perhaps something to say about them."""
+    """A mechanism's realised divergences, one for each client, with an optional note."""
 
     mechanism: str
     realised: NDArray[np.float64]
@@ -37,11 +37,11 @@ class CostProfile:
 
 
 def flights_figure(run: FlightRelease) -> Figure:
-    """The client on the left, everybody on the right."""
+    """One client on the left, the costs of all clients on the right."""
     client, profiles = run.client, []
     for name in MECHANISMS:
         better = run.better_off(name, _DRAWN)
-        note = f"serves {better:,} aircraft\nbetter than optimal" if better else ""
+        note = f"is closer for\n{better:,} aircraft" if better else ""
         profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
     with library_style():
         drawn = figure(11.6, 5.6)
@@ -49,7 +49,7 @@ def flights_figure(run: FlightRelease) -> Figure:
         left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
         panel_title(
             left,
-            f"From what {client.name} holds to what it draws from",
+            f"{client.name}: its distribution and its output distribution",
             f"probability of each destination; this time it released {client.released}",
         )
         sampler = OptimalSampler(Simplex(run.destinations), epsilon=run.epsilon)
@@ -59,14 +59,14 @@ def flights_figure(run: FlightRelease) -> Figure:
 
 
 def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
-    """What the curator learns on the left, what one client gave away for it on the right; outcomes in the same order."""
+    """The curator's estimate on the left, one client's release on the right; outcomes in the same order."""
     found, epsilon = lesson.found, lesson.found.sampler.epsilon
     with library_style():
         drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
         _headline(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}")
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
         panel_title(
-            left, "What everybody learns", "the true population, and its estimate from one sample of each aircraft"
+            left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
         )
         population(found, truth=lesson.truth, most=len(lesson.truth), ax=left)
         panel_title(
@@ -79,7 +79,7 @@ def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
 
 
 def design_gain_figure(found: DesignedFlights) -> Figure:
-    """What each sampler costs the aircraft of the second half-year, in two divergences."""
+    """The cost of each sampler for the aircraft of the second half-year, in two divergences."""
     with library_style():
         drawn = figure(12.0, 5.4)
         _headline(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}")
@@ -97,8 +97,8 @@ def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) ->
     clients = len(profiles[0].realised)
     panel_title(
         axes,
-        f"What it costs {clients:,} aircraft",
-        f"{measure} divergence from held to drawn from, sorted for each mechanism",
+        f"Cost for {clients:,} aircraft",
+        f"{measure} divergence of each client's output distribution, sorted for each mechanism",
     )
     share = (np.arange(clients) + 0.5) / clients
     ends = [(float(profile.realised.max()), profile.mechanism) for profile in profiles]
@@ -122,7 +122,7 @@ def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) ->
 
 
 def _apart(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
-    """The heights for the names, moved down where two would collide."""
+    """The heights of the names, moved down if two would collide."""
     placed: list[tuple[float, str]] = []
     for height, name in sorted(ends, key=lambda end: -round(end[0], 9)):
         ceiling = placed[-1][0] - gap if placed else np.inf
@@ -139,7 +139,7 @@ def _draw_revealed(axes: Axes, lesson: TimeZoneEstimate) -> None:
     names = [str(lesson.found.domain.names[place]) for place in shown]
     rows, colour = np.arange(len(shown)), COLOURS["linear"]
     axes.barh(rows - 0.19, lesson.held[shown], height=0.34, color=COLOURS["held"], label="it holds")
-    bars = axes.barh(rows + 0.19, lesson.drawn_from[shown], height=0.34, color=colour, label="its sample is drawn from")
+    bars = axes.barh(rows + 0.19, lesson.drawn_from[shown], height=0.34, color=colour, label="its output distribution")
     for bar, place, name in zip(bars, shown.tolist(), names, strict=True):
         chosen = name == lesson.released
         axes.annotate(
@@ -154,6 +154,6 @@ def _draw_revealed(axes: Axes, lesson: TimeZoneEstimate) -> None:
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.set_xlabel(
-        f"whatever it holds, no green bar changes by more than a factor of e$^{{{lesson.found.sampler.epsilon:g}}}$"
+        f"for any other data, no green bar changes by more than a factor of e$^{{{lesson.found.sampler.epsilon:g}}}$"
     )
     axes.legend(loc="lower right", frameon=False, labelcolor=INK)

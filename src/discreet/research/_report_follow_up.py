@@ -1,6 +1,6 @@
-"""The report on the follow-up paper: tables, findings, pictures and the page that holds them, read from the records.
+"""The report on the follow-up paper: tables, findings, pictures and their page, read from the records.
 
-The pictures show minimax values, random mixtures, four Laplace laws in the plane, and ordered outcomes of real clients.
+The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients.
 """
 
 import base64
@@ -28,7 +28,7 @@ ORDERED_LABELS = {"transport": "transport", "optimal": "Q*", "mollifier": "molli
 
 
 def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
-    """Minimax values on so many outcomes, by the published calibration (none where its weight is 1 or more) and by ours."""
+    """Minimax values on that many outcomes, by the published calibration (none if its weight is 1 or more) and by ours."""
     head = ["notion", "class", *(f"{divergence_label(f)}, {whose}" for f in SHOWN for whose in ("theirs", "ours"))]
     body = []
     for row in rows:
@@ -40,7 +40,9 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
 
 
 def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Table:
-    """The largest and the mean divergence of random mixtures: the published linear mechanism, the projection, and who is worse off."""
+    """The largest and the mean divergence of random mixtures: the published linear mechanism, the projection, and clients that are worse
+    off.
+    """
     head = ["clients", "notion", "class", "linear, largest", "projection, largest", "linear, mean", "projection, mean"]
     body = []
     for row in rows:
@@ -78,7 +80,7 @@ def _beside(what: list[str], cited: Mapping[str, float], ours: Mapping[str, floa
 
 
 def ordered_table(rows: Sequence[OrderedSet]) -> Table:
-    """Mean distances in the unit of each set; in brackets the worst client that holds one outcome only."""
+    """Mean distances in the unit of each set; in brackets the worst client with a single outcome."""
     head = ["set", "ε", *(ORDERED_LABELS[name] for name in ORDERED_MECHANISMS), "no sampler below"]
     body = []
     for row in rows:
@@ -90,7 +92,7 @@ def ordered_table(rows: Sequence[OrderedSet]) -> Table:
 
 
 def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, str]]:
-    """What these records say, each with its number: a headline and a sentence."""
+    """The findings of these records, with numbers: a headline and a sentence each."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
     compared = sum(each.clients * len(each.pointwise) for each in classes)
@@ -101,15 +103,16 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, 
             "The projection is never worse than the published linear mechanism."
             if not worse
             else "The projection is worse somewhere.",
-            f"In {compared:,} comparisons (client, divergence, class, notion) it is worse in {worse}; the most that it is farther by is "
-            f"{max(excess, 0.0):.1e}, which is rounding.",
+            f"In {compared:,} comparisons (client, divergence, class, notion) it is worse in {worse}; the largest "
+            f"excess is {max(excess, 0.0):.1e}, which is rounding.",
         )
     ]
     ratios = [one.projection / one.linear for each in _classes(mixtures) if (one := each.pointwise["kl"]).linear > 1e-6]
     said.append(
         (
-            "How much it gains.",
-            f"The largest KL of the random mixtures is {min(ratios):.2f} to {max(ratios):.2f} times the linear mechanism's, in the middle "
+            "The gain.",
+            f"The largest KL of the random mixtures is {min(ratios):.2f} to {max(ratios):.2f} times the linear "
+            f"mechanism's, with median "
             f"{sorted(ratios)[len(ratios) // 2]:.2f}.",
         )
     )
@@ -121,13 +124,13 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, 
     said.append(
         (
             "Both calibrations give one minimax value.",
-            f"By the published infimum over beta and by the two corners of the trade-off function: they differ by {max(gaps):.1e} at "
-            "most, relatively, on outcomes.",
+            f"By the published infimum over beta and by the two corners of the trade-off function: they differ by "
+            f"at most {max(gaps):.1e} (relative) on outcomes.",
         )
     )
     said.append(
         (
-            "But for clients that are spread over more than half of the space.",
+            "Except for clients spread over more than half of the space.",
             f"There the published weight is less than the notion allows: on {row.outcomes} outcomes under {row.notion} it is "
             f"{most.published_weight:.4f} where {most.weight:.4f} is allowed, and the worst KL {most.published_minimax['kl']:.5f} where "
             f"{most.minimax['kl']:.5f} is reached.",
@@ -137,7 +140,7 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, 
     if past:
         said.append(
             (
-                "A weight past 1.",
+                "A weight above 1.",
                 f"In the picture of the plane the published calibration gives the local class under {past[0].notion} the weight "
                 f"{past[0].published_weight:.4f}: not a mixture. At 1, where it is capped, a raw draw is allowed and nothing is lost.",
             )
@@ -156,7 +159,7 @@ def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, 
         f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
         "prints half.</p>",
     ]
-    quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
+    quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures
     if quick:
         parts.append("<p class='quick'>QUICK RUN: fewer clients, budgets and shapes.</p>")
     parts.append("<h2>Findings</h2><ol>")
@@ -177,7 +180,7 @@ def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, 
     for f in SHOWN:
         parts += [f"<h3>{divergence_label(f)}</h3>", html_table(*mixture_table(mixtures, f), texts=3)]
     parts += [
-        "<h2>Four Laplace laws in the plane</h2>",
+        "<h2>Four Laplace distributions in the plane</h2>",
         _image(pictures, "local_plane"),
         _plane_table(runs["local_plane"].rows),
     ]
@@ -212,7 +215,7 @@ def _gap(found: ClassAtBudget) -> float:
 
 
 def _worse(found: ClassAtBudget) -> str:
-    """Of all clients and divergences, how many the projection serves worse."""
+    """The number of clients and divergences for which the projection is worse."""
     return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
 
 
@@ -225,7 +228,7 @@ def _value_text(value: float | None) -> str:
 
 
 def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
-    """Who is nearest in the mean, budget by budget, and in the worst case."""
+    """The mechanism with the smallest mean distance, budget by budget, and with the smallest worst case."""
     said = []
     for epsilon in sorted({row.epsilon for row in rows}):
         nearest = [_nearest(row, "mean") for row in rows if row.epsilon == epsilon]
@@ -237,7 +240,7 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     return [
         (
             f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
-            f"Nearest in the mean, {'; '.join(said)}.",
+            f"Smallest mean distance: {'; '.join(said)}.",
         )
     ]
 
@@ -253,15 +256,15 @@ _COLOURS = {
     "laplace": QUIET,
 }
 _WANTED = ("delays", "cholesterol")
-_SHOWN_AT = 2.0  # the budget at which one client is shown, if it is there
+_SHOWN_AT = 2.0  # the budget at which one client is shown, if recorded
 
 
 def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
-    """For delays and cholesterol, those of them that are at hand: distances against epsilon, and one client."""
+    """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
     drawn = figure(11.6, 0.9 + 3.2 * len(names))
     drawn.suptitle(
-        "Ordered outcomes: how far a sample's law is from the client's own, at equal ε",
+        "Ordered outcomes: distance of the output distribution from the client's, at equal ε",
         x=0.012, ha="left", fontsize=13, fontweight="bold",
     )  # fmt: skip
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
@@ -270,7 +273,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
         _lines(line[0], those, "mean")
         panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
         _lines(line[1], those, "single_outcome")
-        panel_title(line[1], "worst client", "who holds one outcome only")
+        panel_title(line[1], "worst client", "with a single outcome")
         _client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
     handles, labels = grid[0][0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
@@ -305,9 +308,7 @@ def _client(axes: Axes, row: OrderedSet) -> None:
         )  # fmt: skip
     axes.set_xlabel(row.measure)
     axes.legend(frameon=False, fontsize=8.5, loc="upper right")
-    panel_title(
-        axes, f"one of the {row.who} at ε = {row.epsilon:g}", "what it holds, and what its sample is drawn from"
-    )
+    panel_title(axes, f"one of the {row.who} at ε = {row.epsilon:g}", "its distribution, and its output distribution")
 
 
 KIND_LABELS = {
@@ -319,7 +320,7 @@ KIND_LABELS = {
 _PALE = {"global": "#9CC6E2", "local": "#F0B48C"}
 _FULL = {"global": COLOURS["optimal"], "local": COLOURS["mollifier"]}
 QUICK_MARK = "QUICK RUN"
-_ROUNDING = 1e-15  # below which a divergence is none
+_ROUNDING = 1e-15  # below which a divergence counts as 0
 
 
 def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
@@ -341,14 +342,14 @@ def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]
 
 
 def _finite(rows: Sequence[FiniteClasses]) -> Figure:
-    """Ten outcomes (or as few as there are): a line of panels for each notion, a panel for each divergence."""
+    """Ten outcomes (or the smallest number recorded): a line of panels for each notion, a panel for each divergence."""
     fewest = min(row.outcomes for row in rows)
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
     _title(
         drawn,
-        f"The least worst case on {fewest} outcomes: everybody (global), clients near uniform (local)",
+        f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
     grid = drawn.subplots(len(kinds), len(PAPER_DIVERGENCES), squeeze=False)
     for line, kind in zip(grid, kinds, strict=True):
@@ -380,7 +381,7 @@ def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
-    _title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
+    _title(drawn, "Random mixtures near a public distribution: the worst client's KL (bars) and the mean (dots)")
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
@@ -407,7 +408,7 @@ def _mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
 
 
 def _plane(rows: Sequence[PlaneLaw]) -> Figure:
-    """The client, and by lines of panels what is sampled instead: pure by projection, Gaussian as published, Gaussian by projection."""
+    """The client, and its output distributions in lines of panels: pure by projection, Gaussian as published, Gaussian by projection."""
     found = {row.unit: row for row in rows}
     lines = [
         ("pure/{}/projection", "projection"),
@@ -415,7 +416,7 @@ def _plane(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/projection", "projection, ours"),
     ]
     drawn = figure(9.6, 8.4)
-    _title(drawn, "Four Laplace laws in the plane and what is sampled instead")
+    _title(drawn, "Four Laplace distributions in the plane and their output distributions")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):

@@ -1,4 +1,4 @@
-"""What all reports share: the look and the tables of a self-contained page, and the summary of clients' costs.
+"""Shared parts of all reports: style and tables of a self-contained page, and the summary of clients' costs.
 
 Costs are summarised by mean, median and quantiles beside the maximum.
 """
@@ -53,7 +53,7 @@ class CostQuantiles:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> "CostQuantiles":
-        """Those of these values."""
+        """The quantiles of these values."""
         return cls(float(values.mean()), float(np.median(values)), float(np.quantile(values, 0.9)), float(values.max()))
 
     @property
@@ -68,7 +68,7 @@ def client_costs(rows: Sequence[MixtureClient], epsilon: float, mechanism: str, 
 
 
 def recorded_mechanisms(rows: Sequence[MixtureClient]) -> list[str]:
-    """Which mechanisms the records hold, in the order to show them."""
+    """The mechanisms in the records, in the order to show them."""
     known = ("proposed", "boosted", "boosted_corrected", "mollifier")
     return [name for name in known if name in rows[0].laws]
 
@@ -86,6 +86,6 @@ def recorded_epsilons(rows: Sequence[AtBudget]) -> list[float]:
 
 
 def realised_epsilon(rows: Sequence[MixtureClient], epsilon: float, mechanism: str) -> float:
-    """The largest log-ratio between any two of these clients' laws, on the recorded grid."""
+    """The largest log-ratio between any two of these clients' output distributions, on the recorded grid."""
     logs = np.array([row.laws[mechanism].log_density for row in rows if row.epsilon == epsilon])
     return float((logs.max(axis=0) - logs.min(axis=0)).max())

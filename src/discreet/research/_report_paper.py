@@ -73,7 +73,7 @@ def _ring(rows: Sequence[RingLaw]) -> Figure:
     shown = [name for name in titles if name in found]
     drawn = figure(2.55 * len(shown) + 0.6, 3.5)
     drawn.suptitle(
-        f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}",
+        f"Figure 1: the Gaussian ring and the output distributions at ε = {rows[0].epsilon:g}",
         x=0.012, ha="left", fontsize=13, fontweight="bold",
     )  # fmt: skip
     panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
@@ -101,7 +101,7 @@ def _finite_mechanism(rows: Sequence[FiniteLaw]) -> Figure:
     law = rows[0].law
     places = np.arange(len(law))
     blues = ("#0B4F8A", COLOURS["optimal"], "#7FB8DC", "#C3DDEF")
-    series: list[tuple[str, Sequence[float], str]] = [("P, what the client holds", law, COLOURS["held"])]
+    series: list[tuple[str, Sequence[float], str]] = [("P, the client's distribution", law, COLOURS["held"])]
     series += [(f"Q*, ε = {row.epsilon:g}", row.optimal, blues[i % 4]) for i, row in enumerate(rows)]
     width = 0.8 / len(series)
     for i, (label, values, colour) in enumerate(series):
@@ -130,7 +130,7 @@ def _worst_cases(rows: Sequence[WorstCases]) -> Figure:
         name: {f: [row.risks[name][f] for row in rows] for f in PAPER_DIVERGENCES} for name in ("optimal", "mollifier")
     }
     labels = {"optimal": "proposed", "mollifier": "baseline (mollifier around uniform)"}
-    title = f"Figure {number}: worst case over every law on k = {rows[0].outcomes} outcomes"
+    title = f"Figure {number}: worst case over every distribution on k = {rows[0].outcomes} outcomes"
     return _three_panels(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
 
 
@@ -258,8 +258,8 @@ def _half_spent_budget(rows: Sequence[MixtureClient]) -> str:
     row = next(row for row in rows if row.epsilon == at)
     spent, reached = row.laws["boosted"].largest_possible_log_ratio, realised_epsilon(rows, at, "boosted")
     said = (
-        f"<b>The published baseline spends half its budget.</b> At ε = {at:g} the largest log-ratio between two clients' laws "
-        f"that it can ever reach is {spent:.3f}; between these clients it reaches {reached:.3f}."
+        f"<b>The published baseline spends half its budget.</b> At ε = {at:g} the largest possible log-ratio "
+        f"between two clients' output distributions is {spent:.3f}; between these clients it reaches {reached:.3f}."
     )
     if "boosted_corrected" in row.laws:
         said += f" With the corrected bounds it can use {row.laws['boosted_corrected'].largest_possible_log_ratio:.3f}."
@@ -274,7 +274,8 @@ def _where_a_baseline_wins(rows: Sequence[MixtureClient], epsilon: float, name: 
     said = (
         f"<b>Where a baseline wins.</b> At ε = {epsilon:g} {whose} has the better mean KL, {theirs.mean():.4f} against "
         f"{ours.mean():.4f} (medians {np.median(theirs):.4f} and {np.median(ours):.4f}); the largest is {theirs.max():.4f} against "
-        f"{ours.max():.4f}. The proposed law promises the best worst case over its class, not the best value on these clients."
+        f"{ours.max():.4f}. The proposed mechanism has the best worst case over its class, not the best value on "
+        f"these clients."
     )
     if name == "boosted" and epsilon == min(published.EPSILONS):
         cited = published.MEAN_KL_AT_SMALLEST
@@ -329,9 +330,9 @@ def _cost_table(rows: Sequence[MixtureClient]) -> str:
         for e in recorded_epsilons(rows)
     )
     return (
-        f"<p>{clients} clients for each ε. The published clients are others, all but the first: differences hold noise.</p>"
+        f"<p>{clients} clients for each ε. Only the first client is the published one: differences include noise.</p>"
         + html_table(head, body, texts=2)
-        + f"<p>Clients of {clients} for whom the proposed law has a smaller KL than the boosted baseline: {wins}.</p>"
+        + f"<p>Clients of {clients} for which the proposed mechanism has a smaller KL than the boosted baseline: {wins}.</p>"
     )
 
 
@@ -366,7 +367,7 @@ def _budget_table(rows: Sequence[MixtureClient]) -> str:
             possible = next(row.laws[name].largest_possible_log_ratio for row in rows if row.epsilon == epsilon)
             reach = epsilon if possible is None else possible
             body.append([f"{epsilon:g}", PAPER_LABELS[name], reach, realised_epsilon(rows, epsilon, name)])
-    return "<h3>The budget that is really spent: largest log-ratio between two clients' laws</h3>" + html_table(
+    return "<h3>The realised budget: largest log-ratio between two clients' output distributions</h3>" + html_table(
         ["ε", "mechanism", "can reach", "reached by these clients"], body, texts=2
     )
 

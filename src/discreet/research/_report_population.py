@@ -1,4 +1,4 @@
-"""The report on samples and frequency oracles for real clients: who is closer, by how much, and how certain that is.
+"""The report on samples and frequency oracles for real clients: which is closer, by how much, and how certain that is.
 
 Findings, tables, pictures and a self-contained page are computed from the records of `discreet reproduce population`.
 """
@@ -22,7 +22,7 @@ SAMPLES = ("optimal", "mollifier", "linear")
 ORACLES = ("subset", "unary", "hashing")
 RIVALS = (*SAMPLES, *ORACLES)
 CERTAIN = 3.0  # standard errors of the difference
-WORTH_ASKING = 0.9  # of the uniform law's error
+WORTH_ASKING = 0.9  # of the uniform distribution's error
 
 REPORT_LABELS = {
     "optimal": "Q* samples",
@@ -71,7 +71,7 @@ class Contest:
 
     @property
     def certain(self) -> bool:
-        """Whether the difference is more than chance between repetitions."""
+        """Whether the difference exceeds chance between repetitions."""
         spread = math.hypot(
             *(self.row.errors[name].projected["tv"].standard_error for name in (self.sample, self.oracle))
         )
@@ -79,19 +79,19 @@ class Contest:
 
     @property
     def winner(self) -> str | None:
-        """ "sample", "oracle", or None when chance could have it either way."""
+        """ "sample", "oracle", or None if chance could decide either way."""
         if not self.certain:
             return None
         return "sample" if self.ratio < 1.0 else "oracle"
 
     @property
     def informative(self) -> bool:
-        """Whether the better of the two is worth asking for: a tenth closer than the uniform distribution, which takes no data, or more."""
+        """Whether the better of the two is at least a tenth closer than the uniform distribution, which needs no data."""
         return self.sample_informs or self._informs(self.oracle)
 
     @property
     def sample_informs(self) -> bool:
-        """The same of the sample alone."""
+        """The same for the sample alone."""
         return self._informs(self.sample)
 
     def _informs(self, rival: str) -> bool:
@@ -116,7 +116,7 @@ _ALIKE = 1e-9
 
 
 def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
-    """Wins on both sides, and why; each with its numbers."""
+    """The findings: wins on both sides with reasons and numbers."""
     contests = [Contest(row) for row in rows]
     found = [
         *_oracle_wins(contests),
@@ -204,7 +204,8 @@ def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
         least = min(worth, key=lambda contest: contest.ratio)
         kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
         said += (
-            f" In {len(worth)} of them it also beats the uniform law by a tenth or more ({_where([contest.row for contest in worth])}); "
+            f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
+            f"({_where([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
             f"By most on {_at(least.row)}: {_against(least)}."
         )
@@ -235,16 +236,16 @@ def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
         return []
     return [
         (
-            "Where asking is hardly worth it.",
-            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which takes no data at all "
-            f"({_where(idle)}). "
-            "A biased sample that falls back on uniform then looks good beside a noisy oracle; neither has learnt much.",
+            "Where samples hardly help.",
+            f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
+            f"data ({_where(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
+            f"neither is informative.",
         )
     ]
 
 
 def _nearest_to(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
-    """Each set at the recorded budget nearest to the one asked for."""
+    """Each set at the recorded budget nearest to the given one."""
     return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in by_set(rows).values()]
 
 
@@ -254,9 +255,9 @@ def _bias(rows: Sequence[SetAtBudget]) -> Finding:
         f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
     ]
     return (
-        "Samples of Q* taken as they are carry a bias that no number of clients removes.",
+        "Raw samples of Q* have a bias that no number of clients removes.",
         f"At ε = {shown[0].epsilon:g}, bias of total error: {', '.join(told)}. "
-        "With ever more clients every unbiased estimate overtakes them.",
+        "With enough clients every unbiased estimate is better.",
     )
 
 
@@ -283,8 +284,9 @@ def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     return (
         "The average client.",
         f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_at(gain)}: mean TV {means[0]:.3f} "
-        f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a client that holds a single "
-        "outcome, which makes its worst case the best there is; a client that holds several is served better with a lower floor.",
+        f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a "
+        f"client with a single outcome, which gives the smallest worst case; for a client with several outcomes a "
+        f"lower floor is better.",
     )
 
 
@@ -299,7 +301,7 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += f" (not on {_where(behind)}, whose worst client is not the worst there could be)" if behind else ""
+    said += f" (not on {_where(behind)}, whose worst client is not the worst possible)" if behind else ""
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
@@ -316,8 +318,10 @@ def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
     return [
         (
             "A sample is a record; a support is not.",
-            f"At ε = {shown[0].epsilon:g} the released outcome is one that the client really holds for: {'; '.join(told)}. The reports of "
-            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has added them up.",
+            f"At ε = {shown[0].epsilon:g} the released outcome is one of the client's own for: {'; '.join(told)}. "
+            f"The reports of "
+            f"{', '.join(REPORT_LABELS[name] for name in ORACLES)} become data only after the curator has "
+            f"aggregated them.",
         )
     ]
 
@@ -353,7 +357,7 @@ def _overview(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
     drawn.suptitle(
-        "The population's law from one report of each client: samples or a frequency oracle?",
+        "The population from one report of each client: samples or a frequency oracle?",
         x=0.012, ha="left", fontsize=13, fontweight="bold",
     )  # fmt: skip
     axes = drawn.subplots()
@@ -398,12 +402,14 @@ def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
     drawn.suptitle(_capital(describe_set(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
-        panel_title(axes, f"What it costs a client: {divergence_label(f)}", "from its law to the law it draws from")
+        panel_title(
+            axes, f"Cost for a client: {divergence_label(f)}", "from its distribution to its output distribution"
+        )
         _costs(axes, rows, f)
     panel_title(
         panels[2],
-        "What the curator learns",
-        f"total variation to the average client's law, one report each, {rows[0].repetitions} times",
+        "The curator's error",
+        f"total variation to the average client, one report each, {rows[0].repetitions} times",
     )
     _errors(panels[2], rows)
     return drawn
@@ -432,7 +438,7 @@ def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
 
 
 def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
-    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart and led to."""
+    """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart."""
     budgets = [row.epsilon for row in rows]
     for values, colour, dashes in lines.values():
         axes.plot(
@@ -463,7 +469,7 @@ def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[li
 
 
 def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
-    """The heights moved as little as needs be (in squares) so that neighbours are `gap` apart or more, in the same order, none below 0."""
+    """The heights moved as little as possible (in squares) so that neighbours are at least `gap` apart, in the same order, none below 0."""
     order = sorted(ends, key=lambda name: ends[name])
     groups: list[tuple[float, int]] = []  # mean of (height - place * gap), members: pooled while they would overlap
     for place, name in enumerate(order):
@@ -490,7 +496,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: real clients</title>",
         f"<style>{STYLE}</style><h1>Real clients: samples and frequency oracles</h1>",
         f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
-        "Every domain is public and was written down beforehand.</p>",
+        "Every domain is public and was fixed in advance.</p>",
     ]
     if header.quick:
         parts.append("<p class='quick'>QUICK RUN: few repetitions, so that more cases are undecided.</p>")
@@ -501,7 +507,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
     parts += ["</ol>", _image(pictures, "population"), html_table(*contest_table(rows), rule_on=None)]
     parts.append(
         "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
-        "errors. †: less than a tenth closer than the uniform law.</p>"
+        "errors. †: less than a tenth closer than the uniform distribution.</p>"
     )
     parts += [
         "<h3>Total variation of a client, mean (worst)</h3>",
@@ -512,9 +518,9 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
             f"<h2>{html.escape(describe_set(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
             _image(pictures, f"population-{name}"),
-            "<h3>From each client's law to the law it draws from</h3>",
+            "<h3>From each client's distribution to its output distribution</h3>",
             _cost_table(those),
-            f"<h3>From the estimate to the average client's law, mean of {those[0].repetitions} repetitions</h3>",
+            f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
             _error_table(those),
         ]
     return "\n".join(parts) + "</html>\n"
@@ -538,7 +544,7 @@ def _cost_table(rows: Sequence[SetAtBudget]) -> str:
             costs = [row.realised[name][f] for f in PAPER_DIVERGENCES]
             told = [f"{value:.4f}" for cost in costs for value in (cost.mean, cost.median, cost.worst, cost.worst_case)]
             body.append([f"{row.epsilon:g}", SHORT_LABELS[name], *told, f"{row.own[name]:.1%}"])
-    own = "<p class='quiet'>Own: the chance that the released outcome is one that the client holds.</p>"
+    own = "<p class='quiet'>Own: the probability that the released outcome is one of the client's own.</p>"
     return html_table(head, body, texts=2) + own
 
 

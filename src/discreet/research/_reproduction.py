@@ -1,4 +1,4 @@
-"""What `discreet reproduce` can run, full and quick, and the pictures and pages it writes into a folder.
+"""The experiments of `discreet reproduce`, full and quick, and the pictures and pages it writes into a folder.
 
 The experiments are the figures of the paper and of its follow-up, and the comparison on real clients.
 """
@@ -32,7 +32,7 @@ POPULATION = "population"
 DESIGNS = ("designs", "keeps", "shifts")  # run with the population
 LEARNED = ("learned", "reweighted")  # likewise
 FOLLOW_UP = "follow-up"
-FOLLOWING = ("local_finite", "local_mixtures", "local_plane", "ordered")  # what it consists of
+FOLLOWING = ("local_finite", "local_mixtures", "local_plane", "ordered")  # its parts
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
 QUICK_REPETITIONS = 20
@@ -40,7 +40,7 @@ QUICK_SET = 300
 
 
 def choose_experiments(names: list[str]) -> list[str]:
-    """The figures asked for in the paper's order; "all", or nothing, is all of them. The others are run when they are named."""
+    """The requested figures in the paper's order; "all", or nothing, is all of them. The other experiments run only when named."""
     unknown = [name for name in names if name not in (*FIGURES, FOLLOW_UP, POPULATION, "all")]
     if unknown:
         known = ", ".join((*FIGURES, FOLLOW_UP, POPULATION))
@@ -52,7 +52,7 @@ def choose_experiments(names: list[str]) -> list[str]:
 
 
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
-    """One of them. Quick runs have fewer clients, repetitions and less training; finite figures take no time and are the same."""
+    """An experiment by name. Quick runs have fewer clients, repetitions and less training; finite figures are the same."""
     presets = ("published", "corrected") if corrected else ("published",)
     match name:
         case "fig1":
@@ -105,7 +105,7 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
 
 
 def write_paper(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
-    """Draw every figure as .png and .pdf, and write the page that holds them all; the page's path."""
+    """Draw every figure as .png and .pdf, and write their page; return its path."""
     pictures = {name: _save_picture(paper_figure(run), name, run.header, folder) for name, run in runs.items()}
     return _page(report_page(runs, pictures), folder / "report.html")
 
@@ -118,7 +118,7 @@ def write_population(run: RecordedRun[SetAtBudget], folder: Path) -> Path:
 
 
 def write_designs(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
-    """The same for designs: how they do on clients they were not made on, with the worst case kept, and on clients of another kind."""
+    """The same for designs: on unseen clients, with the worst case kept, and on clients of another kind."""
     designs = runs["designs"]
     picture = _save_picture(design_figure(designs), "designs", designs.header, folder)
     return _page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
@@ -139,7 +139,7 @@ def write_follow_up(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
 
 
 def _save_picture(figure: Figure, name: str, header: Header, folder: Path) -> bytes:
-    """The picture as PNG, once it is on the disk; those of quick runs are named so."""
+    """The picture as PNG bytes, after writing it; names of quick runs say so."""
     stem = f"{name}.quick" if header.quick else name
     for suffix in (".pdf", ".png"):
         save(figure, folder / f"{stem}{suffix}")

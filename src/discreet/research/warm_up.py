@@ -1,4 +1,4 @@
-"""Compile the boosted baseline's kernels once and for all, as `discreet.mechanisms.warm_up` does: `python -m discreet.research.warm_up`."""
+"""Compile the boosted baseline's kernels once, as `discreet.mechanisms.warm_up` does: `python -m discreet.research.warm_up`."""
 
 import importlib.util
 
@@ -9,7 +9,7 @@ __all__ = ["warm_up"]
 
 
 def warm_up() -> None:
-    """Train one client as little as can be. Without numba there is nothing to compile."""
+    """Train one client minimally. Without numba there is nothing to compile."""
     if importlib.util.find_spec("numba") is None:
         return
     little = Training(rounds=2, samples=2, batch=1, epochs=1, burn_in=1)

@@ -1,4 +1,4 @@
-"""Private samples of tensors: `release` draws one outcome for each row of logits or probabilities, on the device that holds them."""
+"""Private samples of tensors: `release` draws one outcome for each row of logits or probabilities, on the tensors' device."""
 
 from discreet.errors import need_extra
 

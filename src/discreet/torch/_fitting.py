@@ -1,13 +1,13 @@
-"""Which box around a public law: the one that serves public examples best.
+"""`fitted_upper` and `fitted_box`: the box around a public distribution that is best for public examples.
 
-With m = b mu the mean divergence from the examples to their projections is convex in m [design, T1], and so in b: one number, found by a
-golden section search between e^-epsilon and 1. `upper` = b (e^epsilon - 1)/(1 - b) says the same.
+With m = b mu the mean divergence from the examples to their projections is convex in m [design, T1], and so in b: one number, found by
+golden section search between e^-epsilon and 1. `upper` = b (e^epsilon - 1)/(1 - b) is equivalent.
 
-The floor need not be a multiple of mu: any measure that is a function of public things serves [design, T1], and the one that suits
-a population is rarely mu itself. `fitted_box` looks among those around mu^(1/T): flatter, for T > 1, than mu, so that what is rare in
-public may become likelier by a larger factor than what is frequent.
+The floor need not be a multiple of mu: any public measure is allowed [design, T1], and the best one for a population is rarely mu itself.
+`fitted_box` searches among boxes around mu^(1/T). For T > 1 this is flatter than mu, so that a publicly rare outcome may gain a larger
+factor than a frequent one.
 
-Examples must be public: contexts of the same kind as the private ones, that nobody minds being known.
+Examples must be public: contexts like the private ones that may be known to everybody.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from discreet.privacy import check_epsilon
 from discreet.torch._sampling import output
 
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-_STEPS = 16  # b to within 0.0005 of the interval's length
+_STEPS = 16  # golden sections: b to within 0.0005 of the interval's length
 _TEMPERATURE_STEPS = 6
-_HOTTEST = math.log(2.0)  # temperatures of the reference that are looked at reach from 1 to 2
+_HOTTEST = math.log(2.0)  # temperatures of the reference from 1 to 2 are tried
 _NEAR, _NEARBY_STEPS = (
     0.15,
     6,
-)  # how far from the place of the box around the reference itself that of another is looked for
+)  # search range around the box of the reference itself
 
 
 @dataclass(frozen=True)
 class FittedBox:
-    """A box around a public law: `release(logits=..., reference=public / reference_temperature, upper=upper, epsilon=...)`.
+    """A box around a public distribution: `release(logits=..., reference=public / reference_temperature, upper=upper, epsilon=...)`.
 
     Attributes:
-        upper: how many times likelier than in the reference an outcome may be for the clients that it is made for.
-        reference_temperature: what the public logits are divided by to be the reference.
-        value: the mean divergence from the examples to what would be drawn for them.
+        upper: the largest ratio of a client's probability to the reference's that it is made for.
+        reference_temperature: divides the public logits to give the reference.
+        value: the mean divergence from the examples to their output distributions.
     """
 
     upper: float
@@ -51,7 +51,7 @@ class FittedBox:
 
 
 class _PublicExamples:
-    """Public rows, and how well a box serves them in the mean."""
+    """Public rows, and the mean divergence of a box on them."""
 
     def __init__(
         self, epsilon: float, logits: torch.Tensor, reference: torch.Tensor, measure: str, temperature: float
@@ -63,7 +63,7 @@ class _PublicExamples:
         self._laws = torch.softmax(logits.double() / temperature, -1).cpu().numpy()
 
     def upper_of(self, place: float) -> float:
-        """place in (0, 1) is how far b is from e^-epsilon to 1."""
+        """`upper` for a place in (0, 1), the position of b between e^-epsilon and 1."""
         b = math.exp(-self._budget) + place * -math.expm1(-self._budget)
         return max(1.0 + 1e-6, b * math.expm1(min(self._budget, 700.0)) / (1.0 - b))
 
@@ -82,7 +82,7 @@ class _PublicExamples:
 def fitted_upper(
     *, epsilon: float, logits: torch.Tensor, reference: torch.Tensor, measure: str = "kl", temperature: float = 1.0
 ) -> float:
-    """The `upper` with the smallest mean divergence from public examples to what would be drawn for them.
+    """The `upper` with the smallest mean divergence from public examples to their output distributions.
 
     Args:
         epsilon: the privacy budget of one outcome.
@@ -107,10 +107,9 @@ def fitted_upper(
 def fitted_box(
     *, epsilon: float, logits: torch.Tensor, reference: torch.Tensor, measure: str = "kl", temperature: float = 1.0
 ) -> FittedBox:
-    """The box that serves public examples best among those around the reference at a temperature of 1 to 2.
+    """The best box for public examples among those around the reference at a temperature of 1 to 2.
 
-    For each temperature that is looked at the best `upper` near the one of `fitted_upper` is taken; what is found is never worse for the
-    examples than that one.
+    For each temperature the best `upper` near that of `fitted_upper` is taken; the result is never worse for the examples than that one.
 
     Args:
         epsilon: the privacy budget of one outcome.
@@ -143,7 +142,7 @@ def fitted_box(
 
 
 def _golden_minimum(function: Callable[[float], float], low: float, high: float, steps: int) -> tuple[float, float]:
-    """(where a function is least between two ends, its value there), by golden sections."""
+    """(the minimiser of a function between two ends, the minimum), by golden sections."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
     for _ in range(steps):

@@ -1,9 +1,9 @@
-"""Drawing on a GPU: which kernels a call launches, the plan and the memory that are kept between calls, and the one wait at the end.
+"""Drawing on a GPU: the kernels of a call, the plan and memory kept between calls, and the one wait at the end.
 
-A `LaunchPlan` holds everything that does not depend on the numbers in the tensors, and the compiled kernels. It knows neither how many rows
-there are nor whether they share a reference, so that every batch runs the same compiled kernel, which adds a reference up in one order.
-A kernel compiled anew for a stride of 0 would add in another order and have other integers. After the kernels, one flag tells whether
-every row was a law.
+A `LaunchPlan` holds everything that does not depend on the numbers in the tensors, and the compiled kernels. It does not depend on the
+number of rows or on whether they share a reference. Every batch therefore runs the same compiled kernel, which sums a reference in one
+order. A kernel compiled for a stride of 0 would sum in another order and have other integers. After the kernels, one flag tells whether
+every row was a distribution.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from discreet.torch import (
 )
 from discreet.torch._inputs import DeviceBox, TensorRows, Terms
 
-SPLITS = (8, 4)  # programs that share a row, if all of them fit on the device at once
-_MOST_SPLIT = 32  # rows that are shared
+SPLITS = (8, 4)  # programs for one row, if all of them fit on the device at once
+_MOST_SPLIT = 32  # most rows to split over programs
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
-_FLOAT32_SLACK = 1e-5  # what summing in float32 may add to what a sum misses
+_FLOAT32_SLACK = 1e-5  # error of summing in float32
 _BITS_OF_E = math.log2(math.e)
-_FAR = 1 << 14  # rows from which on integers are copied to the device
-_RESIDENT = 64  # warps that a processor holds
-_OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, and no constants of a kernel
+_FAR = 1 << 14  # rows above which integers are copied to the device
+_RESIDENT = 64  # warps of a processor
+_OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, not constants of a kernel
 
 
 class LaunchPlan:
-    """Terms, shape and dtypes of a call as its kernels take them, and the kernels compiled for them.
+    """Terms, shape and dtypes of a call in the form of its kernels, and the compiled kernels.
 
     Attributes:
-        shared: from which integer on none is shared.
+        shared: the first integer from which on none is shared.
         reals: b, B, rho, 2^62 b, L, U for the kernels.
-        whole: L, from where nothing is shared, and up to where all is, for the kernels.
-        scales: what logits are multiplied by.
-        tolerances: how far from one the sums of probabilities may be.
+        whole: L, the bound from which on nothing is shared, and the bound up to which everything is, for the kernels.
+        scales: factors of the logits.
+        tolerances: of the sums of probabilities.
         kind: whether there is a reference, and whether these are logits.
     """
 
@@ -79,22 +79,23 @@ class LaunchPlan:
         self._compiled: dict[Any, Any] = {}
 
     def split(self, rows: int) -> int:
-        """How many programs share a row: several where few are solved, so that all of them run at once."""
+        """The number of programs for each row: several if few rows are solved, so that all run at once."""
         if self.kind["REFERENCE"] or rows > _MOST_SPLIT:
             return 1
         return next((split for split in SPLITS if rows * split <= self.processors), 1)
 
     def programs(self, tasks: int, warps: int) -> int:
-        """How many programs take turns at so many tasks: what the device holds at once, since to start a program takes time too."""
+        """The number of programs for that many tasks: as many as the device runs at once, since starting a program takes time."""
         return min(tasks, self.processors * (_RESIDENT // warps)) if self.processors else tasks
 
     def launch(
         self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
     ) -> None:
-        """Run a kernel on a stream, as `stream` gives it; its constants are in the order in which it takes them.
+        """Run a kernel on a stream from `stream`; its constants are in the kernel's order.
 
-        What Triton compiled is called again as it is, which takes a fraction of the time of looking it up. A plan holds all that a kernel
-        is specialised on, dtypes and numbers, but for the constants, and addresses, which are all aligned alike."""
+        Compiled kernels are called directly, which takes a fraction of the time of Triton's look-up. A plan fixes everything that a kernel
+        is specialised on, except its constants and addresses, which are all aligned alike.
+        """
         key = function.__name__, constants.get("SPLIT")
         found = self._compiled.get(key)
         if found is None:
@@ -108,7 +109,7 @@ class LaunchPlan:
             compiled[(programs, 1, 1)](*arguments, *values, stream=stream)
 
     def stream(self) -> Any:
-        """The current stream of the current device as kernels are launched on it; None where they are interpreted."""
+        """The current stream of the current device for launches; None if kernels are interpreted."""
         return driver.active.get_current_stream(self._device) if self._device is not None else None
 
 
@@ -116,16 +117,16 @@ plan_of = lru_cache(maxsize=256)(LaunchPlan)
 
 
 class KernelBuffers:
-    """Memory that the kernels of one thread on one device use from call to call: every call waits for its kernels before the next.
+    """Memory for the kernels of one thread on one device, reused between calls: every call waits for its kernels.
 
     Attributes:
-        solved: what is known of solved rows.
-        sums: what programs that share a row add up.
+        solved: the state of solved rows.
+        sums: partial sums of programs that share a row.
         spans: the same as integers.
-        counters: how many of them have come to a point; 0 between calls.
-        bad: set if some row is no law; memory of the host, as `uniform` is.
+        counters: the number of programs that have reached a point; 0 between calls.
+        bad: set if some row is not a distribution; in host memory, like `uniform`.
         uniform: the integers of a call.
-        near: the same in the device's memory, where there are so many that reading them one by one would take long.
+        near: the same in device memory, if there are too many to read one by one.
     """
 
     def __init__(self, device: torch.device, rows: int) -> None:
@@ -144,13 +145,13 @@ class KernelBuffers:
         self.near = self.uniform if not on_gpu or rows < _FAR else torch.empty_like(self.uniform, device=device)
         self._streams: dict[int, Any] = {}
         if on_gpu:
-            self.side: Any = torch.cuda.Stream(device)  # on which rows are solved while all are checked
+            self.side: Any = torch.cuda.Stream(device)  # solves rows while all are checked
             self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
-        else:  # interpreted: nothing runs beside anything
+        else:  # interpreted: nothing runs in parallel
             self.side = None
 
     def stream(self, handle: int) -> Any:
-        """A stream by its handle, as torch has it: it is made once, which takes as long as a launch."""
+        """A torch stream by its handle, created once, since that takes as long as a launch."""
         found = self._streams.get(handle)
         if found is None:
             found = self._streams[handle] = torch.cuda.ExternalStream(handle)
@@ -162,7 +163,7 @@ class _BufferPool(threading.local):
         self._of: dict[torch.device, KernelBuffers] = {}
 
     def on(self, device: torch.device, rows: int) -> KernelBuffers:
-        """The room of this thread on a device, for so many rows."""
+        """The buffers of this thread on a device, for that many rows."""
         room = self._of.get(device)
         if room is None or room.solved.shape[0] < rows:
             room = self._of[device] = KernelBuffers(device, max(1024, rows))
@@ -173,36 +174,37 @@ BUFFERS = _BufferPool()
 
 
 _ALIGNMENT = 16  # bytes
-_SMALL = 2048  # outcomes of which a program holds whole rows
-_LANES = 128  # numbers of a warp, four to a thread: with more, what is known of them does not fit into registers
-_MANY = 1 << 17  # rows that are worth a launch of their own
+_SMALL = 2048  # most outcomes of a row that one program holds
+_LANES = 128  # numbers of a warp, four to a thread: more do not fit into registers
+_MANY = 1 << 17  # rows worth a separate launch
 
-# How rows are cut: each thread adds up what it reads in 16 bytes at a time. With a reference it is the same for every batch, and so is the
+# The split of rows: each thread sums what it reads, 16 bytes at a time. With a reference it is the same for every batch, and so is the
 # compiled kernel (`discreet.torch._gpu`), so that the reference has the same integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
-_DEEP = 4096  # numbers that a program reads at a time
+_DEEP = 4096  # numbers read by a program at a time
 _REGISTERS = {True: 128, False: None}  # of a thread: over a reference two programs share a processor
 _SAMPLE = 1024
 _PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
 
 
 def _align_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself if its rows lie one after the other on an aligned address, else a copy: one layout for the kernels."""
+    """The tensor itself if its rows are contiguous and aligned, else a copy: one layout for the kernels."""
     if not tensor.is_contiguous():
         return tensor.contiguous()
     return tensor if tensor.data_ptr() % _ALIGNMENT == 0 else tensor.clone()
 
 
 def _on_device(tensor: torch.Tensor) -> Any:
-    """What makes the tensor's device the current one, where it is not already."""
+    """A context in which the tensor's device is the current one."""
     here = not tensor.is_cuda or tensor.device.index == torch.cuda.current_device()
     return nullcontext() if here else torch.cuda.device_of(tensor)
 
 
 class _Launch:
-    """The kernels on some rows: `out` has their outcomes once this exists; a row that is no law is an error.
+    """The kernels on some rows: `out` has their outcomes after construction; a row that is not a distribution is an error.
 
-    What Python does before the first kernel starts is on the clock, what it does afterwards is not: all that can wait does."""
+    Python's work before the first kernel starts costs time, its later work does not: everything that can wait is done later.
+    """
 
     def __init__(self, rows: TensorRows, terms: Terms, source: IntegerFiller) -> None:
         self.p = p = _align_rows(rows.p)
@@ -212,7 +214,7 @@ class _Launch:
         self.plan = plan_of(
             self.size, terms, self.referenced, rows.logits, rows.temperature, (p.dtype, m.dtype), p.device
         )
-        # number of outcomes, which is the stride of rows too, and how many rows of reference each row of clients goes on by
+        # number of outcomes, also the stride of rows, and the step in rows of reference for each row of clients
         self.layout = self.size, self.size, int(m.shape[0] > 1), *self.plan.scales
         self.room = room = BUFFERS.on(p.device, self.count)
         with _on_device(p):
@@ -234,7 +236,7 @@ class _Launch:
             host.refuse(rows)
 
     def _draw_small(self, done: Iterator[int]) -> None:
-        """Many rows are drawn while the integers of the next are read."""
+        """Draw many rows while the integers of the next are read."""
         plan, room = self.plan, self.room
         block = triton.next_power_of_2(self.size)
         together = max(1, _LANES // block)
@@ -260,9 +262,10 @@ class _Launch:
             begun = there
 
     def _draw_large(self) -> None:
-        """Over a uniform reference: whose integer is shared has its outcome at once, and the others are solved while all are checked.
+        """Draw over a uniform reference: a shared integer gives its outcome at once, and the other rows are solved while all are checked.
 
-        The few that are solved take longer than the check of all, and need more of a processor than it leaves: they begin first."""
+        The few solved rows take longer than the check of all, and need more of a processor: they begin first.
+        """
         plan, room = self.plan, self.room
         uniform = room.arrays[0][: self.count]
         own = np.flatnonzero(uniform >= plan.shared)
@@ -283,7 +286,7 @@ class _Launch:
             room.after.wait(room.stream(stream))
 
     def _solve(self, rows: int, stream: Any) -> None:
-        """Solve rows and find their outcomes: all of them over a reference, those that are listed over a uniform one."""
+        """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one."""
         plan, room, split = self.plan, self.room, self.plan.split(rows)
         integers = room.uniform if self.referenced else room.rest
         shared = self.p, self.m, room.listed, integers, room.solved, self.out
@@ -321,7 +324,7 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
 
 
 def parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """L, E and the fill of each row: what the integers are given out to, read off the kernels' own functions."""
+    """L, E and the fill of each row, from the kernels' own functions."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
     return _Launch(rows, terms, FixedIntegers(nobody_shares)).parts()
 
@@ -333,14 +336,12 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     lower, excess, fill = parts(rows, terms)
     found = lower + excess + fill
     if not bool((found.sum(1) == TOTAL).all()):
-        raise DiscreetError(
-            "weights do not sum to 2^62: these are not the integers that are drawn with; please report this"
-        )
+        raise DiscreetError("weights do not sum to 2^62: these are not the integers of the draw; please report this")
     return found
 
 
 def _hand_out(wanted: torch.Tensor, available: torch.Tensor) -> torch.Tensor:
-    """How much each outcome gets when `available` units are handed out in order: sums that pass 2^63 do so behind the last unit."""
+    """How much each outcome gets when `available` units are handed out in order; sums beyond 2^63 occur only behind the last unit."""
     ends = torch.cumsum(wanted, 1)
     past = torch.cummax(((ends > available) | (ends < 0)).to(torch.int8), 1).values > 0
     return torch.diff(torch.where(past, available, ends), dim=1, prepend=torch.zeros_like(available))

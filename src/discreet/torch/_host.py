@@ -1,7 +1,7 @@
-"""The law of `discreet.OptimalSampler` itself, on tensors: what lies on the CPU, and float64 wherever it lies.
+"""Drawing on the CPU: the distribution of `discreet.OptimalSampler` for tensors on the CPU, and for float64 on any device.
 
-Rows are taken to numpy as they are, logits normalised in float64 by `law_of_logits`, and drawn by `discreet.release`. So for the same
-integer the outcome is the one that the numpy path gives, bit for bit; and a row has the same integers in whatever batch it comes.
+Rows are converted to numpy unchanged, logits are normalised in float64 by `law_of_logits`, and `discreet.release` draws. For the same
+integer the outcome is therefore that of the numpy path, bit for bit, and a row has the same integers in every batch.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from discreet.torch._inputs import TensorRows, Terms
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_VANISHING = 1e-300  # a smaller share of the reference counts as none
+_VANISHING = 1e-300  # a smaller share of the reference counts as 0
 
 
 @lru_cache(maxsize=64)
 def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
-    """The sampler around the uniform reference: that of the simplex, or of the band that `upper` says."""
+    """The sampler around the uniform reference: that of the simplex, or of the band given by `upper`."""
     family = Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, everybody=True)
     return OptimalSampler(family, privacy=terms.privacy)
 
 
 @dataclass(frozen=True)
 class _ReferenceGroup:
-    """Rows that share a reference: which they are, the outcomes that can occur, their laws on these, and their sampler."""
+    """Rows that share a reference: their numbers, the possible outcomes, their distributions on these, and their sampler."""
 
     rows: slice
     columns: Integers | slice
     laws: Floats
-    sampler: OptimalSampler[FiniteFamily] | None  # None where a single outcome can occur
+    sampler: OptimalSampler[FiniteFamily] | None  # None if only one outcome can occur
 
 
 def laws(rows: TensorRows) -> Floats:
-    """The clients' laws in float64, checked."""
+    """The clients' distributions in float64, checked."""
     return _laws(rows.p, rows.name, rows.logits, rows.temperature)
 
 
 def references(rows: TensorRows) -> Floats | None:
-    """The reference's laws in float64, checked; None if there is none."""
+    """The reference distributions in float64, checked; None if there are none."""
     return None if rows.reference is None else _laws(rows.reference, "reference", rows.logits, 1.0)
 
 
@@ -82,10 +82,9 @@ def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGrou
 
 
 def _restrict_rows(held: Floats, weights: Floats) -> Floats:
-    """What clients hold of the outcomes that can occur, normalised; whoever holds nothing of them counts as the reference.
+    """The clients' distributions on the possible outcomes, normalised; a client without mass there counts as the reference.
 
-    Rows lie one after the other in memory (an index array would lay them out column by column), so that each is added up in the same order
-    however many there are.
+    Rows are contiguous in memory (an index array would lay them out by columns), so that each is summed in the same order in every batch.
     """
     total = held.sum(axis=1, keepdims=True)
     some = total > _VANISHING
@@ -115,7 +114,7 @@ def weights(rows: TensorRows, terms: Terms) -> Integers:
 
 
 def output(rows: TensorRows, terms: Terms) -> Floats:
-    """The laws (n, k) in floating point."""
+    """The output distributions (n, k) in floating point."""
     found = np.zeros(tuple(rows.p.shape))
     for part in _reference_groups(rows, terms):
         found[part.rows, part.columns] = 1.0 if part.sampler is None else part.sampler.box.project(part.laws)
@@ -123,10 +122,11 @@ def output(rows: TensorRows, terms: Terms) -> Floats:
 
 
 def refuse(rows: TensorRows) -> None:
-    """Raise the error that says what is wrong with rows that a GPU found to be no laws."""
+    """Raise the error for rows that a GPU found not to be distributions."""
     laws(rows)
     references(rows)
     raise DiscreetError(
-        f"{rows.name} or reference holds a row that is no law in float32: logits are numbers or -inf, at least one of them finite; "
+        f"{rows.name} or reference holds a row that is not a distribution in float32: logits are numbers or -inf, "
+        f"at least one of them finite; "
         "probabilities sum to 1"
     )

@@ -1,25 +1,25 @@
-"""What a call of `discreet.torch` is given, checked before any number is read: rows of tensors, privacy terms, and the box they define.
+"""The inputs of `discreet.torch`, checked before any number is read: rows of tensors, privacy terms, and their box.
 
-`TensorRows` holds logits or probabilities and a public reference of the same kind; shapes, dtypes and devices are checked here, the numbers
-where they lie. `Terms` holds the notion of privacy and `upper`. `DeviceBox` is what a kernel needs of both.
+`TensorRows` holds logits or probabilities and a public reference of the same kind. Shapes, dtypes and devices are checked here, the numbers
+on their device. `Terms` holds the notion of privacy and `upper`. `DeviceBox` has what a kernel needs of both.
 
-Around the uniform reference the box is the lattice of `OptimalSampler(Simplex(k))`, or of the band 0 <= dP/dmu <= upper. Around a
-reference that differs from row to row, the device makes the lattice row by row from masses e_x and their sum Z, all in float32:
+Around the uniform reference the box is the lattice of `OptimalSampler(Simplex(k))`, or of the band 0 <= dP/dmu <= upper. Around a reference
+that differs from row to row, the device makes the lattice row by row from masses e_x and their sum Z, all in float32:
 
     L_x = max(1, floor(e_x (2^62 b/Z))),    U_x = min(2^62, floor(rho L_x))      rho <= (B/b)(1 - 2^-22), itself a float32
 
-A product in float32 is off by a factor of at most 1 + 2^-24, so U_x <= e^epsilon L_x holds between the integers (B/b is e^epsilon for
-pure privacy). float32 holds both exactly. Z is off by a factor of at most 1 +- 2^-14, since at most 2^10 terms are added one after the
-other. Hence, over k outcomes,
+A product in float32 is off by a factor of at most 1 + 2^-24, so U_x <= e^epsilon L_x holds between the integers (B/b is e^epsilon for pure
+privacy). float32 holds both exactly. Z is off by a factor of at most 1 +- 2^-14, since at most 2^10 terms are added one after the other.
+Hence, over k outcomes,
 
     sum L <= (1 + 2^-13) b 2^62 + k  <=  2^62  <=  (1 - 2^-23) rho ((1 - 2^-13) b 2^62 - k) - k  <=  sum U
 
 if b keeps that distance from both ends. `DeviceBox.around` checks this in rational numbers.
 
-Other notions than pure epsilon depend on sum L too. All laws lie between L and rho' L, rho' = (1 + 2^-24) rho. With s = sum L/2^62 the
-two points (`discreet.privacy._notion`) are l = min(1 - s, rho' s - 1)/(rho' - 1) and rho' l. On the line of the points (l, 1 - rho' l),
-those above a convex trade-off function are an interval that begins at l = 0. So what is allowed at the largest l that s leaves open is
-allowed at every s. rho is lowered until that l is allowed.
+Notions other than pure epsilon depend on sum L too. All distributions lie between L and rho' L, rho' = (1 + 2^-24) rho. With s = sum L/2^62
+the two points (`discreet.privacy._notion`) are l = min(1 - s, rho' s - 1)/(rho' - 1) and rho' l. On the line of the points (l, 1 - rho' l),
+those above a convex trade-off function are an interval that begins at l = 0. What is allowed at the largest possible l is therefore allowed
+at every s. rho is lowered until that l is allowed.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class TensorRows(NamedTuple):
-    """What clients hold as rows (n, k), and what everybody knows as (n, k) or (1, k); `logits` says whether both are logits.
+    """The clients' rows (n, k), and the public reference as (n, k) or (1, k); `logits` tells whether both are logits.
 
     Attributes:
         p: the clients' logits or probabilities.
         reference: the public ones, or None for a uniform reference.
         logits: whether these are logits.
-        temperature: what the clients' logits are divided by.
-        shape: the leading shape of what was given, which results have.
+        temperature: divides the clients' logits.
+        shape: the leading shape of the input and of results.
     """
 
     p: torch.Tensor
@@ -65,7 +65,7 @@ class TensorRows(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The argument that the rows came by."""
+        """The name of the argument with the rows."""
         return "logits" if self.logits else "probabilities"
 
     @property
@@ -75,9 +75,9 @@ class TensorRows(NamedTuple):
 
 
 def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> TensorRows:
-    """The rows that were given, or the error that says what is wrong with their shapes, dtypes or devices."""
+    """The given rows, or the error about their shapes, dtypes or devices."""
     if (logits is None) == (probabilities is None):
-        raise DiscreetError("pass either logits= or probabilities=, not both and not neither")
+        raise DiscreetError("pass either logits= or probabilities=, exactly one of them")
     name, given = ("logits", logits) if logits is not None else ("probabilities", probabilities)
     _check_tensor(name, given)
     size = int(given.shape[-1])
@@ -110,7 +110,7 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
 
 
 def _rows(tensor: torch.Tensor, size: int) -> torch.Tensor:
-    """The tensor as rows, without what records gradients: itself if it is that already, which takes no time."""
+    """The tensor as rows without gradients; the tensor itself if it is that already."""
     return tensor if tensor.ndim == 2 and not tensor.requires_grad else tensor.detach().reshape(-1, size)
 
 
@@ -128,7 +128,7 @@ def _check_tensor(name: str, value: Any) -> None:
         raise DiscreetError(f"{name} is a single number; its last axis holds one number for each outcome")
 
 
-LARGEST_SIZE = 1 << 19  # outcomes on a GPU: so many terms are added up as the bound on Z allows
+LARGEST_SIZE = 1 << 19  # outcomes on a GPU, by the bound on Z
 _MARGIN = Fraction(1, 1 << 13)
 _INWARDS = range(22, 3, -1)  # powers of two by which rho is lowered until a notion is kept
 _UPPER = Range(1.0, math.inf, low_open=True, high_open=True)
@@ -136,10 +136,10 @@ _UPPER = Range(1.0, math.inf, low_open=True, high_open=True)
 
 @dataclass(frozen=True)
 class Terms:
-    """The notion of privacy and `upper` as they were asked for, checked.
+    """The requested notion of privacy and `upper`, checked.
 
     Attributes:
-        privacy: what one release promises.
+        privacy: of one release.
         upper: the largest dP/dmu that the box is made for; None: that of the simplex, or the mollifier's if there is a reference.
     """
 
@@ -148,8 +148,9 @@ class Terms:
 
     @property
     def bounds(self) -> Bounds:
-        """The band around a reference that the box is made for: up to `upper`, or what makes the box Husain's mollifier for a pure
-        epsilon, e^(epsilon/2) + 1, so that b = e^(-epsilon/2)."""
+        """The band around a reference that the box is made for: up to `upper`. By default upper is e^(epsilon/2) + 1 for a pure epsilon,
+        which gives Husain's mollifier with b = e^(-epsilon/2).
+        """
         if self.upper is not None:
             return Bounds(0.0, self.upper)
         if not isinstance(self.privacy, Pure):
@@ -161,7 +162,7 @@ class Terms:
 
 
 def terms_of(*, epsilon: float | None = None, privacy: Privacy | None = None, upper: float | None = None) -> Terms:
-    """The terms, or the error that says what is wrong with them."""
+    """The terms, or the error about them."""
     if upper is not None:
         _UPPER.check(
             "upper", upper, "it bounds how many times likelier than in the reference an outcome may be for a client"
@@ -171,7 +172,7 @@ def terms_of(*, epsilon: float | None = None, privacy: Privacy | None = None, up
 
 @dataclass(frozen=True)
 class DeviceBox:
-    """b mu <= q <= B mu as a kernel needs it: rho, from which integer on none is shared, and up to which all are."""
+    """b mu <= q <= B mu in the form of a kernel: rho, the integer from which on none is shared, and up to which all are."""
 
     b: float
     B: float
@@ -181,7 +182,7 @@ class DeviceBox:
 
     @classmethod
     def around(cls, size: int, terms: Terms) -> DeviceBox:
-        """The box around references over so many outcomes; too small a budget, or too many outcomes, is an error."""
+        """The box around references over `size` outcomes; too small a budget, or too many outcomes, is an error."""
         bounds = terms.bounds
         if not isinstance(terms.privacy, Pure):
             refuse_raw(terms.privacy, bounds)
@@ -203,13 +204,13 @@ class DeviceBox:
 
 
 def _ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
-    """rho: the largest we know to keep the notion whatever part of the whole, between these two, all clients share; 1 if none does."""
+    """rho: the largest known ratio that keeps the notion for every shared part between the two; 1 if there is none."""
     if isinstance(privacy, Pure):
         return _float32_below(at_most_exp(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
     for shift in _INWARDS:
         ratio = _float32_below(1 + (widest - 1) * (1 - Fraction(1, 1 << shift)))
         real = Fraction(ratio) * (1 + Fraction(1, 1 << 24))
-        shared = min(max(2 / (1 + real), least), most)  # where the two points are the farthest out
+        shared = min(max(2 / (1 + real), least), most)  # where the two points are extreme
         lower = min(1 - shared, real * shared - 1) / (real - 1) if real > 1 else Fraction(0)
         if privacy.allows(max(lower, Fraction(0)), max(real * lower, Fraction(0))):
             return ratio
@@ -217,6 +218,6 @@ def _ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) 
 
 
 def _float32_below(value: Fraction) -> float:
-    """The largest float32 at most this, or the one below that; from 2^62 on all serve alike."""
+    """The largest float32 at most `value`, or the one below; from 2^62 on all are equivalent."""
     nearest = np.float32(float(min(value, Fraction(TOTAL))))
     return float(nearest if Fraction(float(nearest)) <= value else np.nextafter(nearest, np.float32(0.0)))

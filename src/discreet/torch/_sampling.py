@@ -1,13 +1,12 @@
-"""`release`, `weights` and `output` for tensors: the law of `OptimalSampler`, drawn where the tensors lie.
+"""`release`, `weights` and `output` for tensors: the distribution of `OptimalSampler`, drawn on the tensors' device.
 
-Whatever a client's row says, the integers W it is drawn with satisfy L <= W <= U, with L and U from the reference alone and
-U <= e^epsilon L (`discreet.release._lattice`, `discreet.torch._inputs`): every outcome is at most e^epsilon times as likely for one row as
-for any other over the same reference. So all that is done to the client's own row beforehand is as private as nothing: temperature,
-top-k, top-p, a mask. What is done to the reference must not depend on the client: a mask there (-inf) says which outcomes can occur
-at all, and has to be public.
+For every row of a client, its integers W satisfy L <= W <= U, with L and U from the reference alone and U <= e^epsilon L
+(`discreet.release._lattice`, `discreet.torch._inputs`). Every outcome is at most e^epsilon times as likely for one row as for any other
+over the same reference. Preprocessing of the client's own row therefore costs no privacy: temperature, top-k, top-p, a mask. Preprocessing
+of the reference must not depend on the client: a mask there (-inf) determines which outcomes can occur at all, and has to be public.
 
-CUDA tensors of float32, bfloat16 and float16 are drawn by kernels (`discreet.torch._gpu`) where Triton is installed; float64 and
-all else by `discreet.torch._host`, in the arithmetic of the numpy path.
+CUDA tensors of float32, bfloat16 and float16 are drawn by kernels (`discreet.torch._gpu`) if Triton is installed; float64 and everything
+else by `discreet.torch._host`, in the arithmetic of the numpy path.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ def _check_arguments(
     upper: float | None = None,
     temperature: float = 1.0,
 ) -> tuple[TensorRows, Terms]:
-    """What every function here takes.
+    """The arguments of every function here.
 
     Args:
         epsilon: the privacy budget of one outcome, in (0, inf); short for `privacy=Pure(epsilon)`.
         privacy: a notion of privacy in place of epsilon: `Approximate(...)`, `Gaussian(...)`; then a reference needs `upper`.
-        logits: what clients hold, (..., k): logarithms of probabilities up to a constant; -inf is a probability of 0. Or:
+        logits: the clients' distributions, (..., k): logarithms of probabilities up to a constant; -inf is a probability of 0. Or:
         probabilities: the same as probabilities that sum to one.
-        reference: what everybody knows, of the same kind: one row (k,) for all or one for each, (..., k). An outcome with -inf (or 0)
-            here is never drawn. Left out: uniform.
-        upper: how many times likelier than in the reference an outcome may be for the clients that the box is made for, above 1. Small: q
-            stays near p where p is near the reference. Left out: k without a reference (then this is the sampler of `Simplex(k)`), with
-            one e^(epsilon/2) + 1, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
-        temperature: what the clients' logits are divided by.
+        reference: the public distribution, of the same kind: one row (k,) for all or one for each, (..., k). An outcome with -inf (or 0)
+            here is never drawn. By default uniform.
+        upper: the largest ratio of a client's probability to the reference's that the box is made for, above 1. If it is small, q stays
+            near p where p is near the reference. By default k without a reference (the sampler of `Simplex(k)`), and e^(epsilon/2) + 1
+            with one, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
+        temperature: divides the clients' logits.
     """
     terms = _terms(epsilon, privacy, upper)
     warn_of_weak_privacy(terms.privacy)
@@ -66,7 +65,7 @@ def _cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float |
 
 
 def _terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
-    """The terms, kept from call to call; numbers that cannot be looked up (arrays without an axis) are taken as they are."""
+    """The terms, cached between calls; unhashable numbers (arrays without an axis) are not cached."""
     try:
         return _cached_terms(epsilon, privacy, upper)
     except TypeError:
@@ -76,7 +75,7 @@ def _terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) 
 def _with_arguments(
     asked: Callable[P, tuple[TensorRows, Terms]],
 ) -> Callable[[Callable[[TensorRows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
-    """A function of rows and terms as one of the keywords that these are made of, documented with them: the list stands once."""
+    """A function of rows and terms as one of the keywords that make them, with their documentation, so that the list exists once."""
     shown = inspect.signature(asked)
     arguments = (asked.__doc__ or "").partition("\n\n")[2].rstrip()
 
@@ -100,10 +99,10 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     b = upper/(e^epsilon + upper - 1).
 
     Returns:
-        Outcome numbers (...) in int64, on the device of what was given.
+        Outcome numbers (...) in int64, on the input's device.
 
     Raises:
-        DiscreetError: for what is no law, a reference that does not fit, or terms out of range. No outcome has left then.
+        DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range. No outcome has left then.
 
     Example:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
@@ -117,23 +116,23 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
 
     Returns:
-        Whole numbers (..., k) in int64, on the device of what was given.
+        Whole numbers (..., k) in int64, on the input's device.
 
     Raises:
-        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+        DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range.
     """
     return _weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
 @_with_arguments(_check_arguments)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
-    """The law Q(.|P) that an outcome is drawn from, for each row.
+    """The output distribution Q(.|P) of each row.
 
     Returns:
-        Probabilities (..., k) in the dtype and on the device of what was given.
+        Probabilities (..., k) in the input's dtype and on its device.
 
     Raises:
-        DiscreetError: for what is no law, a reference that does not fit, or terms out of range.
+        DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range.
     """
     on_gpu = _on_gpu(rows)
     laws = _weights(rows, terms).to(torch.float64) / TOTAL if on_gpu else torch.from_numpy(host.output(rows, terms))
@@ -146,7 +145,7 @@ def _on_gpu(rows: TensorRows) -> bool:
 
 
 def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
-    """One outcome for each row, from one integer in [0, 2^62) each: all that `release` does, from any source of integers."""
+    """One outcome for each row, from one integer in [0, 2^62) each: the work of `release`, with any source of integers."""
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 

@@ -1,39 +1,37 @@
-"""What the kernels of `discreet.torch` do with a tile of numbers (Triton; float32 unless it says otherwise).
+"""Operations of the kernels of `discreet.torch` on a tile of numbers (Triton; float32 unless stated otherwise).
 
 With masses e_p, e_m of client and reference, known up to a factor each, and Z = sum e_m, the projection is
 
     q_x = clip(t e_p, b e_m, B e_m) / Z        where    F(t) = sum_x clip(t e_p, b e_m, B e_m) - Z = 0
 
-so neither has to be normalised before F is looked at. Over a uniform reference e_m = 1. F is non-decreasing and piecewise linear, with
-slope G(t) = the sum of e_p over what is not clipped. What a slope t that is not quite right costs is utility: the integers below lie in
-the lattice for every t, NaN included.
+so neither has to be normalised before F is evaluated. Over a uniform reference e_m = 1. F is non-decreasing and piecewise linear, with
+slope G(t) = the sum of e_p over what is not clipped. An inexact slope t costs utility only: the integers below lie in the lattice for every
+t, including NaN.
 """
 
 import triton
 import triton.language as tl
 
-LARGEST = tl.constexpr(1e20)  # a slope: as good as infinite, and times a mass still a number
-UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not looked at yet
+LARGEST = tl.constexpr(1e20)  # a slope: effectively infinite, but finite times a mass
+UNKNOWN = tl.constexpr(1e30)  # F at an end of the bracket that was not evaluated yet
 TURNS = tl.constexpr(20)
 SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
     tl.constexpr(column) for column in range(5)
-)  # columns of what is known of solved rows
+)  # columns of the state of solved rows
 COLUMNS = tl.constexpr(5)
 COUNTERS = tl.constexpr(
     32
-)  # of points that programs which share a row come to: one for each turn, two of the search, and the end
-_NEAR = tl.constexpr(1e-6)  # what is missing from the sum of a law whose slope is taken for right
-_AGREEING = tl.constexpr(3e-5)  # how close steps from both ends come when the curve through both is taken for right,
-_NARROW = tl.constexpr(0.02)  # if the ends themselves are as close as this
+)  # synchronisation points of programs that share a row: one for each turn, two of the search, and the end
+_NEAR = tl.constexpr(1e-6)  # accepted error of the sum at a slope
+_AGREEING = tl.constexpr(3e-5)  # distance of the steps from both ends at which the curve through both is accepted,
+_NARROW = tl.constexpr(0.02)  # if the ends are at most this far apart
 _TOTAL = tl.constexpr(float(1 << 62))
-_SURELY_PAST = tl.constexpr(
-    1.5 * (1 << 62)
-)  # a sum that float32 puts here is past 2^62; one that it does not fits 63 bits
+_SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a float32 sum above this is beyond 2^62; one below fits 63 bits
 
 
 @triton.jit
 def load_numbers(places, inside, LOGITS: tl.constexpr):
-    """Numbers in float32; outside, what has no mass. A NaN, or a negative probability, comes out as infinity: see `acceptable`."""
+    """Numbers in float32; outside the row, numbers without mass. NaN and negative probabilities become infinity: see `acceptable`."""
     if LOGITS:
         found = tl.load(places, mask=inside, other=float("-inf")).to(tl.float32)
         found = tl.where(found != found, float("inf"), found)
@@ -45,7 +43,7 @@ def load_numbers(places, inside, LOGITS: tl.constexpr):
 
 @triton.jit
 def acceptable(seen, tolerance, LOGITS: tl.constexpr):
-    """Whether a row is a law, by its largest logit or the sum of its probabilities."""
+    """Whether a row is a distribution, by its largest logit or the sum of its probabilities."""
     if LOGITS:
         good = (seen > float("-inf")) & (seen < float("inf"))
     else:
@@ -55,7 +53,7 @@ def acceptable(seen, tolerance, LOGITS: tl.constexpr):
 
 @triton.jit
 def mass(numbers, shift, scale, LOGITS: tl.constexpr):
-    """The mass of each number, up to a factor that its row shares. A difference times a factor: nothing that could be fused."""
+    """The mass of each number, up to a factor of its row. A difference times a factor: nothing that could be fused."""
     if LOGITS:
         found = tl.exp2((numbers - shift) * scale)
     else:
@@ -65,7 +63,7 @@ def mass(numbers, shift, scale, LOGITS: tl.constexpr):
 
 @triton.jit
 def finite(top):
-    """The largest of some logits as something to subtract from others."""
+    """The largest logit as a finite number to subtract."""
     return tl.where((top > float("-inf")) & (top < float("inf")), top, 0.0)
 
 
@@ -84,7 +82,7 @@ def _add_sums(a, b, c, d, e, f, g, h, a_more, b_more, c_more, d_more, e_more, f_
 
 @triton.jit
 def reduce_sums(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AXIS: tl.constexpr):
-    """Sums of F and G at four slopes: all at once, so that threads wait for each other once."""
+    """Sums of F and G at four slopes in one reduction, so that threads synchronise once."""
     return tl.reduce((f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four), AXIS, _add_sums)
 
 
@@ -92,7 +90,7 @@ def reduce_sums(f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, AX
 def narrow_bracket(
     low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four, which,
 ):  # fmt: skip
-    """The bracket once F and G at four more slopes are known, for the rows `which`."""
+    """The bracket after evaluating F and G at four more slopes, for the rows `which`."""
     low, f_low, g_low, high, f_high, g_high = narrow_by_slope(
         low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, which
     )
@@ -107,7 +105,7 @@ def narrow_bracket(
 
 @triton.jit
 def narrow_by_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which):
-    """The bracket once F and G at one more slope are known, for the rows `which`."""
+    """The bracket after evaluating F and G at one more slope, for the rows `which`."""
     below = which & (f < 0.0) & (slope >= low)
     above = which & (f >= 0.0) & (slope <= high)
     return (
@@ -118,10 +116,11 @@ def narrow_by_slope(low, f_low, g_low, high, f_high, g_high, slope, f, g, which)
 
 @triton.jit
 def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn):
-    """(four slopes to look at next, the best one so far, whether it is right).
+    """(four slopes to evaluate next, the best one so far, whether it is accepted).
 
-    Newton's steps from both ends, which are right if there is one corner between them, and either side of the cubic through both ends
-    and their slopes, which is nearly right if there are many. Every fourth turn the bracket is halved, on a logarithmic scale."""
+    Newton's steps from both ends are right if there is one corner between them. Slopes on either side of the cubic through both ends are
+    nearly right if there are many. Every fourth turn the bracket is halved, on a logarithmic scale.
+    """
     known = f_low > -UNKNOWN
     bounded = f_high < UNKNOWN
     both = known & bounded
@@ -144,7 +143,7 @@ def propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn):
     close = tl.where(high - low <= _NARROW * high, _AGREEING, _NEAR)
     agreeing = up_serves & down_serves & (tl.abs(up - down) <= close * down)
     pinned = both & (high - low <= _NEAR * high)
-    meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # at a corner, perhaps, which no curve has
+    meeting = up_serves & down_serves & (tl.abs(up - down) <= _NEAR * down)  # perhaps at a corner
     best = tl.where(both & (meeting == 0), centre, tl.where(down_serves, down, high))
     best = tl.where(near_high, down, best)
     best = tl.where(near_low & ((-f_low <= f_high) | (near_high == 0)), up, best)
@@ -176,13 +175,14 @@ def settle_slope(solving, slope, low, f_low, z, b, B):
 
 @triton.jit
 def integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
-    """(L, U, E) as int64. A value that is NaN counts as L.
+    """(L, U, E) as int64. NaN counts as L.
 
-    Over a reference all three come from float32, which holds L exactly; U, a product cut off, is at most e^epsilon L, because `ratio`
-    is so far below e^epsilon that a rounded product still is. Over a uniform one L and U are the lattice's, which float64 holds exactly."""
+    Over a reference all three come from float32, which holds L exactly. U, a truncated product, is at most e^epsilon L, because `ratio` is
+    far enough below e^epsilon for a rounded product. Over a uniform reference L and U are the lattice's, which float64 holds exactly.
+    """
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(tl.floor(m_mass * base), 1.0), 0.0)
-        high = tl.minimum(low * ratio, _TOTAL)  # its whole part is U: what is cut off is cut off below, once
+        high = tl.minimum(low * ratio, _TOTAL)  # its integer part is U
         value = tl.where(p_mass > 0.0, p_mass * steep, low * lift)
     else:
         low = tl.where(inside, lower, 0.0)
@@ -195,7 +195,7 @@ def integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REF
 
 @triton.jit
 def scale_to_total(slope, z, REFERENCE: tl.constexpr):
-    """What turns a mass into its share of 2^62."""
+    """The factor that turns a mass into its share of 2^62."""
     if REFERENCE:
         found = slope * (_TOTAL / z)
     else:
@@ -205,21 +205,21 @@ def scale_to_total(slope, z, REFERENCE: tl.constexpr):
 
 @triton.jit
 def falls_here(part, rest):
-    """(the sum of each row, whether `rest` falls within it). Sums past 2^63, which a wrong slope can lead to, are recognised."""
+    """(the sum of each row, whether `rest` falls within it). Sums beyond 2^63, from a wrong slope, are recognised."""
     whole = tl.sum(part, 1)
     return whole, (tl.sum(part.to(tl.float32), 1) > _SURELY_PAST) | (rest < whole)
 
 
 @triton.jit
 def first_past(part, rest, columns, size):
-    """The first column whose running sum is past `rest`. Whatever overflows does so behind it."""
+    """The first column whose running sum exceeds `rest`. Overflows occur only behind it."""
     ends = tl.cumsum(part, 1)
     return tl.min(tl.where(ends > rest[:, None], columns[None, :], size), 1).to(tl.int64)
 
 
 @triton.jit
 def wait_for_all(counter, number):
-    """Wait until so many programs have come here: they run at once, as they were launched to."""
+    """Wait until `number` programs have arrived; they were launched to run at once."""
     tl.debug_barrier()
     tl.atomic_add(counter, 1)
     while tl.atomic_add(counter, 0) < number:
@@ -229,6 +229,6 @@ def wait_for_all(counter, number):
 
 @triton.jit
 def span(part, size, step, SPLIT: tl.constexpr):
-    """The columns of a row that one of SPLIT programs looks at: whole steps, from first to last."""
+    """The columns of a row for one of SPLIT programs: whole steps, from first to last."""
     each = tl.cdiv(tl.cdiv(size, SPLIT), step) * step
     return part * each, tl.minimum(size, part * each + each)

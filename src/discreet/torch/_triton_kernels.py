@@ -1,13 +1,13 @@
-"""The Triton kernels that `discreet.torch._gpu` launches: `check`, `solve` and `pick` for rows of many columns, `draw` for short rows.
+"""The Triton kernels that `discreet.torch._gpu` launches: `check`, `solve` and `pick` for long rows, `draw` for short rows.
 
-Rows of many columns: a row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope,
-first on a sample of the row that stays in registers, then from four slopes around it on the whole row: one or two passes over memory as a
-rule. `pick` adds integers up to the place where the row's own integer falls. Rows of few columns: `draw` holds whole rows in registers and
-reads them once; law, integers and their order are the same.
+Long rows: a row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope, first on a
+sample of the row in registers, then from four slopes around it on the whole row, usually in one or two passes over memory. `pick` sums
+integers up to the row's own integer. Short rows: `draw` holds whole rows in registers and reads them once. Distribution, integers and their
+order are the same.
 
-The 2^62 integers are given out in this order: L of every outcome first, then the excess, then the room that is left. Over a uniform
-reference, where sum L is known beforehand, the excess begins there, as in `discreet.release._lattice`. Over any other reference it is
-counted from the upper end, so that sum L need not be known to draw from it.
+The 2^62 integers are assigned in this order: L of every outcome first, then the excess, then the remaining room. Over a uniform reference,
+where sum L is known in advance, the excess begins there, as in `discreet.release._lattice`. Over any other reference it is counted from the
+upper end, so that sum L need not be known.
 """
 
 import triton
@@ -50,10 +50,11 @@ def find_outcome(
     p, m, first, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """(the outcome on which `rest` falls or -1, what is left of it past the end) in the sums of L (PART 0), of the excess E (1), or of the
-    room over it (2), over the columns from `first` on."""
+    """(the outcome on which `rest` falls or -1, the remainder beyond the end) in the sums of L (PART 0), of the excess E (1), or of the
+    room above it (2), over the columns from `first` on.
+    """
     found = tl.full((1,), -1, tl.int64)
-    first = first + size * 0  # a number that may change
+    first = first + size * 0  # a variable, not a constant
     searching = first < size
     while searching:
         columns = first + tl.arange(0, BLOCK)
@@ -89,8 +90,9 @@ def find_outcome_together(
     p, m, row, index, part, size, rest, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
     LOGITS: tl.constexpr, BLOCK: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """As `_place`, by SPLIT programs: each adds up its span; the one in whose span `rest` falls stores the outcome. What is left past
-    the end, or -1 where it was found."""
+    """As `find_outcome`, by SPLIT programs: each sums its span, and the one in whose span `rest` falls stores the outcome. Returns the
+    remainder beyond the end, or -1 if it was found.
+    """
     first, last = span(part, size, BLOCK, SPLIT)
     none = tl.full((1,), 0.0, tl.float32)
     most = tl.full((1,), _WHOLE - 1, tl.int64)
@@ -115,7 +117,7 @@ def find_outcome_together(
         LOGITS,
         BLOCK,
     )
-    mine = tl.where(found < 0, most - left, most)  # cut off at what no integer is past
+    mine = tl.where(found < 0, most - left, most)  # capped at the largest integer
     tl.store(sums + (index * 2 + PART - 1) * SPLIT + part + tl.arange(0, 1), mine)
     wait_for_all(counters + index * COUNTERS + TURNS + PART, SPLIT)
     before = tl.full((1,), 0, tl.int64)
@@ -138,7 +140,7 @@ def pick(
     p, m, listed, uniform, solved, out, reals, whole, size, stride, m_step, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The outcome of each row that `solve` was given, by its integer. Over a uniform reference that is counted from sum L on."""
+    """Find the outcome of each row given to `solve`, by its integer. Over a uniform reference that is counted from sum L on."""
     if REFERENCE:
         row = tl.program_id(0).to(tl.int64)
     else:
@@ -183,7 +185,7 @@ def write(
     p, m, solved, lower_out, upper_out, excess_out, reals, size, stride, m_step, p_scale, m_scale,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """L, U and E of one row and one block of columns, by the very function that outcomes are picked with."""
+    """Write L, U and E of one row and one block of columns, by the function that picks outcomes."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < size
@@ -210,15 +212,15 @@ def write(
     tl.store(excess_out + places, excess, mask=inside)
 
 
-_FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the one that was taken for the largest
-_NEARBY = tl.constexpr(1.08)  # factors around a slope that a sample of the row suggests
+_FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the assumed largest
+_NEARBY = tl.constexpr(1.08)  # factors around the slope of a sample
 _AROUND = tl.constexpr(1.5)
-SAMPLED = tl.constexpr(8)  # blocks of a row that are its sample
+SAMPLED = tl.constexpr(8)  # blocks of a row's sample
 
 
 @triton.jit
 def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
-    """Set `bad` if a row is no law; fill in the outcome if its integer is shared (over a uniform reference)."""
+    """Set `bad` if a row is not a distribution; store the outcome if its integer is shared (over a uniform reference)."""
     row = tl.program_id(0).to(tl.int64)
     start = p + row * stride
     drawn = tl.load(uniform + row)
@@ -241,7 +243,7 @@ def _scan_row(
     p, m, start, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One pass over a row from `start` on: F and G at four slopes, Z, and what `acceptable` asks of both tensors."""
+    """One pass over a row from `start` on: F and G at four slopes, Z, and the inputs of `acceptable` for both tensors."""
     f_one = tl.zeros((BLOCK,), tl.float32)
     g_one = tl.zeros((BLOCK,), tl.float32)
     f_two = tl.zeros((BLOCK,), tl.float32)
@@ -296,14 +298,14 @@ def _scan_row(
 
 @triton.jit
 def _clipped_sums(p_mass, low, high, slope):
-    """F (up to Z) and G of a sample, added up over the blocks that a thread holds."""
+    """F (up to Z) and G of a sample, summed over the blocks of a thread."""
     kept, open_mass = clip_masses(p_mass, low, high, slope)
     return tl.sum(kept, 0), tl.sum(open_mass, 0)
 
 
 @triton.jit
 def _guess_slope(p_mass, m_mass, b, B):
-    """The slope of a sample that is held in registers."""
+    """The slope of a sample in registers."""
     z = tl.sum(tl.sum(m_mass, 0), 0)
     p_sum = tl.sum(tl.sum(p_mass, 0), 0)
     start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
@@ -338,10 +340,11 @@ def solve(
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
     SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """Slope, lift and scales of each row; over a reference every row is checked, and those that are surely shared go unsolved.
+    """Find slope, lift and scales of each row. Over a reference every row is checked, and surely shared ones are not solved.
 
-    SPLIT programs share a row where few are to be solved: each adds up its span, and all add up all spans alike. They also find the
-    outcome, which else `discreet.torch._triton_kernels` does, and leave their counters at 0."""
+    SPLIT programs share a row if few are solved: each sums its span, and all add up all spans alike. They also find the outcome, which
+    `pick` does otherwise, and leave their counters at 0.
+    """
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
     share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
@@ -378,7 +381,7 @@ def solve(
     slope, z = guess, zero + 1.0
     good = row >= 0
     going = row >= 0
-    again = row >= 0  # whether the shifts, and so what is known of F, may still change
+    again = row >= 0  # whether the shifts, and so F, may still change
     turn = 0
     while (turn < TURNS) & going:
         f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
@@ -410,7 +413,7 @@ def solve(
             z_now = tl.sum(tl.load(every + 8, cache_modifier=".cg"), 0)
             seen = tl.load(every + 9, cache_modifier=".cg")
             p_seen = tl.max(seen, 0) if LOGITS else tl.sum(seen, 0)
-        z = tl.where(again, z_now, z)  # of the first pass with these shifts: whatever the client, the same
+        z = tl.where(again, z_now, z)  # from the first pass with these shifts: independent of the client
         good = acceptable(p_seen, p_tolerance, LOGITS)
         if REFERENCE:
             good = good & acceptable(m_seen, m_tolerance, LOGITS)
@@ -429,7 +432,7 @@ def solve(
             usable,
         )  # fmt: skip
         one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
-        if again:  # something is far larger than all that was sampled: start anew from there
+        if again:  # a number is far larger than the sample: start anew from there
             p_shift = tl.where(p_far, p_seen, p_shift)
             m_shift = tl.where(m_far, m_seen, m_shift)
             one, two, three, four = zero + 0.1, zero + 1.0, zero + 10.0, zero + 100.0
@@ -465,7 +468,7 @@ def draw(
     p, m, uniform, solved, out, bad, reals, whole, rows, size, stride, m_step, p_scale, m_scale, p_tolerance, m_tolerance,
     REFERENCE: tl.constexpr, LOGITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Check, solve and draw rows, ROWS at a time, in turns with the other programs; set `bad` if one is no law."""
+    """Check, solve and draw rows, ROWS at a time, in turns with the other programs; set `bad` if one is not a distribution."""
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
     ratio = tl.load(reals + 2).to(tl.float32)

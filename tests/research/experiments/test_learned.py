@@ -68,6 +68,6 @@ def test_tables_and_findings_follow_the_records(rows: list[LearnedRun]) -> None:
     assert head == ["set", "ε = 0.1", "ε = 2"]
     assert body[0][2] == f"{rows[3].gap_share:.0%}"
     told = dict(learned_findings(rows))
-    assert f"the median over ε ≥ 1 is {rows[2].gap_share:.0%}" in told["Each client speaks once."]
+    assert f"the median over ε ≥ 1 is {rows[2].gap_share:.0%}" in told["One sample of each client."]
     assert "With 100 times as many clients." in told
     assert learned_findings([]) == []

@@ -330,7 +330,7 @@ def test_the_page_is_served_to_this_machine_alone() -> None:
                 urllib.request.urlopen(urllib.request.Request(explorer.address + path, headers=headers))
             assert caught.value.code == code
             caught.value.close()
-        with pytest.raises(dc.DiscreetError, match="cannot be had"):
+        with pytest.raises(dc.DiscreetError, match="cannot be used"):
             Explorer("", port=int(explorer.address.rsplit(":", 1)[1].strip("/")))
     finally:
         explorer.close()

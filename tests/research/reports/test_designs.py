@@ -50,9 +50,9 @@ def test_a_tie_is_no_win_and_all_splits_count() -> None:
     assert not late.won("kl")
     assert late.undesigned_splits == 2
     said = dict(design_findings(ROWS))
-    assert "total variation 1" in said["Who has the smallest mean."]
-    assert "train rides at ε = 8" in said["Who has the smallest mean."]
-    assert "163% at worst" in said["How far from what is possible."]
+    assert "total variation 1" in said["The smallest mean."]
+    assert "train rides at ε = 8" in said["The smallest mean."]
+    assert "163% at worst" in said["Distance from the lower bound."]
     assert "3.0e-05 in the 2" in said["Certificates."]
 
 

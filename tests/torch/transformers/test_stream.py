@@ -1,4 +1,4 @@
-"""A stream: contexts and budgets chosen as it goes, refused before it could pass its budget."""
+"""A stream: contexts and budgets chosen as it goes, refused before it could exceed its budget."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_a_stream_adds_up_what_each_token_cost_and_refuses_the_one_too_many() ->
     for epsilon in (0.5, 1.0, 1.5):
         assert 0 <= stream.draw(LOGITS, PUBLIC, epsilon=epsilon) < 30
     assert stream.odometer.pure == stream.odometer.epsilon == 3.0
-    with pytest.raises(BudgetError, match="could pass"):
+    with pytest.raises(BudgetError, match="could exceed"):
         stream.draw(LOGITS, PUBLIC, epsilon=0.001)
     assert len(stream.tokens) == 3
     assert stream.odometer == Odometer(
@@ -87,7 +87,7 @@ def test_a_restarted_stream_has_spent_what_its_ledger_holds(tmp_path: Path) -> N
     assert second.odometer.pure == 20.25
     assert second.draw(PUBLIC, PUBLIC, epsilon=30.0) == tokens[2]  # paid for: nothing new is spent
     assert second.tokens == tokens
-    with pytest.raises(BudgetError, match="could pass"):
+    with pytest.raises(BudgetError, match="could exceed"):
         second.draw(LOGITS, PUBLIC, epsilon=1.0)
     second.draw(LOGITS, PUBLIC, epsilon=0.75)
     assert second.odometer.pure == 21.0 == float(ledger.spent().basic)

@@ -1,10 +1,10 @@
-"""The explorer: a self-contained page on which a person moves a client's bars and the budget and sees what privacy costs; its server.
+"""The explorer: a self-contained page on which you change a client's distribution and the budget and see the cost; and its server.
 
-The page is a file of ours with a style and a script that `clients/js` builds (`make client`), and the bundled flights. Its own content
-policy forbids loading anything else. Every number on it is that of the library (`tests/research/explorer`).
+The page is one file with a style and a script that `clients/js` builds (`make client`), and the bundled flights. Its content policy forbids
+loading anything else. Every number on it is that of the library (`tests/research/explorer`).
 
-The server listens on 127.0.0.1 alone and refuses requests that call this machine by another name. Another site could show the page in a
-frame and lead clicks onto it, so every answer, errors included, forbids frames.
+The server listens only on 127.0.0.1 and rejects requests under another host name. Another site could show the page in a frame and redirect
+clicks to it, so every answer, including errors, forbids frames.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Explorer:
 
     Args:
         page: the HTML.
-        port: where, or 0 for a port that is free.
+        port: of the server, or 0 for a free one.
 
     Raises:
-        DiscreetError: for a port that is none, or taken.
+        DiscreetError: for an invalid port, or one in use.
     """
 
     def __init__(self, page: str, *, port: int = 0) -> None:
@@ -40,12 +40,12 @@ class Explorer:
             self._server = ThreadingHTTPServer((_HOST, port), _page_handler(page.encode()))
         except OSError as error:
             raise DiscreetError(
-                f"port = {port} cannot be had ({error.strerror}); leave it out for one that is free"
+                f"port = {port} cannot be used ({error.strerror}); leave it out for a free one"
             ) from None
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{_HOST}:{self._server.server_address[1]}/"
 
     def serve(self) -> None:
@@ -62,7 +62,7 @@ def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
     class PageHandler(BaseHTTPRequestHandler):
         """The page at /, and nothing else."""
 
-        default_request_version = "HTTP/1.0"  # what cannot be read has an answer with headers too
+        default_request_version = "HTTP/1.0"  # an unreadable request gets an answer with headers too
 
         def do_GET(self) -> None:
             self._answer(with_content=True)
@@ -72,7 +72,7 @@ def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, *, with_content: bool) -> None:
             named = (self.headers.get("Host") or "").rsplit(":", 1)[0]
-            if named not in (_HOST, "localhost"):  # another site whose name was made to lead here
+            if named not in (_HOST, "localhost"):  # another site's name may point here (DNS rebinding)
                 self.send_error(403)
             elif self.path.split("?")[0] not in ("/", "/index.html"):
                 self.send_error(404)
@@ -85,13 +85,13 @@ def _page_handler(content: bytes) -> type[BaseHTTPRequestHandler]:
                     self.wfile.write(content)
 
         def end_headers(self) -> None:
-            """The end of the headers of every answer, those of errors included."""
+            """End the headers of every answer, including errors."""
             for name, value in _HEADERS.items():
                 self.send_header(name, value)
             super().end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: whoever asked knows."""
+            """Log nothing."""
 
     return PageHandler
 
@@ -120,7 +120,7 @@ def page() -> str:
 
 
 def _flights() -> str:
-    """Every aircraft's flights by time zone, as JSON that no tag can end."""
+    """Every aircraft's flights by time zone, as JSON that cannot end a script tag."""
     books = zone_logbooks()
     rows = [
         f"{name}|" + ",".join(f"{place}:{count}" for place, count in enumerate(counts) if count)

@@ -1,7 +1,7 @@
 """The flights that left New York in 2013: 4,043 aircraft (the clients) and their logs of 334,264 flights to 104 destinations.
 
-`README.md` beside this file says where they come from and how they were made. The destinations are a fixed public list:
-read from a file, never worked out from the clients' records.
+`README.md` beside this file states their source and preparation. The destinations are a fixed public list: read from a file, never
+inferred from the clients' records.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ __all__ = ["TIME_ZONES", "Logbooks", "destinations", "flights", "logbooks", "tim
 
 @dataclass(frozen=True)
 class Logbooks:
-    """How often each client saw each outcome: counts[i, j] flights of aircraft `clients[i]` to `outcomes[j]`."""
+    """The count of each outcome for each client: counts[i, j] flights of aircraft `clients[i]` to `outcomes[j]`."""
 
     clients: tuple[str, ...]
     outcomes: tuple[str, ...]
@@ -30,7 +30,7 @@ class Logbooks:
 
 
 def flights() -> "pyarrow.Table":
-    """One row a flight, sorted by aircraft: tailnum, dest, arr_delay (minutes), air_time (minutes), month."""
+    """One row for each flight, sorted by aircraft: tailnum, dest, arr_delay (minutes), air_time (minutes), month."""
     try:
         import pyarrow.parquet
     except ImportError as missing:
@@ -54,7 +54,7 @@ def time_zones() -> dict[str, str]:
 
 
 def zone_logbooks() -> Logbooks:
-    """Every aircraft with how often it flew to each time zone."""
+    """Every aircraft with its number of flights to each time zone."""
     books, zones = logbooks(), time_zones()
     counts = np.zeros((len(books.clients), len(TIME_ZONES)), dtype=np.int64)
     for place, destination in enumerate(books.outcomes):
@@ -63,7 +63,7 @@ def zone_logbooks() -> Logbooks:
 
 
 def logbooks(months: Iterable[int] = range(1, 13)) -> Logbooks:
-    """Every aircraft that flew in these months (1 to 12; the whole year by default) with how often it flew to each destination."""
+    """Every aircraft that flew in these months (1 to 12; by default the whole year) with its number of flights to each destination."""
     table, outcomes = flights(), destinations()
     import pyarrow
     import pyarrow.compute

@@ -1,15 +1,15 @@
-"""Designs measured on real clients whom they have not seen: beside every other sampler, by how much worst case they keep, and under shifts.
+"""Designs measured on unseen real clients: against every other sampler, by the worst case that they keep, and under shifts.
 
 `DesignComparison`: for each set, epsilon and split, a design is made on a fifth of the clients by the rules of `discreet.design._smoothing`
 and measured on the others, beside Q*, the linear mechanism, the mollifier and the best uniform floor (its spread tuned on the examples).
-The certified floor is recorded too: no sampler could go below it, even one made for those very clients.
+The certified floor is recorded too: a lower bound for every sampler, even one made for those very clients.
 
-`KeepComparison`: for each `keep` from 1 to almost nothing, the mean KL over clients that the design was not made on, its worst case over
-everybody, and the certified least mean of any sampler that keeps as much, made for those very clients.
+`KeepComparison`: for each `keep` from 1 to almost 0, the mean KL over clients outside the design, its worst case over all clients, and the
+certified lower bound on the mean of any sampler that keeps as much, even one made for those very clients.
 
-`ShiftComparison`: designs for clients of another kind than the examples: a later period, another group, another region. The mean KL of Q*,
-the mollifier, the best uniform floor, the design made on the first kind and the design made on a fifth of the second kind, all measured on
-the other four fifths of the second kind, with their certified floor.
+`ShiftComparison`: designs for clients of another kind than the examples: a later period, another group, another region. It records the mean
+KL of Q*, the mollifier, the best uniform floor, the design made on the first kind and the design made on a fifth of the second kind. All
+are measured on the other four fifths of the second kind, with their certified floor.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,10 +68,10 @@ def mean_divergences(laws: Floats, sampler: Sampler[FiniteFamily]) -> dict[str, 
 
 @dataclass(frozen=True)
 class DesignedSplit:
-    """One set at one budget in one split: mean divergences by sampler and name over the clients served, and what none can go below.
+    """One set at one budget in one split: mean divergences by sampler and name over the served clients, and the lower bound.
 
-    `gap` is that between the floor and what a design for the served clients themselves reaches, relative to the latter; `exact_gap` is the
-    same in rationals, from the integers that a sample is drawn with, of the first split.
+    `gap` is the relative gap between the floor and the cost of a design for the served clients themselves. `exact_gap` is the same in
+    rationals, from the integers of the draw, for the first split.
     """
 
     unit: str
@@ -97,7 +97,7 @@ class DesignedSplit:
 @final
 @dataclass(frozen=True)
 class DesignComparison:
-    """Designs against every other sampler on clients they were not made on. A unit is one set at one epsilon in one split."""
+    """Designs against every other sampler on unseen clients. A unit is one set at one epsilon in one split."""
 
     name: str = "designs"
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
@@ -173,7 +173,7 @@ class DesignComparison:
 
 
 def parts_of(smoothing: Smoothing) -> tuple[float, ...] | None:
-    """How the weight was divided: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
+    """The division of the weight: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
     parts = smoothing.redrawn, smoothing.points
     return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
 
@@ -186,10 +186,10 @@ def split_of(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats,
 
 
 def exact_gap(found: Design, laws: Floats) -> float:
-    """How far a KL design's mean is above its floor, relative to the mean, from rationals alone.
+    """The relative excess of a KL design's mean over its floor, from rationals alone.
 
-    The mean is that of the integers which samples are drawn with, the laws are the floats as they stand (the floor's own, each divided
-    by its sum), and logarithms are bounded from above.
+    The mean is that of the integers of the draw. The distributions are the given floats (the floor's own, each divided by its sum), and
+    logarithms are bounded from above.
     """
     examples, weights = found.certificate.examples, found.sampler.weights(laws)
     total = sum(map(int, weights[0]))
@@ -208,7 +208,7 @@ SMOOTHING = (0.1, 0.001)  # redrawn examples and point masses, the same everywhe
 
 @dataclass(frozen=True)
 class KeepResult:
-    """With so much of the best worst case kept: the served clients' mean KL, the worst case, and the least mean there could be."""
+    """The served clients' mean KL, the worst case, and the lower bound on the mean, at one `keep`."""
 
     keep: float
     mean: float
@@ -218,7 +218,7 @@ class KeepResult:
 
 @dataclass(frozen=True)
 class KeptAtBudget:
-    """One set at one budget: mean and worst KL of Q*, and what each `keep` gives."""
+    """One set at one budget: mean and worst KL of Q*, and the results of each `keep`."""
 
     unit: str
     set: str
@@ -229,11 +229,11 @@ class KeptAtBudget:
     kept: tuple[KeepResult, ...]
 
     def gain(self, keep: float) -> float:
-        """How much smaller the mean is than that of Q*, relatively."""
+        """The relative reduction of the mean compared with Q*."""
         return 1.0 - self._at(keep).mean / self.mean
 
     def most(self, keep: float) -> float:
-        """The largest gain that any sampler could have: proved."""
+        """The proved largest gain of any sampler."""
         return 1.0 - self._at(keep).floor / self.mean
 
     def _at(self, keep: float) -> KeepResult:
@@ -292,7 +292,7 @@ SAFE = (OptimalSampler.name, MollifierSampler.name, "uniform")
 
 @dataclass(frozen=True)
 class Shift:
-    """Two kinds of clients on one domain: those a design is made on, and those it is to serve."""
+    """Two kinds of clients on one domain: the examples of a design, and the clients that it serves."""
 
     name: str
     title: str
@@ -303,7 +303,7 @@ class Shift:
 
     @property
     def laws(self) -> tuple[Floats, Floats]:
-        """Both kinds, one law a row. Reads the records."""
+        """Both kinds, one distribution in each row. Reads the records."""
         first, second = (Simplex(rows.shape[1]).law(counts=rows) for rows in self.counts())
         return first, second
 
@@ -311,7 +311,7 @@ class Shift:
 def _counts_by_kind(
     clients: Any, outcomes: Any, size: int, first: Booleans, weights: Any = None
 ) -> tuple[Floats, Floats]:
-    """Counts of the records that are of the first kind, and of all others."""
+    """Counts of the records of the first kind, and of all others."""
     clients, outcomes = np.asarray(clients), np.asarray(outcomes)
     one, other = (
         outcome_counts(clients[kind], outcomes[kind], size, None if weights is None else weights[kind])
@@ -326,10 +326,10 @@ def _destinations_by_half() -> tuple[Floats, Floats]:
 
 
 def _destinations_by_range() -> tuple[Floats, Floats]:
-    """An aircraft is of the first kind where its flights take two hours or less on average."""
+    """Aircraft of the first kind have flights of at most two hours on average."""
     table = data.flights()
     tail, place = table["tailnum"].to_pylist(), Simplex(data.destinations()).numbers(table["dest"].to_pylist())
-    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 where nobody wrote them down
+    air = np.array([minutes or 0 for minutes in table["air_time"].to_pylist()])  # 0 if missing
     _, rows = np.unique(tail, return_inverse=True)
     mean = np.bincount(rows, weights=air) / np.maximum(np.bincount(rows, weights=air > 0), 1)
     return _counts_by_kind(tail, place, 104, mean[rows] <= 120.0)
@@ -395,7 +395,7 @@ SHIFTS = (
 
 @dataclass(frozen=True)
 class ShiftedDesign:
-    """One shift at one budget: the served clients' mean KL by sampler, and what none can go below."""
+    """One shift at one budget: the served clients' mean KL by sampler, and the lower bound."""
 
     unit: str
     shift: str
@@ -411,12 +411,12 @@ class ShiftedDesign:
 
     @property
     def pays(self) -> bool:
-        """Whether the design made elsewhere serves better than every sampler that needs no design."""
+        """Whether the design made elsewhere is better than every sampler without a design."""
         return self.means["elsewhere"] < min(self.means[name] for name in SAFE)
 
     @property
     def gap_share(self) -> float:
-        """How much of the way from the best of those to the floor the design made elsewhere goes; below 0 it is worse than they are."""
+        """The share of the gap between the best of those and the floor that the design made elsewhere closes; negative if it is worse."""
         safe = min(self.means[name] for name in SAFE)
         return (safe - self.means["elsewhere"]) / (safe - self.floor)
 

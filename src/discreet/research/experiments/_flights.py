@@ -1,15 +1,15 @@
 """The three experiments of `discreet demo` on the bundled flights: a release, the estimate of a population, and a design.
 
 `released_flights`: 4,043 aircraft each release one destination. The guarantee is read off the integers twice: from the lattice, which
-bounds every law that could ever be drawn, and from the weights with which these clients' samples were drawn. Both are compared with a
-rational lower bound of e^epsilon in exact arithmetic.
+bounds every possible output distribution, and from the weights of these clients' draws. Both are compared with a rational lower bound of
+e^epsilon in exact arithmetic.
 
 `learnt_time_zones`: each aircraft releases the time zone of one of its flights by the linear mechanism, from which the average log can be
-estimated without bias. The truth is known here and laid beside the estimate.
+estimated without bias. The truth is known here and compared with the estimate.
 
-`designed_flights`: the logs of the first half-year are the public examples, and whoever flew in the second half releases one destination of
-that half's log. A design made on the very logs that it serves would break their guarantee; this one has seen none of them. Most aircraft
-flew in both halves, so the served resemble the examples more closely than strangers would.
+`designed_flights`: the logs of the first half-year are the public examples, and every aircraft of the second half releases one destination
+of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most aircraft
+flew in both halves, so the served resemble the examples more closely than unrelated clients would.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummar
 
 @dataclass(frozen=True)
 class ShownAircraft:
-    """One aircraft: its law, the law its sample was drawn from, and the sample. Arrays follow the public destinations."""
+    """One aircraft: its distribution, its output distribution, and its sample. Arrays follow the public destinations."""
 
     name: str
     records: int
@@ -45,7 +45,7 @@ class ShownAircraft:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The integers a sample is drawn with, out of `total`, and the largest ratios between any two clients' integers."""
+    """The integers of a draw, out of `total`, and the largest ratios between any two clients' integers."""
 
     lower: int
     upper: int
@@ -71,31 +71,31 @@ class MechanismCost:
 
     @property
     def summary(self) -> CostSummary:
-        """Worst case over all clients there could be; mean, median and worst over those there are."""
+        """The worst case over all possible clients; mean, median and worst over the real ones."""
         return CostSummary.of(self.worst_case, self.realised)
 
 
 @dataclass(frozen=True)
 class FlightRelease:
-    """Everything one run has to tell."""
+    """The results of one run."""
 
     epsilon: float
     destinations: tuple[str, ...]
     flights: int
     released: NDArray[Any]
-    own: int  # how many released destinations the aircraft really flew to
+    own: int  # released destinations that the aircraft really flew to
     client: ShownAircraft
     guarantee: Guarantee
     costs: tuple[MechanismCost, ...]
 
     def cost(self, mechanism: str, measure: str) -> MechanismCost:
-        """The one cost of that mechanism under that divergence."""
+        """The cost of that mechanism under that divergence."""
         return next(c for c in self.costs if (c.mechanism, c.divergence) == (mechanism, measure))
 
     def better_off(self, mechanism: str, measure: str) -> int:
-        """How many clients that mechanism serves strictly better than the optimal one."""
+        """The number of clients for which that mechanism is strictly closer than the optimal one."""
         rival, ours = self.cost(mechanism, measure).realised, self.cost(OptimalSampler.name, measure).realised
-        return int((rival < ours - 1e-12).sum())  # laws that agree up to rounding count as equal
+        return int((rival < ours - 1e-12).sum())  # equal up to rounding
 
 
 def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None = None) -> FlightRelease:
@@ -162,7 +162,7 @@ DESIGNED = "designed"
 
 @dataclass(frozen=True)
 class ServedCosts:
-    """What a sampler costs each aircraft served, the worst case over everybody, and how often the sample is a destination of its own."""
+    """A sampler's cost for each served aircraft, its worst case over all clients, and how often the sample is an own destination."""
 
     costs: dict[str, NDArray[np.float64]]
     worst: dict[str, float]
@@ -171,7 +171,7 @@ class ServedCosts:
 
 @dataclass(frozen=True)
 class DesignedFlights:
-    """Everything to tell: what each sampler costs the second half-year, and the mean KL that no sampler can go below."""
+    """The results: each sampler's costs in the second half-year, and the lower bound on the mean KL."""
 
     epsilon: float
     examples: int
@@ -179,7 +179,7 @@ class DesignedFlights:
     samplers: dict[str, ServedCosts]
     floor: float
     released: NDArray[np.str_]
-    own: int  # how many released destinations the aircraft flew to in the second half
+    own: int  # released destinations that the aircraft flew to in the second half
 
 
 def designed_flights(first: Logbooks, second: Logbooks, *, epsilon: float) -> DesignedFlights:
@@ -216,7 +216,7 @@ def _served_costs(sampler: Sampler[FiniteFamily], laws: NDArray[np.float64]) -> 
 
 @dataclass(frozen=True)
 class TimeZoneEstimate:
-    """What was learnt, what is true, and what one aircraft gave away for it."""
+    """The estimate, the truth, and the release of one aircraft."""
 
     found: Population
     truth: NDArray[np.float64]
@@ -228,12 +228,12 @@ class TimeZoneEstimate:
 
     @property
     def covering_intervals(self) -> int:
-        """How many of the intervals hold the truth."""
+        """The number of intervals that cover the truth."""
         return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
 
 
 def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> TimeZoneEstimate:
-    """Release one time zone for every aircraft and estimate where they fly; show `aircraft` in detail."""
+    """Release one time zone for every aircraft and estimate the population; show `aircraft` in detail."""
     family = Simplex(logbooks.outcomes)
     sampler = LinearSampler(family, epsilon=epsilon)
     laws = family.law(counts=logbooks.counts)

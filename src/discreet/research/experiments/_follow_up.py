@@ -7,26 +7,27 @@ Its linear mechanism lambda P + (1 - lambda) mu takes, as published, the weight
 by a bounded search, without a cap at 1. Ours is the largest weight that the corners of the trade-off function allow, in rationals
 (`discreet.privacy._notion`), with the smaller t = 1/min(alpha, 1 - alpha). The client is then projected onto the same box, not mixed.
 
-`LocalFinite`, Figures 3 and 5 to 9: worst cases on k outcomes, of everybody and of the clients near a public uniform law. The local class
-is 1/gamma <= k P(x) <= gamma with gamma = k/2 - 1. A third class is ours: 1/2 <= k P(x) <= 9/8, whose extreme clients hold four fifths of
-the space, where the published t = 1/alpha is larger than need be. Clients are drawn at random and moved into the class, so that both
-mechanisms can be compared one client at a time.
+`LocalFinite`, Figures 3 and 5 to 9: worst cases on k outcomes, over all clients and over clients near a public uniform distribution. The
+local class is 1/gamma <= k P(x) <= gamma with gamma = k/2 - 1. A third class is ours: 1/2 <= k P(x) <= 9/8, whose extreme clients cover
+four fifths of the space, where the published t = 1/alpha is larger than necessary. Clients are drawn at random and moved into the class, so
+that both mechanisms can be compared one client at a time.
 
-`LocalMixtures`, Figures 4, 10 and 11: a hundred random mixtures near a public law, by the global and by the local class. Clients are
+`LocalMixtures`, Figures 4, 10 and 11: a hundred random mixtures near a public distribution, by the global and by the local class. Clients are
 those of the published scripts: min(Poisson(2) + 1, 10) components, Dirichlet weights, seeds 1 to 4 for the four budgets. Laplace mixtures
 of scale 1 with centres in [-1, 1] are within a factor e of Laplace(0, 1): the local class has gamma = 3, the global one c1 = e^-1/3, c2 =
 3 e. In the plane centres lie in the l1 ball and everything on [-10, 10]^2. Gaussian mixtures on [-2, 2], centres in [-1/2, 1/2], are
 ours: within a factor 3 of N(0, 1) restricted, 9 for the global class.
 
-`LocalPlane`, Figure 1: four Laplace laws of scale 2 in the plane, and what is sampled instead, by both classes and two notions. Centres
-(+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is
-e^(-1/2)/3 <= dP/dP0 <= 3 e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing
-under Gaussian privacy; the projection under Gaussian privacy is ours.
+`LocalPlane`, Figure 1: four Laplace distributions of scale 2 in the plane, and their output distributions, by both classes and two notions.
+Centres (+-1, 0) and (0, +-1); epsilon = 1 and nu = 1.5. Around Laplace(0, 2) on both axes the global class is e^(-1/2)/3 <= dP/dP0 <= 3
+e^(1/2), and the local one has gamma = 2. The published picture has the projection under pure and linear mixing under Gaussian privacy; the
+projection under Gaussian privacy is ours.
 
-`OrderedComparison`: how far a client's output law is from its own, in the outcomes' unit, by mechanism at equal epsilon. The Wasserstein-1
-distance on a line is the area between two distribution functions, so everything is computed, not sampled. Beside the transport sampler
-(`discreet.mechanisms._transport`), which has the smallest worst case of any epsilon-LDP sampler, stand Q* and the mollifier, which know no
-order, and discretised Laplace noise of scale range/epsilon on a raw draw, clamped to the range: what is done without this library.
+`OrderedComparison`: the distance of a client's output distribution from its own, in the outcomes' unit, by mechanism at equal epsilon. The
+Wasserstein-1 distance on a line is the area between two distribution functions, so everything is computed, not sampled. Beside the
+transport sampler (`discreet.mechanisms._transport`), which has the smallest worst case of any epsilon-LDP sampler, are Q* and the
+mollifier, which ignore the order, and discretised Laplace noise of scale range/epsilon on a raw draw, clamped to the range: the usual
+method without this library.
 """
 
 import math
@@ -52,12 +53,12 @@ NOTION_KINDS = ("pure", "approximate", "gaussian", "functional")
 FOLLOW_UP_BUDGETS = (0.1, 0.5, 1.0, 2.0)  # the published ones: epsilon, epsilon, nu, and the Laplace mechanism's mu
 FOLLOW_UP_DELTA = 1e-3
 FOLLOW_UP_DIVERGENCES = ("kl", "tv", "hellinger", "chi2", "reverse_kl", "jensen_shannon", "le_cam")
-_ROUNDING = 1e-9  # of quadrature and sums: a client that is this little farther is not farther
-_FARTHEST = 50.0  # of the published search over beta
+_ROUNDING = 1e-9  # of quadrature and sums: a smaller difference does not count
+_FARTHEST = 50.0  # largest beta of the published search
 
 
 def laplace_tradeoff(mu: float) -> Functional:
-    """The trade-off function of one Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and less than mu-LDP tells."""
+    """The trade-off function of Laplace(0, 1) against Laplace(mu, 1): neither pure nor Gaussian, and stricter than mu-LDP."""
 
     def f(x: float) -> float:
         if x < math.exp(-mu) / 2.0:
@@ -90,7 +91,7 @@ def published_weight(privacy: Privacy, bounds: Bounds) -> float:
 
     match privacy:
         case Pure(epsilon=epsilon) | Approximate(epsilon=epsilon):
-            return at(epsilon)  # the one beta that the notion names
+            return at(epsilon)  # the notion has one beta
         case _:
             found = scipy.optimize.minimize_scalar(at, bounds=(0.0, _FARTHEST), method="bounded")
             return float(found.fun)
@@ -100,7 +101,8 @@ def published_weight(privacy: Privacy, bounds: Bounds) -> float:
 class Pointwise:
     """The projection against the published linear mechanism by one divergence: largest and mean over the same clients.
 
-    `worse`: clients that the projection serves worse, by more than rounding; `excess`: the most that it is worse by, less than 0 if never.
+    `worse`: clients for which the projection is worse, by more than rounding; `excess`: the largest difference, negative if it is never
+    worse.
     """
 
     projection: float
@@ -112,7 +114,7 @@ class Pointwise:
 
     @classmethod
     def of(cls, projection: Floats, linear: Floats) -> "Pointwise":
-        """That of clients with these divergences."""
+        """The comparison for clients with these divergences."""
         excess = projection - linear
         worse = int((excess > _ROUNDING * np.maximum(1.0, linear)).sum())
         means = float(projection.mean()), float(linear.mean())
@@ -134,11 +136,11 @@ class ClassAtBudget:
     pointwise: dict[str, Pointwise]
 
 
-CostFunction = Callable[[Any], dict[str, Floats]]  # of a sampler: the divergences of all clients, by name
+CostFunction = Callable[[Any], dict[str, Floats]]  # from a sampler to the divergences of all clients, by name
 
 
 def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFunction) -> ClassAtBudget:
-    """The class under the notion; `costs` says what a sampler costs each client."""
+    """The class under the notion; `costs` gives a sampler's cost for each client."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)  # nothing is released
         ours, theirs = (kind(family, privacy=privacy) for kind in (OptimalSampler, LinearSampler))
@@ -158,7 +160,7 @@ def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFuncti
 
 
 def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
-    """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); none where the weight is past 1."""
+    """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); None if the weight exceeds 1."""
     if weight >= 1.0:
         return {}
     low, high = 1.0 - weight * (1.0 - lower), 1.0 + weight * (upper - 1.0)
@@ -169,14 +171,14 @@ def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
 
 
 def by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
-    """The divergences of continuous clients to their output laws, one law at a time."""
+    """The divergences of continuous clients to their output distributions, one at a time."""
     found = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
     return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(found), strict=True)}
 
 
 @dataclass(frozen=True)
 class FiniteClasses:
-    """Everybody on k outcomes ("global"), the clients near the uniform law ("local") and those spread widely ("wide"), under one notion."""
+    """All clients on k outcomes ("global"), those near uniform ("local") and those spread widely ("wide"), under one notion."""
 
     unit: str
     kind: str
@@ -231,7 +233,7 @@ class LocalFinite:
         return compare_class(family, privacy, len(laws), costs)
 
     def _clients(self, family: FiniteFamily) -> Floats:
-        """Of all shapes: from nearly even to nearly one outcome."""
+        """Clients of all shapes: from nearly uniform to nearly one outcome."""
         rng = np.random.default_rng([self.seed or 0, family.size])
         shapes = (0.1, 0.5, 1.0, 5.0)
         drawn = [rng.dirichlet(np.full(family.size, each), self.clients // len(shapes)) for each in shapes]
@@ -240,7 +242,7 @@ class LocalFinite:
 
 FOLLOW_UP_SEEDS = (1, 2, 3, 4)
 MEAN_EXTRA, MOST = 2.0, 10
-MIXTURE_CENTRES = {"laplace": 1.0, "gaussian": 0.5}  # of one dimension: how far from 0
+MIXTURE_CENTRES = {"laplace": 1.0, "gaussian": 0.5}  # in one dimension: largest distance from 0
 _WORDS = {
     "laplace": "Laplace mixtures on the line",
     "plane": "Laplace mixtures in the plane",
@@ -250,7 +252,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class MixtureClasses:
-    """A hundred clients of one shape under one notion, served by the global and by the local class."""
+    """A hundred clients of one shape under one notion, by the global and by the local class."""
 
     unit: str
     shape: str
@@ -276,7 +278,7 @@ def draw_client(shape: str, rng: np.random.Generator) -> Mixture:
 
 
 def mixture_classes(shape: str) -> dict[str, DensityBand]:
-    """The global and the local class of a shape, around its public law."""
+    """The global and the local class of a shape, around its public distribution."""
     wide, density, box = (math.exp(-1.0) / 3.0, 3.0 * math.e), Mixture([1.0], [[0.0]], kernel="laplace"), None
     match shape:
         case "plane":
@@ -342,7 +344,7 @@ NOTIONS: dict[str, Privacy] = {"pure": Pure(1.0), "gaussian": Gaussian(1.5)}
 
 @dataclass(frozen=True)
 class PlaneLaw:
-    """A density on the grid, row by row from below; what it costs the client, nothing for the client's own; the published weight."""
+    """A density on the grid, row by row from below; its cost to the client (none for the client's own); the published weight."""
 
     unit: str
     family: str | None
@@ -357,7 +359,7 @@ class PlaneLaw:
 @final
 @dataclass(frozen=True)
 class LocalPlane:
-    """The client, and its output laws by class, notion and mechanism."""
+    """The client, and its output distributions by class, notion and mechanism."""
 
     name: str = "local_plane"
     side: int = PLANE_SIDE
@@ -397,7 +399,7 @@ def _round_density(values: Any) -> tuple[float, ...]:
     return tuple(round(float(value), 9) for value in values)
 
 
-ORDERED = {  # by set: the unit, and how far neighbouring outcomes are apart in it
+ORDERED = {  # by set: the unit, and the distance of neighbouring outcomes in it
     "delays": ("minutes", (DELAY.high - DELAY.low) / len(DELAY.names)),
     "cholesterol": ("mg/dl", (HDL.high - HDL.low) / len(HDL.names)),
     "ratings": ("stars", 0.5),
@@ -408,7 +410,7 @@ ORDERED_MECHANISMS = ("transport", "optimal", "mollifier", "laplace")
 
 @dataclass(frozen=True)
 class Distances:
-    """Wasserstein-1 distances of one mechanism: mean and largest of the real clients, and of those that could hold one outcome only."""
+    """Wasserstein-1 distances of one mechanism: mean and largest of the real clients, and of possible clients with a single outcome."""
 
     mean: float
     largest: float
@@ -417,7 +419,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class OrderedSet:
-    """One set at one budget; and one of its clients, the one in the middle by the transport sampler, with its laws by mechanism."""
+    """One set at one budget; and its median client by the transport sampler, with its distributions by mechanism."""
 
     unit: str
     set: str
@@ -435,7 +437,7 @@ class OrderedSet:
 
 
 def clamped_laplace(size: int, epsilon: float) -> Floats:
-    """The law of every outcome after discretised Laplace noise of scale (size - 1)/epsilon, what falls outside put to the nearest end."""
+    """The output distribution of every outcome under discretised Laplace noise of scale (size - 1)/epsilon, clamped to the range."""
     shrink = np.exp(-epsilon / (size - 1))
     steps = np.abs(np.arange(size)[:, None] - np.arange(size))
     law = (1.0 - shrink) / (1.0 + shrink) * shrink**steps
@@ -447,7 +449,7 @@ def clamped_laplace(size: int, epsilon: float) -> Floats:
 @final
 @dataclass(frozen=True)
 class OrderedComparison:
-    """Distances on every ordered set that is at hand. A unit is one set at one epsilon."""
+    """Distances on every available ordered set. A unit is one set at one epsilon."""
 
     name: str = "ordered"
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
@@ -510,7 +512,7 @@ def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: f
 
 
 def _places(declared: ClientSet, step: float) -> tuple[float, ...]:
-    """Where the outcomes lie: the middles of cells, or the values themselves."""
+    """The positions of the outcomes: the middles of cells, or the values themselves."""
     intervals = {"delays": DELAY, "cholesterol": HDL}
     if declared.name in intervals:
         low = intervals[declared.name].low + step / 2.0

@@ -1,20 +1,20 @@
-"""Designs learned from the clients themselves, and the population estimated from designed samples with public examples.
+"""Designs learned from private samples, and the population estimated from designed samples with public examples.
 
-`LearnedComparison`: each client of a set speaks once, in a random order. The first twentieth releases one bit each about its own spread;
-the next tenth one sample each by what is learned from nobody, which is a design for the prior or one of Q* and the mollifier. The others,
-the *served*, come in five batches. Before each batch everything released so far is learned from (`discreet.design._learned`), and the
-batch releases by the design, or by the safe sampler if the samples do not say enough. Costs are mean KL over the served, each under the
-sampler of its own batch. The *gap* is from the better of Q* and the mollifier to the certified floor of the served, below which no
-sampler could go. With `times` above 1, that many times the clients are drawn from the set with replacement. Their samples are then
-independent draws from the average output law of the set, and costs are expectations, without error.
+`LearnedComparison`: each client of a set sends one sample, in a random order. The first twentieth releases one bit each about its own
+spread. The next tenth releases one sample each by a sampler without learning: a design for the prior, or one of Q* and the mollifier. The
+others, the *served*, come in five batches. Before each batch a design is learned from everything released so far
+(`discreet.design._learned`), and the batch releases by the design, or by the safe sampler if the samples are too few. Costs are mean KL
+over the served, each under the sampler of its own batch. The *gap* is from the better of Q* and the mollifier to the certified floor of the
+served, a lower bound for every sampler. With `times` above 1, that many times the clients are drawn from the set with replacement. Their
+samples are then independent draws from the average output distribution of the set, and costs are exact expectations.
 
-`ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on
-them; the other four fifths, the *served*, release one sample each by it. The target is the average law of the served. Compared are the
-samples as they are, biased towards the reference; the examples reweighted until they explain the samples
-(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples as they are, without asking
-anybody; and subset selection, unary encoding and local hashing on one raw draw of each served client, projected onto the simplex.
-Examples are drawn at random, so that they are like the served, or skewed: a client becomes an example with odds e^z, z its coordinate
-along the first principal axis of the set in standard deviations.
+`ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on them;
+the other four fifths, the *served*, release one sample each by it. The target is the average distribution of the served. The comparison has
+five estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
+(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and subset selection, unary
+encoding and local hashing on one raw draw of each served client, projected onto the simplex. Examples are drawn at random, so that they are
+like the served, or skewed: a client becomes an example with odds e^z, z its coordinate along the first principal axis of the set in
+standard deviations.
 """
 
 import zlib
@@ -50,7 +50,7 @@ BITS, FIRST = 0.05, 0.10  # shares of the clients
 
 @dataclass(frozen=True)
 class Batch:
-    """Clients served together: what was decided before them, and their mean costs."""
+    """Clients served together: the decision before them, and their mean costs."""
 
     published: bool
     sampler: str
@@ -65,7 +65,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class LearnedRun:
-    """One set at one budget, so many times the clients, in one order: mean KL over the served, and the floor."""
+    """One set at one budget and number of clients, in one order: mean KL over the served, and the floor."""
 
     unit: str
     set: str
@@ -83,24 +83,24 @@ class LearnedRun:
 
     @property
     def safe(self) -> float:
-        """What the better of Q* and the mollifier costs."""
+        """The cost of the better of Q* and the mollifier."""
         return min(self.optimal, self.mollifier)
 
     @property
     def gap_share(self) -> float:
-        """The share of the gap between the better of the two and the floor that was closed."""
+        """The closed share of the gap between the better of the two and the floor."""
         return (self.safe - self.learned) / (self.safe - self.floor)
 
     @property
     def worse(self) -> float:
-        """By which share it costs more than the better of the two; negative where it costs less."""
+        """The relative cost above the better of the two; negative if it is smaller."""
         return self.learned / self.safe - 1.0
 
 
 @final
 @dataclass(frozen=True)
 class LearnedComparison:
-    """Designs learned privately, batch after batch. A unit is one set at one epsilon, so many times the clients, in one order."""
+    """Designs learned privately, batch after batch. A unit is one set at one epsilon and number of clients, in one order."""
 
     name: str = "learned"
     epsilons: tuple[float, ...] = POPULATION_BUDGETS
@@ -193,37 +193,37 @@ def _cost(laws: Floats, sampler: Sampler[Any]) -> float:
 
 
 class _ClientQueue:
-    """The clients of a set in a random order, each of whom comes once."""
+    """The clients of a set in a random order, each once."""
 
     def __init__(self, laws: Floats, rng: np.random.Generator) -> None:
         self._laws, self._rng, self._share = laws[rng.permutation(len(laws))], rng, 0.0
 
     def next(self, share: float) -> Floats:
-        """The laws of the next share of the clients."""
+        """The distributions of the next share of the clients."""
         start, self._share = self._share, self._share + share
         ends = [round(end * len(self._laws)) for end in (start, self._share)]
         return self._laws[ends[0] : ends[1]]
 
     def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
-        """How often each outcome is released by these clients, one sample each; with a seed, so not private."""
+        """The count of each outcome released by these clients, one sample each; seeded, so not private."""
         held = concentration_law(laws) if of_spread else laws
         drawn = raw_draws(np.asarray(sampler.output(held)), self._rng)
         return np.bincount(drawn, minlength=held.shape[1])
 
 
 class _ResampledClients:
-    """So many times the clients of a set, drawn from it with replacement: every share of them is told by the set itself."""
+    """`times` as many clients as in a set, drawn from it with replacement; the set itself represents every share of them."""
 
     def __init__(self, laws: Floats, rng: np.random.Generator, times: int) -> None:
         self._laws, self._rng, self._number, self._asked = laws, rng, times * len(laws), 0
 
     def next(self, share: float) -> Floats:
-        """The set, for as many clients as the share says."""
+        """The set, for as many clients as the share contains."""
         self._asked = round(share * self._number)
         return self._laws
 
     def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
-        """How often each outcome is released by the clients last asked for."""
+        """The count of each outcome released by the clients of the last share."""
         held = concentration_law(laws) if of_spread else laws
         average = np.asarray(sampler.output(held)).mean(axis=0)
         return np.asarray(self._rng.multinomial(self._asked, average / average.sum()))
@@ -236,7 +236,7 @@ KEEP = 0.01
 
 @dataclass(frozen=True)
 class ReweightedSet:
-    """One set at one budget with one way to draw examples: mean TV errors by estimate, to the average law of the served."""
+    """One set at one budget with one way to draw examples: mean TV errors by estimate, to the average of the served."""
 
     unit: str
     set: str
@@ -252,7 +252,7 @@ class ReweightedSet:
 @final
 @dataclass(frozen=True)
 class ReweightedComparison:
-    """Designed samples, as they are and by reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
+    """Designed samples, raw and with reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
 
     name: str = "reweighted"
     epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
@@ -336,11 +336,11 @@ def _estimates(
 
 
 def _first_axis(laws: Floats) -> Floats:
-    """Each client's coordinate along the axis on which clients differ most, in standard deviations."""
+    """Each client's coordinate along the axis of largest variance, in standard deviations."""
     centred = laws - laws.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
     along = centred @ vectors[:, -1]
-    along *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # eigenvectors have no sign of their own
+    along *= np.sign(vectors[np.argmax(np.abs(vectors[:, -1])), -1])  # fixes the sign of the eigenvector
     return np.asarray(along / max(float(along.std()), 1e-300))
 
 

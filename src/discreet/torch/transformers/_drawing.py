@@ -1,7 +1,7 @@
-"""One private token for each row: the public law becomes the reference of the box, a token is drawn, and it leaves once it is paid for.
+"""One private token for each row: the public distribution becomes the reference of the box, and a drawn token leaves once charged.
 
-Everything that is done to the public law before it is the reference stands in `reference_of`. `TextInProgress` collects the tokens of one
-text, charges its ledger and notes why it stopped.
+`reference_of` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
+and notes why it stopped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from discreet.torch.transformers._terms import TokenTerms
 def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.Tensor:
     """The public logits as the reference: divided by the temperatures, and -inf for tokens that cannot occur.
 
-    Which ones can is decided by public things alone: the tokenizer's size, and top_k and top_p of the public law.
+    The possible tokens depend only on public data: the tokenizer's size, and top_k and top_p of the public distribution.
 
     Args:
         public: the public model's logits, (rows, vocabulary).
         terms: the terms of the text.
-        known: how many tokens the tokenizer has; logits beyond are padding of the model's.
+        known: the number of tokens of the tokenizer; logits beyond are padding.
 
     Returns:
         Logits of the same shape.
@@ -46,10 +46,10 @@ def reference_of(public: torch.Tensor, terms: TokenTerms, known: int) -> torch.T
 
 
 def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, known: int, place: int) -> list[int]:
-    """One private token for each row, at a place of its text; whatever is no law is an error before anything has left.
+    """Draw one private token for each row, at a place of its text; an invalid distribution is an error before anything has left.
 
-    So is an epsilon that cannot be drawn with, wherever in a schedule it stands: before the first token leaves, one is drawn at each of the
-    others, and thrown away.
+    An epsilon that cannot be drawn with, anywhere in a schedule, is an error too: before the first token leaves, one is drawn at each of
+    the other epsilons and discarded.
     """
     if private.shape != public.shape:
         raise DiscreetError(
@@ -70,7 +70,7 @@ def draw_tokens(private: torch.Tensor, public: torch.Tensor, terms: TokenTerms, 
 
 
 class TextInProgress:
-    """One text in the making: its tokens, and why it stopped ("" as long as it goes on)."""
+    """A text in progress: its tokens, and why it stopped ("" while it continues)."""
 
     def __init__(self, terms: TokenTerms, ledger: Ledger | None, number: int) -> None:
         self._terms, self._ledger = terms, ledger
@@ -79,7 +79,7 @@ class TextInProgress:
         self.stopped = ""
 
     def take(self, token: int, ends: set[int]) -> None:
-        """Let a token that was drawn leave, once it is paid for; a ledger that has one for this place already gives that one."""
+        """Release a drawn token once it is charged; a ledger that already has one for this place returns that one."""
         if self._ledger is not None:
             here = len(self.tokens)
             try:

@@ -1,15 +1,15 @@
-"""`generate` writes private texts, with two forward passes and one private draw for each token; `box_for` chooses the box for it.
+"""`generate` writes private texts, with two forward passes and one private draw for each token; `box_for` chooses its box.
 
-Rows of a batch are separate clients: each has its private prompt and, where there are ledgers, its own ledger, charged before a token
-leaves. What is released of a row is a function of its tokens. Each is drawn from the box around a public law, which depends on the tokens
-released before and on public prompts.
+Rows of a batch are separate clients. Each has its private prompt and, if there are ledgers, its own ledger, charged before a token leaves.
+A row releases only its tokens. Each is drawn from the box around a public distribution, which depends on the tokens released before and on
+public prompts.
 
-A text by itself keeps its promise to every private prompt, since each of its tokens comes from that box. Somebody who sees the texts of
-several clients must learn about one prompt from its own text alone. So the logits of a row may not depend on other rows' prompts, not even
-in their last bits, and private prompts are read one by one. With `together=True` they are one batch, and that is left to the model.
+A single text keeps its promise to every private prompt, since each of its tokens comes from that box. An observer of several clients' texts
+must learn about one prompt from its own text alone. The logits of a row may therefore not depend on other rows' prompts, not even in their
+last bits, and private prompts are read one by one. With `together=True` they are one batch, and this is left to the model.
 
-`box_for` continues public prompts that stand for private ones, drawing tokens at the default `upper`, so that the laws are those that a
-private text meets, and takes the box that serves their tokens best. The choice depends on public data alone, so it costs no privacy.
+`box_for` continues public prompts that resemble private ones, drawing tokens at the default `upper`, so that it sees the distributions of a
+private text. It returns the best box for their tokens. The choice depends only on public data, so it costs no privacy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from discreet.torch.transformers._terms import Statement, TokenTerms
 
 @dataclass(frozen=True)
 class PrivateText:
-    """A text and what is promised of it.
+    """A text and its guarantee.
 
     Attributes:
         text: the tokens, decoded.
@@ -75,30 +75,30 @@ def generate(
     model_name: str = "",
     purpose: str = "",
 ) -> PrivateText | list[PrivateText]:
-    """A text that continues the private prompt, every token drawn from the box around what the public prompt would lead to.
+    """A text that continues the private prompt, every token drawn from the box around its distribution after the public prompt.
 
     Args:
         model: a causal model of transformers; it reads the private prompts.
         tokenizer: its tokenizer.
-        public: what everybody may know, one text for all or one for each private prompt. It must not depend on a private prompt.
-        private: the private prompt, or several: each is a client of its own, whose text is private on its own account.
+        public: the public prompt, one text for all or one for each private prompt. It must not depend on a private prompt.
+        private: the private prompt, or several: each is a separate client with its own guarantee.
         epsilon: the budget of one token.
-        tokens: how many there are at most.
-        schedule: the epsilon of each of the first tokens, where it is another one.
+        tokens: the largest number of tokens.
+        schedule: the epsilon of each of the first tokens, if it differs.
         upper: as in `TokenTerms`; choose it on public texts.
-        delta: the chance with which a text may lose more than its statement says.
-        budget: what all tokens of a text together may cost; then there are only as many as that allows, and delta is the budget's.
-        ledger: the client's ledger, or one for each private prompt, charged for every token before it leaves. Asked again under the same
-            terms it gives the same text at no cost, whatever the private prompt is by then.
-        number: which text under these terms; another number is another text, and costs anew.
-        temperature: what the logits of both models are divided by.
-        reference_temperature: what the public ones are divided by besides; `box_for` chooses it together with `upper`.
-        top_k: only so many tokens that are the likeliest in the public law can occur.
-        top_p: only the likeliest tokens of the public law that together have so much mass can occur.
-        public_model: the model that reads the public prompts, where it is another one: say the model before it was tuned on private texts.
-        together: read all private prompts in one batch, which is faster. For prompts of one client, or where nobody sees two texts: how a
-            batch is padded and summed shows in the last bits of each row's logits, so each text could tell about the other prompts.
-        model_name: the name of the model that the parties know it by; it goes into the agreement.
+        delta: the probability that a text loses more than its statement says.
+        budget: of all tokens of a text together; it limits their number, and delta is the budget's.
+        ledger: the client's ledger, or one for each private prompt, charged for every token before it leaves. A repeated call under the
+            same terms returns the same text at no cost, even if the private prompt has changed.
+        number: of the text under these terms; another number is another text, and costs anew.
+        temperature: divides the logits of both models.
+        reference_temperature: further divides the public logits; `box_for` chooses it together with `upper`.
+        top_k: only the top_k likeliest tokens of the public distribution can occur.
+        top_p: only the likeliest tokens of the public distribution with total mass top_p can occur.
+        public_model: the model that reads the public prompts, if it differs: for example before tuning on private texts.
+        together: whether to read all private prompts in one batch, which is faster. Use it for prompts of one client, or if nobody sees
+            two texts: padding and summation of a batch show in the last bits of each row's logits, so each text could reveal other prompts.
+        model_name: the model's name for the parties; part of the agreement.
         purpose: what for, in words.
 
     Returns:
@@ -169,7 +169,7 @@ def _write(
     ends: set[int],
     padding: int,
 ) -> None:
-    """Token by token until every row has ended. The rows' terms differ in their public prompts alone."""
+    """Write token by token until every row has ended. The rows' terms differ only in their public prompts."""
     while True:
         active = [place for place, row in enumerate(rows) if not row.stopped]
         if not active:
@@ -177,7 +177,7 @@ def _write(
         own, common = private.logits(), public.logits()
         if len(active) < len(rows):
             own, common = own[active], common[active]
-        drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # all that go on are as long
+        drawn = draw_tokens(own, common, terms, known, len(rows[active[0]].tokens))  # active rows have equal length
         for place, token in zip(active, drawn, strict=True):
             rows[place].take(token, ends)
         latest = torch.tensor([row.tokens[-1] if not row.stopped else padding for row in rows])
@@ -186,7 +186,7 @@ def _write(
 
 
 def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
-    """One ledger for each row, all different, or none at all."""
+    """One ledger for each row, all different, or none."""
     if given is None:
         return [None] * rows
     found = [given] if isinstance(given, Ledger) else list(given)
@@ -194,8 +194,8 @@ def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
         check_kind("ledger", each, Ledger, "pass Ledger(path)")
     if len(found) != rows or len({each.path.resolve() for each in found}) != rows:
         raise DiscreetError(
-            f"ledger holds {len(found)} ledgers for {rows} private prompts; each is a client of its own: pass one ledger for each, all "
-            "different"
+            f"ledger holds {len(found)} ledgers for {rows} private prompts; each is a separate client: pass one "
+            f"ledger for each, all different"
         )
     return found
 
@@ -212,18 +212,18 @@ def box_for(
     measure: str = "kl",
     public_model: Any = None,
 ) -> FittedBox:
-    """The box for `generate` that serves public examples of private prompts best: `upper`, and how flat the public law is made.
+    """The best box for `generate` on public examples of private prompts: `upper`, and the temperature of the public distribution.
 
     Args:
         model: the model that will read private prompts.
         tokenizer: its tokenizer.
         public: the public prompt.
-        examples: prompts of the kind of the private ones that nobody minds being known. Never private ones: their choice would tell of them.
+        examples: public prompts like the private ones. Never private ones: the choice would reveal them.
         epsilon: the budget of one token.
-        tokens: how many tokens of each example are looked at.
-        temperature: what the logits of both models are divided by.
-        measure: the name of the divergence to make small.
-        public_model: the model that reads the public prompt, where it is another one.
+        tokens: the number of tokens of each example to use.
+        temperature: divides the logits of both models.
+        measure: the name of the divergence to minimise.
+        public_model: the model that reads the public prompt, if it differs.
 
     Returns:
         A `discreet.torch.FittedBox`: pass its `upper` and `reference_temperature` to `generate`.
@@ -232,7 +232,7 @@ def box_for(
         DiscreetError: for no examples, or models and prompts that do not fit.
     """
     if isinstance(examples, str) or not examples:
-        raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
+        raise DiscreetError("examples holds no prompts; pass a list of public texts like the private ones")
     vocabulary, count = check_model("model", model, None), check_count("tokens", tokens)
     terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
     reader, known = public_model or model, len(tokenizer)

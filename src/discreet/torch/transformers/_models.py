@@ -1,10 +1,10 @@
-"""Language models: loading one from a local folder, checking that it fits, and the logits of the next token after what it has read.
+"""Language models: loading from a local folder, checks, and the logits of the next token.
 
-Loading fetches nothing and runs no code from the folder. A `Context` keeps a key-value cache and takes one forward pass for each token.
+Loading downloads nothing and runs no code from the folder. A `Context` keeps a key-value cache and takes one forward pass for each token.
 
-Public and private prompts are never in one batch. The padding of a batch, and the way its sums are cut, would depend on the private
-prompts, and so would the last bits of the public law, which the box is made from. For the same reason the private prompts of several
-clients are read one by one (`SeparateContexts`) unless the caller says otherwise.
+Public and private prompts are never in one batch. The padding of a batch and the order of its sums would depend on the private prompts. So
+would the last bits of the public distribution, which defines the box. For the same reason the private prompts of several clients are read
+one by one (`SeparateContexts`) unless the caller chooses otherwise.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from discreet.errors import DiscreetError
 
 
 class Context:
-    """The rows of one kind: texts that the model has read, to which tokens are appended.
+    """Texts of one kind, public or private, that the model has read and to which tokens are appended.
 
     Args:
-        model: a causal model of transformers, or whatever is called as one is.
+        model: a causal model of transformers, or a callable like one.
         rows: the tokens of each prompt.
-        padding: the token to fill shorter rows up with, which is never looked at.
+        padding: the token that fills shorter rows; it is masked.
     """
 
     def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
@@ -65,7 +65,7 @@ class Context:
 
 
 class SeparateContexts:
-    """Rows that are read one by one: nothing of one, not even how long it is, enters the logits of another. Arguments as of `Context`."""
+    """Rows that are read one by one: the logits of a row are independent of other rows and their lengths. Arguments as in `Context`."""
 
     def __init__(self, model: Any, rows: Sequence[Sequence[int]], padding: int) -> None:
         self._each = [Context(model, [row], padding) for row in rows]
@@ -81,20 +81,22 @@ class SeparateContexts:
 
 
 def check_model(name: str, model: Any, vocabulary: int | None) -> int:
-    """How many tokens a model knows; one that is being trained, or that knows others than it should, is refused."""
+    """The number of tokens a model knows; an error for a model in training mode or with another vocabulary."""
     config = getattr(model, "config", None)
     size = getattr(config, "vocab_size", None)
     if not callable(model) or not isinstance(size, int):
         raise DiscreetError(f"{name} = {type(model).__name__} is no causal language model with a config.vocab_size")
     if getattr(model, "training", False):
-        raise DiscreetError(f"{name} is in training mode, whose dropout makes its laws random; call {name}.eval()")
+        raise DiscreetError(
+            f"{name} is in training mode, whose dropout makes its distributions random; call {name}.eval()"
+        )
     if vocabulary is not None and size != vocabulary:
         raise DiscreetError(f"{name} knows {size:,} tokens and model {vocabulary:,}; both need one vocabulary")
     return size
 
 
 def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
-    """Refuse prompts that leave the model no room for the tokens, before anything is drawn."""
+    """Raise an error, before anything is drawn, for prompts that leave the model no room for the tokens."""
     most = getattr(model.config, "max_position_embeddings", None)
     longest = max(map(len, rows))
     if isinstance(most, int) and longest + tokens > most:
@@ -114,7 +116,7 @@ def end_tokens(model: Any, tokenizer: Any) -> set[int]:
 
 
 def read_prompt(tokenizer: Any, what: str, text: str) -> list[int]:
-    """A prompt as tokens: a model cannot start from nothing."""
+    """A prompt as tokens; an error for an empty one."""
     if not isinstance(text, str):
         raise DiscreetError(f"{what} = {type(text).__name__} is not a text")
     found = [int(token) for token in tokenizer(text)["input_ids"]]
@@ -129,7 +131,7 @@ _CONTENT = (".safetensors", ".bin", ".json", ".model", ".txt")
 
 
 class LoadedModel(NamedTuple):
-    """A model, its tokenizer, and the digest of the files they came from, by which agreements name it."""
+    """A model, its tokenizer, and the digest of their files, by which agreements name it."""
 
     model: Any
     tokenizer: Any
@@ -140,12 +142,12 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
     """The causal model and the tokenizer in a folder that `save_pretrained` wrote.
 
     Args:
-        folder: where they lie.
-        device: such as "cuda" or "cpu"; left out: CUDA where there is one.
-        quiet: whether transformers keeps its bars and notes to itself, from now on.
+        folder: of both.
+        device: such as "cuda" or "cpu"; by default CUDA if available.
+        quiet: whether to silence transformers' progress bars and notes from now on.
 
     Returns:
-        Model (ready to be asked), tokenizer and digest.
+        Model (in evaluation mode), tokenizer and digest.
 
     Raises:
         DiscreetError: if there is no such model.
@@ -165,7 +167,7 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         ValueError,
         RuntimeError,
         KeyError,
-    ) as error:  # what transformers and torch raise for what is no model
+    ) as error:  # raised by transformers and torch for an invalid model
         raise DiscreetError(f"model {folder} cannot be loaded on {where}: {reason(error)}") from error
     return LoadedModel(model, tokenizer, _digest(place))
 

@@ -1,14 +1,14 @@
-"""Private tokens one at a time, where the caller runs the loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
+"""Private tokens one at a time in the caller's loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
 
-`TokenStream` is for a conversation, a search or an agent: contexts and epsilon of each token are chosen in the light of all tokens before.
-It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._budget`), which refuses the token that could pass it.
-An odometer (`discreet.accounting._renyi`) shows at every moment what was spent so far. With a ledger, the entries under the stream's id
-are the only account: a stream that is started again has spent what was charged before, and gives tokens that are paid for again at no cost.
+`TokenStream` is for a conversation, a search or an agent, which choose the context and epsilon of each token after seeing all earlier
+tokens. It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._budget`), which rejects a token that could
+exceed it. An odometer (`discreet.accounting._renyi`) shows the cost so far at every moment. With a ledger, the entries under the stream's
+id are the only account: a restarted stream has spent what was charged before, and repeats tokens that are already paid for at no cost.
 
 `PrivateLogits` is a logits processor that draws the token itself by `discreet.torch.release` and returns scores that are -inf except for
-that token. So `generate` has one token to take, at any temperature and with any generator. `generate` must still call the processor once
-for each token (beams, assistants and several return sequences are noticed and refused), must run no processor after it, and must stop.
-`discreet.torch.transformers.generate` leaves nothing to others.
+that token. `generate` then has one token to choose, at any temperature and with any generator. It must call the processor once for each
+token (beams, assistants and several return sequences are detected and rejected), must run no processor after it, and must stop.
+`discreet.torch.transformers.generate` does not depend on these conditions.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class TokenStream:
     """A stream of private tokens within a budget.
 
     Args:
-        budget: what all tokens together may cost.
-        vocabulary: how many tokens the models know.
-        ledger: the client's ledger, charged for every token before it leaves; it gives a token that it has for a place already.
-        purpose: what for, in words: a stream for another purpose is another one for the ledger.
+        budget: of all tokens together.
+        vocabulary: the number of tokens that the models know.
+        ledger: the client's ledger, charged for every token before it leaves; a token that it already has for a place is repeated.
+        purpose: what for, in words; another purpose is another stream for the ledger.
 
     Attributes:
-        id: what its entries in the ledger are under.
-        tokens: the tokens that it gave since it was made.
+        id: of its entries in the ledger.
+        tokens: the tokens released since it was made.
 
     Raises:
-        DiscreetError: for a budget, a ledger or a vocabulary that is none.
+        DiscreetError: for an invalid budget, ledger or vocabulary.
     """
 
     def __init__(self, *, budget: Budget, vocabulary: int, ledger: Ledger | None = None, purpose: str = "") -> None:
@@ -62,7 +62,7 @@ class TokenStream:
 
     @property
     def odometer(self) -> Odometer:
-        """What all tokens of the stream have cost so far: with a ledger, all that it holds of this stream."""
+        """The cost of all tokens of the stream so far; with a ledger, all its entries of this stream."""
         return self._released if self._ledger is None else self._odometer_of(self._charges())
 
     def draw(
@@ -74,20 +74,20 @@ class TokenStream:
         upper: float | None = None,
         temperature: float = 1.0,
     ) -> int:
-        """One private token, paid for.
+        """Draw one private token, charged to the budget.
 
         Args:
-            logits: of the model that has read private things, (vocabulary,).
-            reference: of the model that has read public things alone, (vocabulary,); tokens released so far are public.
+            logits: of the model with the private context, (vocabulary,).
+            reference: of the model with only public context, (vocabulary,); tokens released so far are public.
             epsilon: the budget of this token.
             upper: as in `discreet.torch.release`.
-            temperature: what `logits` are divided by.
+            temperature: divides `logits`.
 
         Returns:
-            The token. At a place that the ledger has a token for it is that one, whatever the logits and epsilon, and costs nothing.
+            The token. If the ledger already has a token for this place, it is that one, for any logits and epsilon, at no cost.
 
         Raises:
-            DiscreetError: for logits that are no law, before anything is charged.
+            DiscreetError: for invalid logits, before anything is charged.
             BudgetError: if the budget, or the ledger, does not allow another token.
         """
         for name, given in (("logits", logits), ("reference", reference)):
@@ -103,7 +103,8 @@ class TokenStream:
             after = before.after(profile)
             if not self._budget.allows(self._budget.spent(after.releases)):
                 raise BudgetError(
-                    f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could pass it; nothing was drawn"
+                    f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could exceed "
+                    f"it; nothing was drawn"
                 )
             found = release(logits=logits, reference=reference, epsilon=epsilon, upper=upper, temperature=temperature)
             token = int(found)
@@ -128,9 +129,9 @@ class PrivateLogits(LogitsProcessor):
 
     Args:
         terms: the terms of the text; pass `max_new_tokens=terms.tokens` to `generate`.
-        public_model: the model that reads the public prompts: the same model, as a rule.
+        public_model: the model that reads the public prompts, usually the same one.
         public: the tokens of the public prompt of each row.
-        known: how many tokens the tokenizer has.
+        known: the number of tokens of the tokenizer.
         ends: the tokens that end a text.
         ledger: the client's ledger, if there is one row.
 
@@ -163,7 +164,7 @@ class PrivateLogits(LogitsProcessor):
         self._prompt = -1
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores that allow the token drawn, in each row."""
+        """Scores that allow only the drawn token in each row."""
         self._check(input_ids, scores)
         active = [place for place, row in enumerate(self._rows) if not row.stopped]
         public = self._context.logits()
@@ -172,7 +173,7 @@ class PrivateLogits(LogitsProcessor):
             drawn = draw_tokens(scores[active], public[active].to(scores.device), self._terms, self._known, place)
             for place, token in zip(active, drawn, strict=True):
                 self._rows[place].take(token, self._ends)
-        # a row that has ended is padded by `generate`; one whose ledger refused is ended here
+        # `generate` pads a row that has ended; a row without budget is ended here
         last = min(self._ends, default=0)
         still = set(active)
         tokens = [
@@ -185,7 +186,7 @@ class PrivateLogits(LogitsProcessor):
 
     @property
     def statements(self) -> list[Statement]:
-        """What is promised of each row, after `generate`."""
+        """The guarantee of each row, after `generate`."""
         return [Statement.of(self._terms, len(row.tokens), row.stopped) for row in self._rows]
 
     def _check(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:

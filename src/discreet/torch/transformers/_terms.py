@@ -1,15 +1,14 @@
-"""`TokenTerms`, what is agreed before a text is written, and `Statement`, the guarantee that stands beside it afterwards.
+"""`TokenTerms`, the terms of a text before it is written, and `Statement`, its guarantee afterwards.
 
-The terms fix how many tokens there are at most, the epsilon of each, and the box that each is drawn from:
-b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon + upper - 1), around the law mu that the public model has at that place. So every
-token has the profile of alpha = 1/upper (`discreet.accounting._profile`), although mu depends on the text so far. The integers that are
-drawn with share s 2^62 of theirs, with |s - b| <= 2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._inputs`,
-`discreet.release._lattice`): every token has at least one integer, which is much for a tiny b. `TokenTerms.profile_of` takes the alpha of
-the worst s in between, so what is composed is true of what is drawn.
+The terms fix the largest number of tokens, the epsilon of each, and the box of each: b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon
++ upper - 1), around the public model's distribution mu at that place. Every token has the profile of alpha = 1/upper
+(`discreet.accounting._profile`), although mu depends on the text so far. The integers of the draw share s 2^62 of theirs, with |s - b| <=
+2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._inputs`, `discreet.release._lattice`): every token has at least one integer,
+which is much for a tiny b. `TokenTerms.profile_of` takes the alpha of the worst possible s, so the composition holds for the draw itself.
 
-Some tokens may have another epsilon than the rest (`schedule`), as long as that is fixed beforehand too. The number of tokens is fixed
-beforehand because a bound at delta > 0 holds for a fixed number. Where a text ends by itself is then a function of the whole sequence and
-costs nothing. A ledger's answers depend on the id of the terms and the token's number alone.
+Some tokens may have another epsilon (`schedule`), also fixed in advance. The number of tokens is fixed in advance because a bound at delta
+> 0 holds for a fixed number. Where a text ends by itself is then a function of the whole sequence and costs nothing. A ledger's answers
+depend only on the id of the terms and the token's number.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ _TOP_P = Range(0.0, 1.0, low_open=True)
 
 
 def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
-    """The profile of one token from the box of these terms over so many, for every sum of L that rounding leaves open."""
+    """The profile of one token from the box of these terms over `vocabulary` tokens, for every possible sum of L."""
     bounds = terms_of(epsilon=epsilon, upper=upper).bounds
     b = Fraction(optimal_constants(bounds, epsilon).b)
-    off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice what it can be: floats follow
+    off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
         _alpha(share, epsilon) for share in (max(b - off, Fraction(1, TOTAL)), b + off)
     )  # alpha falls with b
@@ -56,12 +55,12 @@ def _alpha(b: Fraction, epsilon: float) -> float:
 
 
 _profile = lru_cache(maxsize=1024)(box_profile)
-Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, and how many tokens have each
+Spending = tuple[tuple[BoxProfile, int], ...]  # profiles, with their numbers of tokens
 
 
 @lru_cache(maxsize=64)
 def _composed_loss(spending: Spending) -> PrivacyLoss:
-    """Kept: the texts of a batch differ in their prompts, and have one loss."""
+    """The composed loss, cached: the texts of a batch differ in their prompts but have one loss."""
     return compose(list(spending))
 
 
@@ -86,25 +85,25 @@ def _schedule(given: Any, tokens: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenTerms:
-    """The terms of a text; their `id` is what its statement, and a ledger, names.
+    """The terms of a text; its statement and a ledger name their `id`.
 
     Args:
         epsilon: the budget of one token, in (0, inf).
-        tokens: how many there are at most, up to 50,000.
-        schedule: the epsilon of each of the first tokens, where it is another one; fixed beforehand, like everything here. The public law
-            knows least at the beginning, so that is where more buys most.
-        vocabulary: how many tokens the model knows.
-        upper: how many times likelier than in the public law a token may be for the prompts that the box is made for, above 1; choose it on
-            public texts (`discreet.torch.fitted_upper`). Left out: e^(epsilon/2) + 1.
-        delta: the chance with which all tokens together may lose more than the statement says.
-        temperature: what the logits of both models are divided by.
-        reference_temperature: what the logits of the public model are divided by besides: above 1 the box is made around a flatter law,
-            which leaves more room to what is rare in public. `discreet.torch.fitted_box` chooses it together with `upper`.
-        top_k: only so many tokens that are the likeliest in the PUBLIC law can occur; left out: all.
-        top_p: only the likeliest tokens of the PUBLIC law that together have so much mass can occur; left out: all.
-        model: the name of the model that the parties know it by, such as a digest of its weights.
+        tokens: the largest number of tokens, up to 50,000.
+        schedule: the epsilon of each of the first tokens, if it differs; fixed in advance, like everything here. The public distribution
+            knows least at the beginning, so a larger epsilon gains most there.
+        vocabulary: the number of tokens that the model knows.
+        upper: the largest ratio of a token's private to its public probability that the box is made for, above 1; choose it on public
+            texts (`discreet.torch.fitted_upper`). By default e^(epsilon/2) + 1.
+        delta: the probability that all tokens together lose more than the statement says.
+        temperature: divides the logits of both models.
+        reference_temperature: further divides the logits of the public model: above 1 the box is around a flatter distribution, which
+            leaves more room for publicly rare tokens. `discreet.torch.fitted_box` chooses it together with `upper`.
+        top_k: only the top_k likeliest tokens of the PUBLIC distribution can occur; by default all.
+        top_p: only the likeliest tokens of the PUBLIC distribution with total mass top_p can occur; by default all.
+        model: the model's name for the parties, such as a digest of its weights.
         public: the public prompt, or its digest.
-        purpose: what for, in words; a text for another purpose is another one for a ledger.
+        purpose: what for, in words; another purpose is another text for a ledger.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -142,11 +141,11 @@ class TokenTerms:
                 raise DiscreetError(f"{name} = {getattr(self, name)!r} is not a text")
         canonical(self.document)
         for epsilon in self.epsilons:
-            _profile(epsilon, self.upper, self.vocabulary)  # or the error that says why no statement could be made
+            _profile(epsilon, self.upper, self.vocabulary)  # raises the error if no statement is possible
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms as JSON values: those that are not at their defaults."""
+        """The terms that are not at their defaults, as JSON values."""
         found: dict[str, Any] = {"epsilon": self.epsilon, "tokens": self.tokens, "vocabulary": self.vocabulary}
         if self.schedule:
             found["schedule"] = list(self.schedule)
@@ -168,17 +167,17 @@ class TokenTerms:
         return self.schedule[place] if place < len(self.schedule) else self.epsilon
 
     def profile_of(self, place: int) -> BoxProfile:
-        """What the token at a place can tell."""
+        """The privacy profile of the token at a place."""
         return _profile(self.epsilon_of(place), self.upper, self.vocabulary)
 
     @property
     def largest(self) -> float:
-        """The largest epsilon that a token has."""
+        """The largest epsilon of a token."""
         return max(self.epsilons)
 
     @property
     def epsilons(self) -> set[float]:
-        """Every epsilon that a token has."""
+        """Every epsilon of a token."""
         return {self.epsilon_of(place) for place in range(min(self.tokens, len(self.schedule) + 1))}
 
     def _spending(self, tokens: int) -> Spending:
@@ -190,7 +189,7 @@ class TokenTerms:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What all tokens together can tell."""
+        """The privacy loss of all tokens together."""
         return _composed_loss(self._spending(self.tokens))
 
     @property
@@ -200,14 +199,14 @@ class TokenTerms:
 
     @property
     def bounds(self) -> Bounds:
-        """The band around the public law that the box is made for."""
+        """The band around the public distribution that the box is made for."""
         return terms_of(epsilon=self.epsilon, upper=self.upper).bounds
 
     def within(self, budget: Budget) -> TokenTerms:
-        """The same terms with as many tokens as a budget allows, at its delta; one that allows none is an error.
+        """The same terms with as many tokens as a budget allows, at its delta; an error if it allows none.
 
         Args:
-            budget: what all tokens together may cost.
+            budget: of all tokens together.
 
         Returns:
             Terms with at most as many tokens as these.
@@ -219,7 +218,7 @@ class TokenTerms:
         def fits(tokens: int) -> bool:
             return _total_epsilon(self._spending(tokens), budget.delta) <= budget.epsilon
 
-        low, high = 0, self.tokens + 1  # low fits, high does not, or is more than was asked for
+        low, high = 0, self.tokens + 1  # low fits; high does not, or exceeds the requested number
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if fits(middle) else (low, middle)
@@ -234,14 +233,14 @@ class Statement:
 
     Attributes:
         agreement: the id of the terms.
-        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other; of a schedule, the
+        epsilon_per_token: each token is at most e^epsilon times as likely from one private prompt as from any other; for a schedule, the
             largest.
-        tokens: how many were agreed on at most: what the bound at delta is for, however many came.
-        released: how many came.
+        tokens: the largest number agreed on, for which the bound at delta holds.
+        released: the number of released tokens.
         epsilon: the text as a whole is (epsilon, delta)-LDP: exact composition of the boxes, rounded up.
         delta: that delta.
-        pure: what `tokens` of them lose at most for certain.
-        stopped: "end" (the model ended the text), "tokens" (all that were agreed on) or "budget" (the ledger refused the next one).
+        pure: the largest loss of `tokens` tokens with certainty.
+        stopped: "end" (the model ended the text), "tokens" (all agreed tokens) or "budget" (the ledger rejected the next one).
     """
 
     agreement: str
@@ -255,7 +254,7 @@ class Statement:
 
     @classmethod
     def of(cls, terms: TokenTerms, released: int, stopped: str) -> Statement:
-        """The statement of a text that came under these terms."""
+        """The statement of a text released under these terms."""
         return cls(
             agreement=terms.id,
             epsilon_per_token=terms.largest,
