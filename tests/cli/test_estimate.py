@@ -82,7 +82,7 @@ def test_people_see_a_table_the_choice_of_mechanism_and_a_picture(run: Run, file
         assert word in result.stdout
     assert_picture(files / "new" / "p.png")
     result = run(*arguments(files, "optimal", "--plot", str(files / "o.svg")))
-    assert "cannot be told exactly" in " ".join(result.stdout.split())
+    assert "determines the average client exactly" in " ".join(result.stdout.split())
     assert_picture(files / "o.svg")
 
 
@@ -354,7 +354,7 @@ def test_examples_are_reweighted_beside_the_intervals(run: Run, files: Path) -> 
     assert record["fidelity"]["the weighted examples"]["tv"] < 0.1 < record["fidelity"]["the samples"]["tv"]
     told = run(*arguments(files, "optimal", *more)).stdout
     assert "by examples" in told
-    assert "It rests on the examples" in " ".join(told.split())
+    assert "It depends on the examples" in " ".join(told.split())
 
 
 def test_examples_need_their_columns(refusal: Callable[..., str], files: Path) -> None:

@@ -100,7 +100,7 @@ def test_the_agreement_is_on_what_the_library_learns(files: None, run: Run) -> N
     assert agreement.on_outcomes.everybody
     told = " ".join(run(*DESIGN, *PAIRS, "-o", "other.json").stdout.split())
     assert "Learned from 3,000 private samples under 2 agreements: a designed sampler" in told
-    assert f"Who spoke under {ids[0][:12]}, {ids[1][:12]} would spend a second budget" in told
+    assert f"A client with a sample under {ids[0][:12]}, {ids[1][:12]} would spend a second budget" in told
 
 
 def test_few_samples_leave_the_safe_sampler_and_say_so(files: None, run: Run) -> None:

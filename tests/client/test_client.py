@@ -415,7 +415,7 @@ def test_nobody_is_followed_elsewhere(tmp_path: Path) -> None:
                 away = said(status, Location=f"{other.address}/{path}")
                 with (
                     serving(replies(AGREED, **{path: away})) as server,
-                    pytest.raises(CollectorError, match="where we do not go"),
+                    pytest.raises(CollectorError, match="which is not followed"),
                 ):
                     device(server.address, tmp_path, ledger=tmp_path / f"{path} {status}").send([1, 0, 0])
         assert other.asked == []

@@ -122,7 +122,7 @@ class Learning:
         )
         assert found.exit_code == 0, found.output
         assert json.loads(found.stdout)["notes"] == [
-            "not all files name their clients; that nobody spoke twice is taken on trust"
+            "not all files name their clients; it is not checked that each sent one sample"
         ]
 
     def test_rounds_after_the_first_are_not_learned_from(self, where: str, tmp_path: Path) -> None:
@@ -134,9 +134,7 @@ class Learning:
         found = run("design", "--epsilon", "2", "-q", "--from", where, "-o", str(tmp_path / "d.json"), "--json")
         made = json.loads(found.stdout)
         assert made["samples"] == 40
-        assert made["notes"] == [
-            "of a collection in several rounds the first is learned from: a client speaks in each of them"
-        ]
+        assert made["notes"] == ["only the first of several rounds is used: each client has a sample in every round"]
 
     def test_nothing_is_learned_from_nothing(self, where: str, tmp_path: Path) -> None:
         with closing(open_store(where)) as store:

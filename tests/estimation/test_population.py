@@ -199,7 +199,7 @@ def test_the_nearest_member_of_a_band_is_nearer_than_any_mixture_towards_others(
             -(v - found), A_eq=np.ones((1, k)), b_eq=[1.0], bounds=np.stack([lower, upper], axis=1)
         )
         assert -worst.fun - (v - found) @ found <= 1e-7
-    with pytest.raises(dc.DiscreetError, match="no law lies between"):
+    with pytest.raises(dc.DiscreetError, match="no distribution lies between"):
         nearest_law([0.5, 0.5], 0.0, 0.2)
 
 
