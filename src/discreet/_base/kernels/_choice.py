@@ -8,6 +8,7 @@ Designs are the exception: their sums are long and their matrices are BLAS's, so
 decides, and the same examples always give the same design.
 """
 
+import importlib
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,18 +40,24 @@ def compiled_for(seconds: float) -> bool:
     """Whether work that would take numpy about so long should use compiled code."""
     global _spent
     if _only is not None:
-        return _only is Code.COMPILED
+        return _only is Code.COMPILED and _load_numba()
     if not _has_numba():
         return False
     _spent += seconds
-    return _spent > PATIENCE
+    return _spent > PATIENCE and _load_numba()
 
 
 def compiled_alone(seconds: float) -> bool:
     """The same where the two differ in the last bits: decided by this work alone, so that results are reproducible."""
     if _only is not None:
-        return _only is Code.COMPILED
-    return _has_numba() and seconds > PATIENCE_ALONE
+        return _only is Code.COMPILED and _load_numba()
+    return _has_numba() and seconds > PATIENCE_ALONE and _load_numba()
+
+
+def _load_numba() -> bool:
+    """Import all of numba first, and say so: its modules import each other in circles, which two threads at once may find half loaded."""
+    importlib.import_module("numba")
+    return True
 
 
 @contextmanager
