@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import discreet as dc
-from discreet.domain import Bins, Digested, as_domain
+from discreet.domain import Bins, Digested, Numbers, as_domain
 from discreet.domain._parsing import from_terms
+from discreet.mechanisms import LineCells
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 from tests.soaking import examples
 
@@ -259,3 +260,28 @@ def test_arrays_of_whole_numbers_are_read_at_once_as_others_are_one_by_one() -> 
     ):
         with pytest.raises(dc.DiscreetError, match="unknown outcomes"):
             domain.numbers(wrong)
+
+
+def test_cells_are_found_alike_in_arrays_and_in_lists() -> None:
+    line = LineCells.of(
+        dc.OptimalSampler(dc.GaussianMixtures(dim=1, radius=1.0, scale=1.0, box=(-4.0, 4.0)), epsilon=1.0)
+    )
+    values = [0.0, 0.25, 0.999, 1.0, -0.1, 1.1, math.nan, math.inf, -math.inf, 3.9, -4.0, 4.0]
+    for domain in (dc.Interval(0.0, 1.0, cells=7), Bins([0.0, 0.25, 1.0]), line):
+        cells = domain.find_cells(np.array(values))
+        assert cells.tolist() == domain.find_numbers(values).tolist()
+        ends = domain.edges[0], domain.edges[-1]
+        assert (cells >= 0).tolist() == [ends[0] <= value <= ends[1] for value in values]
+        inside = np.array(values)[cells >= 0]
+        assert domain.numbers(inside).tolist() == cells[cells >= 0].tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint64])
+def test_whole_numbers_are_found_alike_in_arrays_and_in_lists(kind: Any) -> None:
+    ends = np.iinfo(kind)
+    given = np.array([0, 1, 4, 5, 100, ends.min, ends.max], dtype=kind)
+    found = Numbers(5).find_numbers(given)
+    assert found.dtype == np.int64
+    assert found.tolist() == Numbers(5).find_numbers(given.tolist()).tolist()
+    with pytest.raises(dc.DiscreetError, match=r"unknown outcomes: .*5.*outcomes are the numbers 0 to 4"):
+        Numbers(5).numbers(given)

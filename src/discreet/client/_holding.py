@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import LabelledValues, labelled_values
 from discreet.agreement import Agreement
-from discreet.domain import Domain, Numbers, list_records, numbers_or_nan
+from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
 from discreet.mechanisms import AnyFamily, Sampler
@@ -178,10 +178,10 @@ def _amounts(given: Any, name: str) -> LabelledValues | Floats:
 
 
 def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
-    """The outcome of every record, -1 for none; a number beyond the end of an interval has the outcome at that end."""
-    if domain.edges is None:
+    """The outcome of every record, -1 for none; a number past the end of an interval has the outcome at that end."""
+    if not isinstance(domain, CellDomain):
         return domain.find_numbers(records)
-    return domain.find_numbers(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
+    return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
 def _guard_draw(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from discreet.client import MOST_BATCH, MOST_NAME
 from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
 from discreet.collect._requests import bad_request, unprocessable
-from discreet.domain import Labels, Numbers
+from discreet.domain import CellDomain, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
 
 Integers = NDArray[np.int64]
 
-_NONE = -1
 _LARGEST_WHOLE = 2**63
 
 
@@ -41,7 +40,6 @@ class Outcomes:
 
     def __init__(self, coding: Coding) -> None:
         self._domain = coding.domain
-        self._index = coding.domain.index if isinstance(coding.domain, Labels) else {}
         self._texts = isinstance(coding.domain, Labels) and isinstance(coding.domain.labels[0], str)
         self.size = coding.size
 
@@ -61,52 +59,33 @@ class Outcomes:
         return f"the number of an outcome, from 0 to {self.size - 1}"
 
     def numbers(self, samples: Sequence[Any]) -> Integers:
-        """The outcome of every sample of a JSON document, -1 for invalid ones."""
-        if self._index:
-            kind = str if self._texts else int
-            found = [self._index.get(sample, _NONE) if type(sample) is kind else _NONE for sample in samples]
-            return np.array(found, dtype=np.int64)
-        if isinstance(self._domain, Numbers):
-            size = self.size
-            return np.array([s if type(s) is int and 0 <= s < size else _NONE for s in samples], dtype=np.int64)
-        return self._cells(np.array([_point(sample) for sample in samples], dtype=np.float64))
+        """The outcome of every sample of a JSON document, -1 for what is none."""
+        if isinstance(self._domain, CellDomain):
+            return self._domain.find_cells(np.array([_point(sample) for sample in samples], dtype=np.float64))
+        kind = str if self._texts else int
+        return self._domain.find_numbers([sample if type(sample) is kind else None for sample in samples])
 
     def of_column(self, column: pa.Array) -> Integers:
         """The same for a checked column without nulls, whose type `fits`. Words of a dictionary are looked up once, not unpacked."""
         if pa.types.is_dictionary(column.type):
             words = self.numbers(column.dictionary.cast(pa.large_string()).to_pylist())
             return np.asarray(words[column.indices.to_numpy(zero_copy_only=False)])
-        if self._index:
+        if isinstance(self._domain, Labels):
             return self.numbers(column.to_pylist())
-        if isinstance(self._domain, Numbers):
-            return self.of_numbers(column)
-        return self._cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
+        if isinstance(self._domain, CellDomain):
+            return self._domain.find_cells(column.to_numpy(zero_copy_only=False).astype(np.float64))
+        return self.of_numbers(column)
 
     def of_numbers(self, column: pa.Array) -> Integers:
-        """The same for a column of outcome numbers without nulls."""
-        values = column.to_numpy(zero_copy_only=False)
-        found = np.full(len(values), _NONE, dtype=np.int64)
-        inside = (values >= 0) & (values < self.size)
-        found[inside] = values[inside]
-        return found
+        """The same for a column of integers, without nulls, that are numbers of outcomes."""
+        return Numbers(self.size).find_numbers(column.to_numpy(zero_copy_only=False))
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether a column of that type can contain samples."""
         if self._texts:
             return holds_texts(kind)
-        if self._index or isinstance(self._domain, Numbers):
-            return bool(pa.types.is_integer(kind))
-        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-    def _cells(self, points: NDArray[np.float64]) -> Integers:
-        edges = np.asarray(self._domain.edges)
-        found = np.full(len(points), _NONE, dtype=np.int64)
-        inside = np.flatnonzero((points >= edges[0]) & (points <= edges[-1]))  # NaN is in no cell
-        between = getattr(self._domain, "between_cells", None)
-        if between is not None:
-            inside = inside[~between(points[inside])]
-        found[inside] = self._domain.numbers(points[inside])
-        return found
+        numeric = pa.types.is_floating(kind) and isinstance(self._domain, CellDomain)
+        return bool(pa.types.is_integer(kind) or numeric)
 
 
 def holds_texts(kind: pa.DataType) -> bool:

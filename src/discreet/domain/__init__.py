@@ -13,6 +13,7 @@ from discreet.domain._canonical import (
 )
 from discreet.domain._cells import (
     Bins,
+    CellDomain as CellDomain,
     Interval,
     cell_middles as cell_middles,
     cell_names as cell_names,

@@ -1,15 +1,19 @@
 """Domains of cells on a line: `Interval`, [low, high] in equal cells, and `Bins`, cells between any increasing edges.
 
-In an `Interval` a value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` is in the last one. The formula is in floating
-point, in this order of operations. It decides the cell of a value on an edge, here as in a table's column; the printed edges do not. (polars
-divides a column by a number in the same way: it multiplies by the reciprocal.) Cells narrower than floats near the bounds can resolve are
-errors, so that the middle of every cell lies in it.
+`CellDomain` is what they share with the cells of a continuous family (`discreet.mechanisms.LineCells`): `find_cells` gives the cell of a
+number, for records in Python, for JSON and for columns of Arrow alike.
+
+In an `Interval` a value x is in cell floor((x - low) * (1/(high - low)) * cells), and `high` is in the last one. The formula is in
+floating point, in this order of operations. It decides where a value on an edge belongs, here as in a table's column; the printed edges
+do not. (polars divides a column by a number in the same way: it multiplies by the reciprocal.) Cells that floats near the bounds cannot
+tell apart are refused, so that the middle of every cell lies in it.
 
 A curator counts the samples of a continuous family with `Bins`.
 """
 
 import itertools
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -33,8 +37,69 @@ _FINITE = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _PUBLIC = "bounds are public: take them from what the quantity can be, not from the data"
 
 
+class CellDomain(Domain[float]):
+    """Outcomes that are cells between the ends of `edges`. A value has the number of its cell, and a number the middle of it as sample."""
+
+    @property
+    @abstractmethod
+    def edges(self) -> NDArray[np.float64]:
+        """The size + 1 ends of the cells, in order."""
+
+    @property
+    def labels(self) -> None:
+        """None: cells have names for people, but are known by the values in them."""
+        return
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The ends of every cell, with as many digits as tell them apart."""
+        return cell_names(self.edges)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The middles of the cells."""
+        return _read_only(cell_middles(self.edges))
+
+    @abstractmethod
+    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value that lies between the first end and the last; some cell for any other."""
+
+    @abstractmethod
+    def within(self, numbers: NDArray[np.int64], place: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Points of the cells: `place` in [0, 1) says where in each, 0 being its lower end."""
+
+    def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value, -1 for NaN and for a value in no cell."""
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1])
+        return np.where(inside, self.cells_of(values), -1)
+
+    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every value; one in no cell is an error that names the first few."""
+        values = flat_points(records)
+        found = self.find_cells(values)
+        if (found < 0).any():
+            raise DiscreetError(self._outside_message(values[found < 0]))
+        return found
+
+    def _outside_message(self, values: NDArray[np.float64]) -> str:
+        return f"records hold {values[0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
+
+    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
+        """The cell of every number, -1 for what lies in no cell or is no number."""
+        return self.find_cells(numbers_or_nan(records))
+
+    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """The middles of the cells; a float for a 0-d array."""
+        found = self.values[numbers]
+        return found if found.ndim else float(found)
+
+    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
+        """The numbers of cells: a dict calls a cell by its number, since two values may lie in one."""
+        return Numbers(self.size).numbers(labels)
+
+
 @dataclass(frozen=True)
-class Interval(Domain[float]):
+class Interval(CellDomain):
     """The numbers of [low, high], whose outcomes are equal cells: cell i reaches from low + i (high - low)/cells to the next.
 
     Args:
@@ -77,11 +142,6 @@ class Interval(Domain[float]):
         return self.cells
 
     @property
-    def labels(self) -> None:
-        """None: cells have names for display, but no labels."""
-        return
-
-    @property
     def _width(self) -> float:
         return self.high - self.low
 
@@ -98,36 +158,19 @@ class Interval(Domain[float]):
         starts = self.within(np.arange(self.cells), 0.0)  # computed without overflow or loss of digits
         return _read_only(np.append(starts, self.high))
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The ends of every cell, with enough digits to distinguish them."""
-        return cell_names(self.edges)
+    def find_cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value, -1 for NaN and for a value outside [low, high]."""
+        inside = (values >= self.low) & (values <= self.high)  # the edges may be too many to list
+        return np.where(inside, self.cells_of(np.where(inside, values, self.low)), -1)
 
-    @cached_property
-    def values(self) -> NDArray[np.float64]:
-        """The middles of the cells."""
-        return _read_only(cell_middles(self.edges))
+    def _outside_message(self, values: NDArray[np.float64]) -> str:
+        return (
+            f"values outside [{self.low:g}, {self.high:g}]: {first_few(values.tolist())}; the bounds are public and fixed, "
+            "correct the values or decide what becomes of them first"
+        )
 
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; a value outside [low, high] is an error that names the first few."""
-        values = flat_points(records)
-        outside = ~((values >= self.low) & (values <= self.high))
-        if outside.any():
-            raise DiscreetError(
-                f"values outside [{self.low:g}, {self.high:g}]: {first_few(values[outside].tolist())}; the bounds are public and fixed, "
-                "correct the values or decide what becomes of them first"
-            )
-        return self._cells_of(values)
-
-    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; -1 if it is outside [low, high] or not a number."""
-        values = numbers_or_nan(records)
-        found = np.full(values.shape, -1, dtype=np.int64)
-        inside = (values >= self.low) & (values <= self.high)
-        found[inside] = self._cells_of(values[inside])
-        return found
-
-    def _cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each value, which lies in [low, high]."""
         places = np.floor((values - self.low) * self.per_length * self.cells)
         return np.clip(places, 0, self.cells - 1).astype(np.int64)
 
@@ -139,10 +182,6 @@ class Interval(Domain[float]):
     def within(self, numbers: NDArray[np.int64], place: float | NDArray[np.float64]) -> NDArray[np.float64]:
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         return np.clip(self.low + (numbers + place) / self.cells * self._width, self.low, self.high)
-
-    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """The numbers of cells; a dict uses them as keys, since two values may lie in one cell."""
-        return Numbers(self.cells).numbers(labels)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -203,8 +242,8 @@ def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return array
 
 
-class Bins(Domain[float]):
-    """Cells between increasing edges; each contains its lower edge, and the last one both.
+class Bins(CellDomain):
+    """Cells between increasing edges; each holds its lower edge, and the last one both.
 
     They count the samples of a continuous family. They cannot stand in an agreement: agree on the equal cells of an `Interval`.
 
@@ -237,37 +276,6 @@ class Bins(Domain[float]):
         """How many cells there are."""
         return len(self.edges) - 1
 
-    @property
-    def labels(self) -> None:
-        """None: cells have no labels."""
-        return
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The ends of every cell."""
-        return cell_names(self.edges)
-
-    @cached_property
-    def values(self) -> NDArray[np.float64]:
-        """The middles of the cells."""
-        return cell_middles(self.edges)
-
-    def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; a value in no cell is an error."""
-        found = flat_points(records)
-        inside = (found >= self.edges[0]) & (found <= self.edges[-1])
-        if not inside.all():
-            raise DiscreetError(
-                f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
-            )
-        return self.cells_of(found)
-
-    def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The cell of every value; -1 if it is in no cell or not a number."""
-        values = numbers_or_nan(records)
-        inside = (values >= self.edges[0]) & (values <= self.edges[-1])
-        return np.where(inside, self.cells_of(values), -1)
-
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each value; values lie between the ends."""
         return np.asarray(np.searchsorted(self.edges[1:-1], values, side="right"))  # NaN: past them all
@@ -276,14 +284,6 @@ class Bins(Domain[float]):
         """Points of the cells; `place` in [0, 1) is the position in each, 0 being its lower end."""
         low, high = self.edges[numbers], self.edges[numbers + 1]
         return np.asarray(np.minimum(low + (high - low) * place, high))
-
-    def to_samples(self, numbers: NDArray[np.int64]) -> float | NDArray[np.float64]:
-        """The middles of the cells; a float for a 0-d array."""
-        return self.values[numbers] if numbers.ndim else float(self.values[int(numbers)])
-
-    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """The numbers of cells; a dict uses them as keys, since two values may lie in one cell."""
-        return Numbers(self.size).numbers(labels)
 
     @property
     def terms(self) -> NoReturn:

@@ -188,15 +188,10 @@ class Numbers(Domain[int]):
         return np.arange(self.size, dtype=np.float64)
 
     def numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The records themselves; a record that is not a whole number from 0 to size - 1 is an error that names the first few."""
-        if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu" and records.size:
-            inside = records.min() >= 0 and records.max() < self.size
-            if inside:
-                return records.astype(np.int64)  # fast, for millions of records
-        given = list_records(records)
-        found = self.find_numbers(given)
-        outside = [record for record, number in zip(given, found, strict=True) if number < 0]
-        if outside:
+        """The records themselves, if they are whole numbers from 0 to size - 1; others are an error that names the first few."""
+        found = self.find_numbers(given := records if isinstance(records, np.ndarray) else list_records(records))
+        if found.min(initial=0) < 0:
+            outside = [record for record, number in zip(list_records(given), found, strict=True) if number < 0]
             true = "; for booleans take Simplex([False, True])" if any(_is_boolean(r) for r in outside) else ""
             raise DiscreetError(
                 f"unknown outcomes: {first_few(outside)}; outcomes are the numbers 0 to {self.size - 1}{true}"
@@ -204,7 +199,12 @@ class Numbers(Domain[int]):
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The records themselves; -1 for a record that is not a whole number from 0 to size - 1."""
+        """The records themselves, -1 for what is no whole number from 0 to size - 1."""
+        if isinstance(records, np.ndarray) and records.ndim == 1 and records.dtype.kind in "iu":
+            found = np.full(len(records), -1, dtype=np.int64)  # at once: there may be millions
+            inside = (records >= 0) & (records < self.size)
+            found[inside] = records[inside]
+            return found
         return np.array([record if self._has(record) else -1 for record in list_records(records)], dtype=np.int64)
 
     def _has(self, record: Any) -> bool:

@@ -97,14 +97,13 @@ class Labels(Domain[Outcome]):
         return found
 
     def find_numbers(self, records: Iterable[Any]) -> NDArray[np.int64]:
-        """The outcome number of every label; -1 for an unknown label."""
-        return np.array([self._find(record) for record in list_records(records)], dtype=np.int64)
-
-    def _find(self, record: Any) -> int:
+        """The outcome number of every label, -1 for what is no label."""
+        given, index = list_records(records), self.index
         try:
-            return self.index.get(record, -1)
-        except TypeError:  # not hashable: a list, a dict
-            return -1
+            found = [index.get(record, -1) for record in given]
+        except TypeError:  # some cannot be looked up: a list, a dict
+            found = [index.get(record, -1) if _can_be_looked_up(record) else -1 for record in given]
+        return np.array(found, dtype=np.int64)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
         """Outcome numbers as labels; one label for a 0-d array."""
@@ -252,6 +251,14 @@ class Digested(Domain):
     def refuse(self) -> NoReturn:
         """Raise the error that the labels are not known."""
         raise DiscreetError("the agreement holds a digest of its labels; pass the family it was made with")
+
+
+def _can_be_looked_up(record: Any) -> bool:
+    try:
+        hash(record)
+    except TypeError:
+        return False
+    return True
 
 
 def is_digest(value: Any) -> bool:

@@ -7,15 +7,14 @@ is uniform in the family's coordinate, and depends on the cell alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels
-from discreet.domain import Domain, Numbers, cell_middles, cell_names, flat_points, numbers_or_nan
+from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import DiscreetError
 from discreet.families import CellPartition
 from discreet.mechanisms._cells_and_points import CellAtoms
@@ -27,8 +26,8 @@ Integers = NDArray[np.int64]
 _END = 1e-12  # of a cell, kept clear at its ends: one of them may be at infinity
 
 
-class LineCells(Domain[float]):
-    """The cells of a partition of a line, by number. The numbers need not increase along the line.
+class LineCells(CellDomain):
+    """The cells of a partition of a line. Numbers are those of the cells, which need not go up along the line.
 
     Args:
         partition: that of a continuous family in one dimension.
@@ -64,11 +63,6 @@ class LineCells(Domain[float]):
     def size(self) -> int:
         """How many cells there are."""
         return len(self._partition)
-
-    @property
-    def labels(self) -> None:
-        """None: cells have no labels."""
-        return
 
     @cached_property
     def masses(self) -> Floats:
@@ -122,26 +116,9 @@ class LineCells(Domain[float]):
         apart = self.edges[1:] > self._stops
         return np.asarray(apart[place] & (values > self._stops[place]) & (values <= self.edges[-1]))
 
-    def numbers(self, records: Iterable[Any]) -> Integers:
-        """The cell of every value; a value in no cell is an error."""
-        found = flat_points(records)
-        inside = (found >= self.edges[0]) & (found <= self.edges[-1]) & ~self.between_cells(found)
-        if not inside.all():
-            raise DiscreetError(
-                f"records hold {found[~inside][0]:g}, which lies in no cell: they reach from {self.edges[0]:g} to {self.edges[-1]:g}"
-            )
-        return self.cells_of(found)
-
-    def find_numbers(self, records: Iterable[Any]) -> Integers:
-        """The cell of every value; -1 if it is in no cell or not a number."""
-        values = numbers_or_nan(records)
-        inside = (values >= self.edges[0]) & (values <= self.edges[-1]) & ~self.between_cells(values)
-        return np.where(inside, self.cells_of(values), -1)
-
-    def to_samples(self, numbers: Integers) -> float | Floats:
-        """The middles of the cells; a float for a 0-d array."""
-        found = self.values[numbers]
-        return found if found.ndim else float(found)
+    def find_cells(self, values: Floats) -> Integers:
+        """The cell of each value, -1 for NaN and for a value past the ends or between cells."""
+        return np.where(self.between_cells(values), -1, super().find_cells(values))
 
     def within(self, numbers: Integers, place: Floats) -> Floats:
         """Points of the cells; `place` in [0, 1) is the position in each, in the family's coordinate."""
@@ -149,10 +126,6 @@ class LineCells(Domain[float]):
         low, high = panels.lower[numbers, 0], panels.upper[numbers, 0]
         t = low + (high - low) * (_END + (1.0 - 2.0 * _END) * place)
         return np.asarray(self._partition.family.chart.points(t[:, None])[:, 0])
-
-    def places(self, labels: Iterable[Any]) -> Integers:
-        """The numbers of cells; a dict uses them as keys."""
-        return Numbers(self.size).numbers(labels)
 
     @property
     def terms(self) -> NoReturn:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from discreet._base.showing import short_repr
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.domain import Bins, Digested, Domain, Interval, Labels, Numbers, as_domain
+from discreet.domain import CellDomain, Digested, Domain, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import FiniteFamily
 from discreet.mechanisms import AnyFamily, LineCells
@@ -116,7 +116,7 @@ class Coding:
         match self.domain:
             case Labels():
                 _check_labels(self.domain)
-            case Numbers() | Interval() | LineCells() | Bins():
+            case Numbers() | CellDomain():
                 pass
             case _:
                 raise DiscreetError(
@@ -136,7 +136,7 @@ class Coding:
         """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
         match self.domain:
-            case Interval() | LineCells() | Bins():
+            case CellDomain():
                 if other != NEAREST:
                     raise DiscreetError(
                         f"other = {other!r} is no cell; with bounds use {NEAREST!r}: a value outside goes to the cell at that end"
@@ -178,14 +178,14 @@ class Coding:
 
     @property
     def has_cells(self) -> bool:
-        """Whether a sample is a point of the drawn cell."""
-        return isinstance(self.domain, (Interval, LineCells, Bins))
+        """Whether a sample is a point of the cell that was drawn."""
+        return isinstance(self.domain, CellDomain)
 
     @property
     def text_kind(self) -> pl.DataType:
         """The type that texts in an untyped table are read as."""
         match self.domain:
-            case Interval() | LineCells() | Bins():
+            case CellDomain():
                 return pl.Float64()
             case Labels(labels) if isinstance(labels[0], str):
                 return pl.String()

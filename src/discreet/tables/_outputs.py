@@ -15,9 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
-from discreet.domain import Bins, Interval, Labels
+from discreet.domain import CellDomain, Labels
 from discreet.errors import DiscreetError
-from discreet.mechanisms import LineCells
 from discreet.tables._arrow import is_text
 from discreet.tables._coding import Coding
 from discreet.tables._disk import STANDARD, WRITTEN
@@ -46,7 +45,7 @@ def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.f
         case Labels(labels):
             known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
             return known.take(pl.Series(outcomes).to_arrow())
-        case (Interval() | LineCells() | Bins()) as cells:
+        case CellDomain() as cells:
             return pl.Series(cells.within(outcomes, within)).to_arrow()
         case _:
             return pl.Series(outcomes).to_arrow()

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.domain import Bins, Domain, Interval, Labels, Numbers
+from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import LineCells
 from discreet.tables._clients import (
@@ -350,7 +350,7 @@ def fit_coding(coding: Coding, column: str, kind: pl.DataType, *, agreed: bool) 
                 f"column {column!r} holds {kind} values, but a domain size means outcomes 0 to {size - 1}; "
                 "cast the column to integers, or give the labels"
             )
-        case Interval() | LineCells() | Bins() if not kind.is_numeric():
+        case CellDomain() if not kind.is_numeric():
             raise DiscreetError(f"column {column!r} holds {kind} values, but bounds need numbers; cast the column")
     return coding
 
@@ -382,11 +382,11 @@ def outcome_codes(coding: Coding, column: str) -> pl.Expr:
             code = value.cast(pl.Int64, strict=False).replace_strict(
                 known, pl.arange(len(labels), eager=True, dtype=pl.UInt32), default=None
             )
-        case Interval() as interval:
+        case Interval() as interval:  # the formula of its `cells_of`, in polars: twice as fast as by batches of numpy
             share = (value.cast(pl.Float64) - interval.low) * interval.per_length
             cell = (share * interval.cells).floor().clip(0, interval.cells - 1)
             return _cell_of(coding, value.cast(pl.Float64), interval.low, interval.high, cell)
-        case (LineCells() | Bins()) as line:
+        case CellDomain() as line:
             low, high = float(line.edges[0]), float(line.edges[-1])
             return _cell_of(coding, value.cast(pl.Float64), low, high, _cells_of(coding, value.cast(pl.Float64), line))
         case domain:
@@ -402,14 +402,12 @@ def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.E
     return _codes_or_marks(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
-def _cells_of(coding: Coding, value: pl.Expr, line: LineCells | Bins) -> pl.Expr:
-    """The cell numbers of values, found as the domain itself finds them; null between cells, unless a value goes to the nearest."""
+def _cells_of(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
+    """The numbers of values' cells, found as the domain itself finds them; nothing for one between cells, unless it goes to the nearest."""
 
     def cell_numbers(values: pl.Series) -> pl.Series:
         given = values.fill_null(math.nan).to_numpy()
-        cells = line.cells_of(given)
-        if isinstance(line, LineCells) and coding.other != NEAREST:
-            cells = np.where(line.between_cells(given), -1, cells)
+        cells = line.cells_of(given) if coding.other == NEAREST else line.find_cells(given)
         return pl.Series(values.name, cells, dtype=pl.Int64)
 
     return value.map_batches(cell_numbers, return_dtype=pl.Int64, is_elementwise=True)
