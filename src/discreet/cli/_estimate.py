@@ -27,8 +27,6 @@ from discreet.estimation import (
     Reweighted,
     SampleTally,
     agreed_joint_outcomes,
-    average_law,
-    client_laws,
     coding_and_sampler,
     law_fidelities,
     liars,
@@ -47,7 +45,17 @@ from discreet.estimation import (
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, OptimalSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
-from discreet.tables import STANDARD, Coding, Source, file_source, format_of, is_among_inputs, open_source
+from discreet.tables import (
+    STANDARD,
+    Coding,
+    Source,
+    average_law,
+    client_laws,
+    file_source,
+    format_of,
+    is_among_inputs,
+    open_source,
+)
 
 TOP = 15  # outcomes to list by default
 

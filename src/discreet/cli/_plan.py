@@ -389,10 +389,7 @@ def _example(
         return None
     if client is None or value is None:
         raise DiscreetError("--example needs --client COLUMN and --value COLUMN")
-    from discreet.estimation import (
-        client_laws,  # these load polars, which a plan without examples does not need
-    )
-    from discreet.tables import Coding, file_source
+    from discreet.tables import Coding, client_laws, file_source  # polars, which a plan without examples does not need
 
     return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 

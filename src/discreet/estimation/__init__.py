@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from discreet.estimation._sample_tables import (
         SampleTally as SampleTally,
         agreed_joint_outcomes as agreed_joint_outcomes,
-        average_law as average_law,
         check_clients_apart as check_clients_apart,
-        client_laws as client_laws,
         coding_and_sampler as coding_and_sampler,
         tally as tally,
         tally_joint as tally_joint,
@@ -90,8 +88,8 @@ __getattr__ = lazy_names(
         "_record": "law_fidelities notes record",
         "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
         "_sample_tables": (
-            "SampleTally agreed_joint_outcomes average_law check_clients_apart client_laws "
-            "coding_and_sampler tally tally_joint write_rows write_weighted"
+            "SampleTally agreed_joint_outcomes check_clients_apart coding_and_sampler tally tally_joint write_rows "
+            "write_weighted"
         ),
     },
     extra="cli",

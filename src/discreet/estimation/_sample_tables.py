@@ -32,8 +32,6 @@ from discreet.tables import (
     FEW,
     FIRST_MARK,
     Coding,
-    Columns,
-    Reading,
     Source,
     agreed_coding,
     agreed_family,
@@ -43,16 +41,13 @@ from discreet.tables import (
     format_of,
     outcome_codes,
     refuse_domain,
-    resolve_marks,
     sample_texts,
     samples_of,
     writer_to,
 )
 
-_LARGEST_TABLE = 10**8  # clients times outcomes
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
-_EVERYBODY = "\0everybody"  # a column of ours: no header has this name
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
 
 
@@ -254,57 +249,6 @@ class _DistinctClients:
             )
 
 
-def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
-    """The true average client of a table of raw records, to compare an estimate with; without `client`, the average of all records."""
-    held, size = _raw_counts(source, coding, value, client)
-    share = held.select(pl.col("len") / pl.col("len").sum().over("client")).to_series().to_numpy()
-    return np.bincount(held["outcome"].to_numpy(), weights=share, minlength=size) / held["client"].n_unique()
-
-
-def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
-    """The distribution of every client of a table of raw records, one in each row, in memory."""
-    held, size = _raw_counts(source, coding, value, client)
-    rows = held["client"].rank("dense").to_numpy().astype(np.int64) - 1
-    if (int(rows.max()) + 1) * size > _LARGEST_TABLE:
-        raise DiscreetError(f"{rows.max() + 1:,} clients on {size:,} outcomes are too many for an example; give fewer")
-    counts = np.zeros((int(rows.max()) + 1, size))
-    counts[rows, held["outcome"].to_numpy()] = held["len"].to_numpy()
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
-
-
-def _raw_counts(source: Source, coding: Coding, value: str, client: str | None) -> tuple[pl.DataFrame, int]:
-    """(client, outcome number, count) of raw records, and the number of outcomes; without a client all rows belong to one."""
-    columns = Columns(client=_EVERYBODY if client is None else client, value=value)
-    schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
-
-    def count_frame(frame: Any) -> Any:
-        whole = frame.with_columns(pl.lit(0).alias(_EVERYBODY)) if client is None else frame
-        return reading.prepare_rows(whole).group_by("client", "outcome").len()
-
-    parts = list(source.frames(count_frame, [value] if client is None else [value, client], client=client))
-    held = pl.concat(parts) if parts else pl.DataFrame()
-    if not held.height:
-        raise DiscreetError(f"{source.name} holds no records")
-    if held["client"].null_count():
-        unnamed = int(held.filter(pl.col("client").is_null())["len"].sum())
-        raise DiscreetError(reading.without_client_message(unnamed, int(held["len"].sum()), of=source.name))
-    outcomes, found = resolve_marks(reading.coding, held["outcome"].to_numpy())
-    where = f"column {value!r} of {source.name} holds"
-    if found.unreadable:
-        raise DiscreetError(f"{where} texts that are no numbers; correct them")
-    if coding.nulls == "error" and (found.nulls or found.not_numbers):
-        raise DiscreetError(f"{where} nulls or NaN; filter them out, or say nulls='drop' or 'other' (--nulls)")
-    if found.outside and coding.other is None:
-        raise DiscreetError(
-            f"{where} values outside the domain; correct them, or say other= (--other) which of its outcomes they become"
-        )
-    kept = held.with_columns(pl.Series("outcome", outcomes)).filter(pl.col("outcome") < int(FIRST_MARK))
-    if not kept.height:
-        raise DiscreetError(f"{source.name} holds no records in the domain")
-    return kept.group_by("client", "outcome").agg(pl.col("len").sum()), coding.size
-
-
 def _typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
@@ -368,18 +312,13 @@ Floats = NDArray[np.float64]
 def outcome_weights(found: Population) -> Floats:
     """The weight of a sample of each outcome, such that weighted shares are those of `found.nearest`; their average is one.
 
-    The share of an outcome without samples is lost (`unreached_share`).
+    An outcome without samples gets none of its share.
     """
     frequencies = found.released_shares.estimate
     reached = np.where(frequencies > 0.0, found.nearest, 0.0)
     weights: Floats = np.zeros_like(reached)
     np.divide(reached / reached.sum(), frequencies, out=weights, where=frequencies > 0.0)
     return weights
-
-
-def unreached_share(found: Population) -> float:
-    """The share of the estimated population on outcomes without samples."""
-    return float(found.nearest[found.counts == 0].sum())
 
 
 def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     )
     from discreet.tables._raw_counts import (
         DryRun,
+        average_law as average_law,
+        client_laws as client_laws,
         dry_run,
         example_counts as example_counts,
         find_misfits as find_misfits,
@@ -88,7 +90,7 @@ __getattr__ = lazy_names(
         "_drawing": "Kernel",
         "_local": "Release sample sample_file",
         "_outputs": "REPLACE_HINT format_of published_batch samples_of writer_to",
-        "_raw_counts": "DryRun dry_run example_counts find_misfits",
+        "_raw_counts": "DryRun average_law client_laws dry_run example_counts find_misfits",
         "_records": "Reading check_columns check_rows fit_coding outcome_codes resolve_marks",
         "_request": "Progress Request Summary",
         "_sources": (

@@ -1,8 +1,9 @@
-"""Tables read without a release: outcome counts of public examples, and a dry run that lists values outside the domain.
+"""Tables read without a release: outcome counts of public examples, their laws, and a dry run that lists values outside the domain.
 
-NOTHING HERE IS PRIVATE. `example_counts` is for clients who are not protected: a design made from the clients it then serves breaks their
-guarantee. `dry_run` draws, charges and writes nothing. It shows clients' values to a person who may read the table anyway, to correct the
-records or the spelling of the domain. A domain made from them is inferred from the data and reveals clients' values.
+NOTHING HERE IS PRIVATE. `example_counts`, `average_law` and `client_laws` are for clients who are not protected: reading the clients who
+are then served breaks their guarantee. `dry_run` draws, charges and writes nothing. It shows clients' own values to somebody who may read
+the table anyway, to correct the records or the spelling of the domain. A domain made from them is inferred from the data and reveals what
+clients hold.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
 from discreet.tables._coding import (
@@ -20,11 +22,38 @@ from discreet.tables._coding import (
     MARK_NAN,
     MARK_OUTSIDE,
     MARK_UNREADABLE,
+    Coding,
+    Columns,
     MisfitCounts,
 )
 from discreet.tables._records import Reading, resolve_marks
 from discreet.tables._request import Request, RequestTerms
 from discreet.tables._sources import Source, source_of
+
+_EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
+_LARGEST_TABLE = 10**8  # clients times outcomes
+
+
+def average_law(source: Source, coding: Coding, *, value: str, client: str | None = None) -> NDArray[np.float64]:
+    """The true average client of a table of raw records, to compare an estimate with; without `client`, of all records."""
+    counts = example_counts(source, _raw_reading(source, coding, value, client))
+    return np.asarray((1.0 / counts.sum(axis=1)) @ counts / counts.shape[0])
+
+
+def client_laws(source: Source, coding: Coding, *, value: str, client: str) -> NDArray[np.float64]:
+    """The law of every client of a table of raw records, one in each row: for examples that fit into memory."""
+    counts = example_counts(source, _raw_reading(source, coding, value, client))
+    clients, size = counts.shape
+    if clients * size > _LARGEST_TABLE:
+        raise DiscreetError(f"{clients:,} clients on {size:,} outcomes are too many for an example; give fewer")
+    return np.asarray(counts.toarray() / counts.sum(axis=1)[:, None])
+
+
+def _raw_reading(source: Source, coding: Coding, value: str, client: str | None) -> Reading:
+    """How raw records are read; without a client all rows are one's."""
+    columns = Columns(client=_EVERYBODY if client is None else client, value=value)
+    schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
+    return Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
 
 
 def example_counts(source: Source, reading: Reading) -> Any:
@@ -35,14 +64,20 @@ def example_counts(source: Source, reading: Reading) -> Any:
     much = pl.col("count").cast(pl.Float64).sum() if counting else pl.len().cast(pl.Float64)
     bad = (~(pl.col("count") >= 0)).fill_null(True).any() if counting else pl.lit(False)
 
+    everybody = reading.columns.client == _EVERYBODY
+    client = None if everybody else reading.columns.client
+
     def count_frame(frame: Any) -> Any:
+        if everybody:
+            frame = frame.with_columns(pl.lit(0).alias(_EVERYBODY))
         parts = (much.alias("much"), pl.len().alias("rows"), bad.alias("bad"))
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
-    parts = list(source.frames(count_frame, reading.columns.names, client=reading.columns.client))
+    needed = [name for name in reading.columns.names if name != _EVERYBODY]
+    parts = list(source.frames(count_frame, needed, client=client))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
-        raise DiscreetError(f"{source.name} holds no records; an example is a client with one at least")
+        raise DiscreetError(f"{source.name} holds no records; a client has one at least")
     if held["client"].null_count():
         unnamed = int(held.filter(pl.col("client").is_null())["rows"].sum())
         raise DiscreetError(reading.without_client_message(unnamed, int(held["rows"].sum()), of=source.name))
@@ -61,7 +96,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
         )
     kept = (outcomes < FIRST_MARK) & (amounts > 0.0)
     if not kept.any():
-        raise DiscreetError(f"{source.name} holds no records in the domain; an example is a client with one at least")
+        raise DiscreetError(f"{source.name} holds no records in the domain; a client has one at least")
     rows = held["client"].filter(pl.Series(kept)).rank("dense").to_numpy().astype(np.int64) - 1
     entries = (amounts[kept], (rows, outcomes[kept].astype(np.int64)))
     return sparse.csr_array(entries, shape=(int(rows.max()) + 1, size))
