@@ -24,7 +24,7 @@ from discreet import (
     Simplex,
     agreement,
 )
-from discreet.agreement import VERSION, Agreement, FamilyTerms, _family_terms as family_terms
+from discreet.agreement import MOST_LISTED, VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
 from discreet.mechanisms._sampler import Sampler
 from tests.soaking import examples
@@ -220,6 +220,9 @@ VALID: dict[str, Any] = json.loads((GOLDEN / "1" / "band.json").read_text())
         ("family.kind", "ball", "family.kind = 'ball'"),
         ("family.kind", {}, "family.kind = {}"),
         ("family.kind", "simplex", "has no meaning for a simplex"),
+        ("family.kind", None, "family.kind = None is not one of simplex, band, gaussian mixtures"),
+        ("family.kind", [], "family.kind = [] is not one of simplex"),
+        ("family.radius", 1.0, "family.radius has no meaning for a band"),
         ("family.size", 0, "family.size = 0"),
         ("family.size", None, "family.size = None"),
         ("family.lower", 1.5, "lower < 1 < upper"),
@@ -430,7 +433,7 @@ def test_a_file_whose_weights_are_not_those_of_its_id_is_not_read() -> None:
 
 
 def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) -> None:
-    size = family_terms.MOST_LISTED_WEIGHTS + 1
+    size = MOST_LISTED + 1
     family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, everybody=True)
     agreed = Agreement.of(OptimalSampler(family, epsilon=1.0))
     path, weights = tmp_path / "a.json", tmp_path / "a.json.weights"

@@ -9,6 +9,7 @@ from discreet.agreement._agreement import (
     weights_path as weights_path,
 )
 from discreet.agreement._continuous_terms import ContinuousTerms
-from discreet.agreement._family_terms import MOST_LISTED_WEIGHTS as MOST_LISTED_WEIGHTS, FamilyTerms
+from discreet.agreement._family_terms import FamilyTerms
+from discreet.agreement._terms import MOST_LISTED as MOST_LISTED
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]

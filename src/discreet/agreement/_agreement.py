@@ -26,10 +26,10 @@ from typing import Any, TypeVar, overload
 
 from discreet._base.files import atomic_write, check_target, reason
 from discreet._base.showing import with_short_repr
-from discreet.agreement import _continuous_terms as continuous, _reference_terms as own_reference
-from discreet.agreement._continuous_terms import ContinuousTerms
-from discreet.agreement._family_terms import BESIDE, KINDS, READ_FIELDS, FamilyTerms, read_family_terms
-from discreet.agreement._reference_terms import ReferenceTerms
+from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
+from discreet.agreement._family_terms import BESIDE, KINDS, FamilyTerms, read_family_terms
+from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
+from discreet.agreement._terms import Fields, Terms, check_kind_fields, check_object
 from discreet.domain import VERSION, Domain, canonical, check_version, read_number
 from discreet.errors import (
     DiscreetError,
@@ -61,25 +61,13 @@ __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_FIELDS = {
-    "discreet",
-    "family",
-    "mechanism",
-    "epsilon",
-    "privacy",
-    "reference",
-    "bits",
-    "rounds",
-    "purpose",
-    "other",
-    "joint",
-}
-_JOINT_FIELDS = {"samples", "around"}
+_AGREEMENT = Fields.of("discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint")
+_JOINT = Fields.of("samples around")
 
 
-@dataclass(frozen=True)
-class JointTerms:
-    """The terms of samples drawn together: how many for each client, and the centre of their box.
+@dataclass(frozen=True, eq=False)
+class JointTerms(Terms):
+    """How several samples of each client are drawn at once: how many, and from a box around what.
 
     Args:
         samples: how many samples of each client, at least 2.
@@ -88,6 +76,8 @@ class JointTerms:
     Raises:
         DiscreetError: for terms out of range.
     """
+
+    FIELDS = ("samples", "around")
 
     samples: int
     around: str
@@ -99,11 +89,6 @@ class JointTerms:
         )
         if self.around not in AROUND:
             raise DiscreetError(f"joint.around = {self.around!r} is not one of {', '.join(AROUND)}")
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The terms as JSON values."""
-        return {"samples": self.samples, "around": self.around}
 
 
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
@@ -471,9 +456,7 @@ class Agreement:
             raise
         except (ValueError, RecursionError) as error:  # ValueError: also a whole number of thousands of digits
             raise DiscreetError(f"the agreement is not JSON: {error}") from None
-        terms = _check_object(
-            "the agreement", document, _FIELDS, {"discreet", "family", "mechanism", "epsilon", "bits"}
-        )
+        terms = check_object("the agreement", document, _AGREEMENT)
         version = check_version(terms["discreet"])
         if terms["bits"] != BITS:
             raise DiscreetError(f"bits = {terms['bits']!r} is not {BITS}, the integers this version draws with")
@@ -484,11 +467,11 @@ class Agreement:
             rounds=terms.get("rounds", 1),
             purpose=terms.get("purpose", ""),
             privacy=read_privacy(terms["privacy"]) if "privacy" in terms else None,
-            reference=_read_reference(terms["reference"]) if "reference" in terms else None,
-            other=_check_other(terms["other"], None) if "other" in terms else None,
-            joint=JointTerms(**_check_object("joint", terms["joint"], _JOINT_FIELDS, _JOINT_FIELDS))
-            if "joint" in terms
+            reference=read_reference_terms(check_object("reference", terms["reference"], REFERENCE))
+            if "reference" in terms
             else None,
+            other=_check_other(terms["other"], None) if "other" in terms else None,
+            joint=JointTerms(**check_object("joint", terms["joint"], _JOINT)) if "joint" in terms else None,
         )
 
 
@@ -523,20 +506,9 @@ def _terms_of(sampler: Sampler[AnyFamily] | JointSampler, version: int) -> Famil
 
 
 def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
-    """The terms of a family, read according to their kind."""
-    if isinstance(fields, dict) and fields.get("kind") not in (None, *KINDS, *continuous.KINDS):
-        raise DiscreetError(f"family.kind = {fields['kind']!r} is not one of {', '.join((*KINDS, *continuous.KINDS))}")
-    if isinstance(fields, dict) and fields.get("kind") in continuous.KINDS:
-        return continuous.read_continuous_terms(
-            _check_object("family", fields, continuous.READ_FIELDS, continuous.NEEDED), version
-        )
-    return read_family_terms(_check_object("family", fields, READ_FIELDS, {"kind", "size"}), version)
-
-
-def _read_reference(fields: Any) -> ReferenceTerms:
-    return own_reference.read_reference_terms(
-        _check_object("reference", fields, own_reference.READ_FIELDS, own_reference.NEEDED)
-    )
+    """The terms of a family, which its kind says how to read."""
+    found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS})
+    return read_family_terms(found, version) if found["kind"] in KINDS else read_continuous_terms(found, version)
 
 
 def weights_path(path: str | Path) -> Path:
@@ -551,15 +523,3 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise DiscreetError(f"the agreement gives {repeated!r} twice")
     return found
-
-
-def _check_object(name: str, value: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DiscreetError(f"{name} = {value!r} is not a JSON object")
-    for absent in sorted(needed - value.keys()):
-        raise DiscreetError(f"{name} has no field {absent!r}")
-    for unknown in sorted(value.keys() - known):
-        raise DiscreetError(
-            f"{name} has a field {unknown!r} that this version does not know; upgrade discreet to read it"
-        )
-    return value

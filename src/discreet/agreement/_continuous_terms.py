@@ -19,7 +19,8 @@ import numpy as np
 
 from discreet._base.moved import OldName
 from discreet._base.showing import with_short_repr
-from discreet.domain import VERSION, canonical, is_digest
+from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
+from discreet.domain import VERSION, check_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
     ContinuousFamily,
@@ -31,30 +32,32 @@ from discreet.families import (
 )
 from discreet.mechanisms import AnyFamily, Cells, DensityAtoms, Discretisation, Points, Sampler
 
-MOST_LISTED_VALUES = 1 << 16  # table values in a document; with more, pass the family
 MIXTURES: dict[str, type[GaussianMixtures | LaplaceMixtures]] = {
     "gaussian mixtures": GaussianMixtures,
     "laplace mixtures": LaplaceMixtures,
 }
 DENSITY_BAND = "density band"
-KINDS = (*MIXTURES, DENSITY_BAND)
-FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
-READ_FIELDS = {*FIELDS, "table"}
-NEEDED = {"kind", "dim", "atoms"}
-_BY = {"cells": Cells, "points": Points}
+KINDS = {
+    **dict.fromkeys(MIXTURES, Fields.of("kind dim atoms", "box radius scale")),
+    DENSITY_BAND: Fields.of("kind dim atoms", "box lower upper density everybody table"),
+}
+_BY = {"cells": {"by", "count", "digest"}, "points": {"by", "count", "digest", "seed"}}
+_TABLE = Fields.of("axes values")
 
 Box = tuple[tuple[float | None, float | None], ...]
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ContinuousTerms:
-    """The terms of a continuous family. `atoms` names the kind of the released atoms and their digest.
+class ContinuousTerms(Terms):
+    """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
 
     `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` is that table if it is
     known. Two families are equal if their documents are. `everybody` is set for a designed band, which assumes nothing about clients.
     `version` is the version of the document.
     """
+
+    FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")
 
     kind: str
     dim: int
@@ -114,10 +117,8 @@ class ContinuousTerms:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms that are set, as JSON values."""
-        terms = {name: getattr(self, name) for name in FIELDS}
-        terms["box"] = None if self.box is None else [list(ends) for ends in self.box]
-        return {name: value for name, value in terms.items() if value is not None}
+        """The terms as JSON values, without those that are not set."""
+        return super().document | ({} if self.box is None else {"box": [list(ends) for ends in self.box]})
 
     @property
     def full_terms(self) -> dict[str, Any]:
@@ -132,12 +133,6 @@ class ContinuousTerms:
     def with_beside(self, path: Path) -> ContinuousTerms:
         """The terms, unchanged."""
         return self
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContinuousTerms) and (self.version, self.document) == (other.version, other.document)
-
-    def __hash__(self) -> int:
-        return hash(canonical(self.document, self.version))
 
     def family(self) -> ContinuousFamily:
         """The family, if the terms contain all of it."""
@@ -187,24 +182,16 @@ def read_continuous_terms(fields: dict[str, Any], version: int = VERSION) -> Con
     kind, dim = fields["kind"], check_count("family.dim", fields["dim"])
     atoms, box = _read_atoms(fields["atoms"]), _read_box(fields.get("box"), dim)
     if kind in MIXTURES:
-        for name in ("lower", "upper", "density", "everybody", "table"):
-            if fields.get(name) is not None:
-                raise DiscreetError(f"family.{name} has no meaning for {kind}; leave it out")
         radius = POSITIVE.check("family.radius", fields.get("radius"))
         scale = POSITIVE.check("family.scale", fields.get("scale"))
         return ContinuousTerms(kind, dim, atoms, radius, scale, box, version=version)
-    for name in ("radius", "scale"):
-        if fields.get(name) is not None:
-            raise DiscreetError(f"family.{name} has no meaning for a {kind}; leave it out")
     lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
     upper = POSITIVE.check("family.upper", fields.get("upper"))
     everybody = check_everybody(fields.get("everybody"), lower)
-    stated = fields.get("density")
-    if not is_digest(stated):
-        raise DiscreetError(f"family.density = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
+    stated = check_digest("family.density", fields.get("density"))
     table = read_table(fields.get("table"), "family.table")
-    if table is not None and table.digest != stated:
-        raise DiscreetError(f"the table listed is not the one whose digest is {stated}; get the file anew")
+    if table is not None:
+        check_listed("the table listed is not the one", table.digest, stated)
     return ContinuousTerms(kind, dim, atoms, None, None, box, lower, upper, stated, everybody, table, version)
 
 
@@ -212,12 +199,10 @@ def _read_atoms(atoms: Any) -> dict[str, Any]:
     by = atoms.get("by") if isinstance(atoms, dict) else None
     if by not in _BY:
         raise DiscreetError(f"family.atoms = {atoms!r} does not say by what it is released: cells or points")
-    known = {"by", "count", "digest", "seed"} if by == "points" else {"by", "count", "digest"}
-    if atoms.keys() != known:
-        raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(known)}")
-    found = {"by": by, "count": check_count("family.atoms.count", atoms["count"], 2), "digest": atoms["digest"]}
-    if not is_digest(atoms["digest"]):
-        raise DiscreetError(f"family.atoms.digest = {atoms['digest']!r} is not 'sha256:' and 64 hexadecimal digits")
+    if atoms.keys() != _BY[by]:
+        raise DiscreetError(f"family.atoms has the fields {sorted(atoms)}; released by {by} it has {sorted(_BY[by])}")
+    count = check_count("family.atoms.count", atoms["count"], 2)
+    found = {"by": by, "count": count, "digest": check_digest("family.atoms.digest", atoms["digest"])}
     return found if by == "cells" else {**found, "seed": check_count("family.atoms.seed", atoms["seed"], 0)}
 
 
@@ -237,8 +222,8 @@ def _is_end(end: Any) -> bool:
 
 
 def table_fields(table: Tabulated) -> dict[str, Any]:
-    """A table as a file lists it beside its digest; empty if it is too large."""
-    if table.values.size > MOST_LISTED_VALUES:
+    """A table as a file lists it beside its digest; nothing where it is too large."""
+    if table.values.size > MOST_LISTED:
         return {}
     return {"table": {"axes": [axis.tolist() for axis in table.axes], "values": table.values.tolist()}}
 

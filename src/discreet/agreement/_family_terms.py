@@ -13,36 +13,38 @@ from numpy.typing import NDArray
 
 from discreet._base.moved import OldName
 from discreet._base.showing import with_short_repr
+from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
 from discreet.domain import (
-    DOMAIN_FIELDS as DOMAIN_FIELDS,
+    DOMAIN_FIELDS,
     VERSION,
     Digested,
     Domain,
-    canonical,
+    check_digest,
     digest,
     from_terms,
-    is_digest,
 )
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex, check_everybody
 
-MOST_LISTED_WEIGHTS = 1 << 16  # weights listed in a document; more go to a file beside it
 BESIDE = ".weights"
-KINDS = ("simplex", "band")
-_LARGEST_TRIED = 2**24  # most outcomes for which a uniform reference is recognised
-FIELDS = ("kind", *DOMAIN_FIELDS, "lower", "upper", "weights", "everybody")
-READ_FIELDS = {*FIELDS, "reference"}
+KINDS = {
+    "simplex": Fields.of("kind size", "labels interval"),
+    "band": Fields.of("kind size", "labels interval lower upper weights everybody reference"),
+}
+_LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be uniform
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class FamilyTerms:
-    """The terms of a finite family on its domain. `weights` is the digest of a band's reference.
+class FamilyTerms(Terms):
+    """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
 
     `everybody` is set for a designed band, which assumes nothing about clients. `reference` holds the weights of a reference that is not
     uniform, relative to the largest. Digests represent weights and labels, and two families are equal if their documents are. `version` is
     the version of the document, on which digests of labels depend.
     """
+
+    FIELDS = ("kind", "lower", "upper", "weights", "everybody")
 
     kind: str
     domain: Domain
@@ -90,30 +92,13 @@ class FamilyTerms:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The terms that are set, as JSON values."""
-        return self._with_domain_terms(self.domain.terms_in(self.version))
-
-    def _with_domain_terms(self, domain: dict[str, Any]) -> dict[str, Any]:
-        terms = {
-            "kind": self.kind,
-            **domain,
-            "lower": self.lower,
-            "upper": self.upper,
-            "weights": self.weights,
-            "everybody": self.everybody,
-        }
-        return {name: value for name, value in terms.items() if value is not None}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FamilyTerms) and (self.version, self.document) == (other.version, other.document)
-
-    def __hash__(self) -> int:
-        return hash(canonical(self.document, self.version))
+        """The terms as JSON values, without those that are not set."""
+        return {**super().document, **self.domain.terms_in(self.version)}
 
     def difference(self, other: "FamilyTerms") -> tuple[str, Any, Any] | None:
         """(field, value here, value in the other) of the first term that differs, or None."""
         here, there = self.document, other.document
-        for name in FIELDS:
+        for name in ("kind", *DOMAIN_FIELDS, *self.FIELDS[1:]):
             if here.get(name) != there.get(name):
                 return f"family.{name}", here.get(name), there.get(name)
         return None
@@ -128,16 +113,16 @@ class FamilyTerms:
 
     @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file lists them: with labels and weights, if they are known and few enough."""
-        listed = self._with_domain_terms(self.domain.full_terms)
-        if self.reference is not None and self.size <= MOST_LISTED_WEIGHTS:
+        """The terms as a file lists them: labels and weights themselves, where they are known and not too many."""
+        listed = {**self.document, **self.domain.full_terms}
+        if self.reference is not None and self.size <= MOST_LISTED:
             listed["reference"] = self.reference.tolist()
         return listed
 
     @property
     def beside(self) -> bytes | None:
-        """The bytes of the weights file, if the weights are too many for the document."""
-        if self.reference is None or self.size <= MOST_LISTED_WEIGHTS:
+        """The weights as a file beside the agreement holds them, where they are too many for the document."""
+        if self.reference is None or self.size <= MOST_LISTED:
             return None
         return self.reference.astype("<f8").tobytes()
 
@@ -184,8 +169,7 @@ class FamilyTerms:
         assert self.lower is not None
         assert self.upper is not None
         band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, everybody=bool(self.everybody))
-        if _weights_digest(band) != self.weights:
-            raise DiscreetError(f"the weights listed are not those whose digest is {self.weights}; get the file anew")
+        check_listed("the weights listed are not those", _weights_digest(band), self.weights)
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):
             raise DiscreetError(
@@ -218,34 +202,22 @@ def _check_weights(weights: NDArray[np.float64], where: Any) -> NDArray[np.float
 
 
 def read_family_terms(fields: dict[str, Any], version: int = VERSION) -> FamilyTerms:
-    """The terms in a document of that version, of any known kind; an error names the first wrong field."""
+    """The terms that a document of that version states, with the fields of its kind; an error names the first one that is wrong."""
     domain = from_terms(fields, "family", version)
+    if fields["kind"] == "simplex":
+        return FamilyTerms("simplex", domain, version=version)
     weights = fields.get("weights")
-    if weights is not None and not is_digest(weights):
-        raise DiscreetError(f"family.weights = {weights!r} is not 'sha256:' and 64 hexadecimal digits")
-    lower, upper = fields.get("lower"), fields.get("upper")
-    if fields["kind"] == "band":
-        lower = NON_NEGATIVE.check("family.lower", lower)
-        upper = POSITIVE.check("family.upper", upper)
-        if not lower < 1.0 < upper:
-            raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
-        if weights is None:
-            raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
-        check_everybody(fields.get("everybody"), lower)
-    else:
-        for name in ("lower", "upper", "weights", "everybody", "reference"):
-            if fields.get(name) is not None:
-                raise DiscreetError(f"family.{name} = {fields[name]!r} has no meaning for a simplex; leave it out")
-    return FamilyTerms(
-        fields["kind"],
-        domain,
-        lower,
-        upper,
-        weights,
-        fields.get("everybody"),
-        _read_listed_weights(fields.get("reference"), domain.size),
-        version,
-    )._with_true_weights()
+    if weights is not None:
+        check_digest("family.weights", weights)
+    lower = NON_NEGATIVE.check("family.lower", fields.get("lower"))
+    upper = POSITIVE.check("family.upper", fields.get("upper"))
+    if not lower < 1.0 < upper:
+        raise DiscreetError(f"family.lower = {lower:g}, family.upper = {upper:g}; a band needs lower < 1 < upper")
+    if weights is None:
+        raise DiscreetError("family.weights is missing; a band needs the digest of its reference")
+    everybody = check_everybody(fields.get("everybody"), lower)
+    listed = _read_listed_weights(fields.get("reference"), domain.size)
+    return FamilyTerms("band", domain, lower, upper, weights, everybody, listed, version)._with_true_weights()
 
 
 def _read_listed_weights(listed: Any, size: int) -> NDArray[np.float64] | None:

@@ -13,25 +13,26 @@ from numpy.typing import NDArray
 
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import read_table, table_fields
-from discreet.agreement._family_terms import MOST_LISTED_WEIGHTS
-from discreet.domain import digest, is_digest
+from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
+from discreet.domain import check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Tabulated
 from discreet.mechanisms import AnyFamily, MollifierSampler, normalised_law
 
-READ_FIELDS = {"digest", "lower", "upper", "weights", "table"}
-NEEDED = {"digest"}
+REFERENCE = Fields.of("digest", "lower upper weights table")
 
 Floats = NDArray[np.float64]
 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ReferenceTerms:
-    """The terms of a mollifier's own reference. `given` is the reference as it was given, if it is known.
+class ReferenceTerms(Terms):
+    """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
 
     Two references are equal if their documents are.
     """
+
+    FIELDS = ("digest", "lower", "upper")
 
     digest: str
     lower: float | None = None
@@ -62,25 +63,13 @@ class ReferenceTerms:
         )
 
     @property
-    def document(self) -> dict[str, Any]:
-        """The terms that are set, as JSON values."""
-        terms = {"digest": self.digest, "lower": self.lower, "upper": self.upper}
-        return {name: value for name, value in terms.items() if value is not None}
-
-    @property
     def full_terms(self) -> dict[str, Any]:
-        """The terms as a file lists them: with the probabilities or the table, if they are known and small enough."""
-        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED_WEIGHTS:
+        """The terms as a file lists them: with the probabilities or the table, where they are known and not too many."""
+        if isinstance(self.given, np.ndarray) and self.given.size <= MOST_LISTED:
             return {**self.document, "weights": self.given.tolist()}
         if isinstance(self.given, Tabulated):
             return {**self.document, **table_fields(self.given)}
         return self.document
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReferenceTerms) and self.document == other.document
-
-    def __hash__(self) -> int:
-        return hash((self.digest, self.lower, self.upper))
 
     def reference(self, family: AnyFamily) -> Any:
         """The reference in the form that the mollifier of that family takes."""
@@ -94,18 +83,18 @@ class ReferenceTerms:
 
 
 def read_reference_terms(fields: dict[str, Any]) -> ReferenceTerms:
-    """The terms in a document; an error names the first wrong field."""
-    stated, weights, table = fields["digest"], fields.get("weights"), read_table(fields.get("table"), "reference.table")
-    if not is_digest(stated):
-        raise DiscreetError(f"reference.digest = {stated!r} is not 'sha256:' and 64 hexadecimal digits")
+    """The terms that a document states; an error names the first field that is wrong."""
+    weights, table = fields.get("weights"), read_table(fields.get("table"), "reference.table")
+    stated = check_digest("reference.digest", fields["digest"])
     if weights is not None and table is not None:
         raise DiscreetError("reference.weights and reference.table are both listed; a reference is one of them")
     lower, upper = fields.get("lower"), fields.get("upper")
     if upper is not None or lower is not None:
         lower, upper = NON_NEGATIVE.check("reference.lower", lower), POSITIVE.check("reference.upper", upper)
     given = table if weights is None else _read_probabilities(weights)
-    if given is not None and stated != (_law_digest(given) if isinstance(given, np.ndarray) else given.digest):
-        raise DiscreetError(f"the reference listed is not the one whose digest is {stated}; get the file anew")
+    if given is not None:
+        listed = _law_digest(given) if isinstance(given, np.ndarray) else given.digest
+        check_listed("the reference listed is not the one", listed, stated)
     return ReferenceTerms(stated, lower, upper, given)
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-from discreet.agreement import MOST_LISTED_WEIGHTS, Agreement, FamilyTerms
+from discreet.agreement import MOST_LISTED, Agreement, FamilyTerms
 from discreet.client import _protocol as protocol
 from discreet.client._http import Answer, Patience, ask_server
 from discreet.client._protocol import Address, CollectionStatement, has_valid_signature, read_signature
@@ -124,7 +124,7 @@ class Collector:
             raise CollectorError(
                 f"{self.address} offers an agreement on {terms.size:,} outcomes; no more than {_MOST_OUTCOMES:,} can be collected"
             )
-        if not terms.lacks_weights or terms.size <= MOST_LISTED_WEIGHTS:
+        if not terms.lacks_weights or terms.size <= MOST_LISTED:
             return found
         weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))

@@ -31,7 +31,7 @@ from discreet.domain._labels import (
     LARGEST_VALUE as LARGEST_VALUE,
     Digested,
     Labels,
-    is_digest as is_digest,
+    check_digest as check_digest,
     is_value as is_value,
 )
 from discreet.domain._parsing import DOMAIN_FIELDS as DOMAIN_FIELDS, as_domain, from_terms as from_terms

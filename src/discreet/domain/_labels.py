@@ -261,6 +261,8 @@ def _can_be_looked_up(record: Any) -> bool:
     return True
 
 
-def is_digest(value: Any) -> bool:
-    """Whether a value is a digest in the form of agreements."""
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+def check_digest(where: str, value: Any) -> str:
+    """A digest as agreements write them; errors call it `where`."""
+    if not isinstance(value, str) or _DIGEST.fullmatch(value) is None:
+        raise DiscreetError(f"{where} = {value!r} is not 'sha256:' and 64 hexadecimal digits")
+    return value

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.domain._canonical import VERSION
 from discreet.domain._cells import Interval
 from discreet.domain._domain import Domain, Numbers
-from discreet.domain._labels import Digested, Labels, is_digest, list_labels
+from discreet.domain._labels import Digested, Labels, check_digest, list_labels
 from discreet.errors import DiscreetError, Range, check_count
 
 
@@ -63,9 +63,7 @@ def from_terms(fields: Mapping[str, Any], where: str, version: int = VERSION) ->
         return Numbers(size)
     if isinstance(labels, list):
         return _read_labels(labels, size, where, version)
-    if not is_digest(labels):
-        raise DiscreetError(f"{where}.labels = {labels!r} is not 'sha256:' and 64 hexadecimal digits")
-    return Digested(size, labels)
+    return Digested(size, check_digest(f"{where}.labels", labels))
 
 
 def _read_bounds(interval: Any, where: str) -> tuple[float, float]:
