@@ -76,7 +76,7 @@ def test_examples_and_truth_are_read_as_a_release_reads_them(
     columns = ("--client", "who", "--value", "what")
     others = ("--nulls", "drop", "--other", "nearest")
     planned = ("plan", "--clients", "50", "--epsilon", "2", *stated, "--example", "in.parquet", *columns, "--json")
-    assert "holds nulls or NaN" in refusal(*planned)
+    assert "holds nulls (1 in 5 rows)" in refusal(*planned)
     assert "values outside the domain" in refusal(*planned, "--nulls", "drop")
     assert json.loads(run(*planned, *others).stdout)["rehearsals"]
     released = ("sample", "in.parquet", *columns, *stated, *others, "--epsilon", "2", "-o", "out.parquet", "-q")

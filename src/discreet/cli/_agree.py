@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from discreet.agreement import Agreement, FamilyTerms
@@ -15,14 +14,21 @@ from discreet.cli._options import (
     Delta,
     DomainFile,
     DomainSize,
+    EachEpsilon,
+    JsonOutput,
+    Lower,
     MechanismName,
     Nu,
+    Purpose,
+    Rounds,
     ServedGoal,
+    Upper,
     choose_mechanism,
     promise,
     refuse_large,
     refuse_large_together,
     require_domain,
+    stated_family,
 )
 from discreet.cli._printing import plain, say, write_json
 from discreet.domain import Labels
@@ -38,23 +44,19 @@ def agree(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
     ],
-    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    epsilon: EachEpsilon = None,
     delta: Delta = None,
     nu: Nu = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
-    lower: Annotated[
-        float | None, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
-    ] = None,
-    upper: Annotated[
-        float | None, typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform.")
-    ] = None,
+    lower: Lower = None,
+    upper: Upper = None,
     serve: ServedGoal = None,
     mechanism: MechanismName = None,
-    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    rounds: Rounds = 1,
+    purpose: Purpose = "",
     other: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +68,7 @@ def agree(
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Read FILE and print its terms.")] = False,
     allow_large_epsilon: AllowLarge = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Write an agreement between clients and curator. Every record carries its id, a digest.
 
@@ -97,7 +99,7 @@ def agree(
             )
         whole = Simplex(require_domain(domain, domain_size, bounds, cells))
         _refuse_look_alikes(whole)
-        family = _client_family(whole, lower, upper)
+        family = stated_family(whole.domain, lower, upper)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
         sampler = sampler_named(name, family, privacy=promised)
@@ -152,10 +154,3 @@ def _refuse_look_alikes(whole: Simplex) -> None:
         raise DiscreetError(
             f"labels {first} and {second} cannot be told apart: they differ in case, width, spaces or invisible characters alone; rename one"
         )
-
-
-def _client_family(whole: Simplex, lower: float | None, upper: float | None) -> Simplex | Band:
-    if lower is None and upper is None:
-        return whole
-    least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
-    return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)

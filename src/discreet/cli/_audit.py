@@ -8,17 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._options import Delta, Nu, promise
+from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, promise, stated_family
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, Simplex
+from discreet.families import FiniteFamily
 from discreet.mechanisms import JointSampler, OptimalSampler, Sampler, check_mechanism, sampler_named
 from discreet.privacy import Privacy, privacy_document
 
@@ -40,7 +39,7 @@ def audit(
         int, typer.Option(metavar="N", help="Draws of each input: half choose events, half test.")
     ] = 100_000,
     confidence: Annotated[float, typer.Option(metavar="C", help="Confidence of the bound.")] = 0.99,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the result to a .png, .svg or .pdf file.")
     ] = None,
@@ -81,14 +80,9 @@ def certify(
     mechanism: Annotated[
         str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
     ] = None,
-    lower: Annotated[
-        float, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
-    ] = 0.0,
-    upper: Annotated[
-        float | None,
-        typer.Option(metavar="C2", help="Distributions are at most this multiple of uniform. [default: no bound]"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    lower: Lower = None,
+    upper: Upper = None,
+    json: JsonOutput = False,
 ) -> None:
     """Write the exact privacy of a sampler as integers. The short script discreet/audit/verify.py verifies them."""
     stated = None
@@ -132,22 +126,17 @@ def _stated_sampler(
     stated: Privacy | None,
     agreement: Agreement | None,
     mechanism: str | None,
-    lower: float,
+    lower: float | None,
     upper: float | None,
 ) -> Sampler[FiniteFamily] | JointSampler:
     """The sampler stated by options, or by an agreement."""
     if agreement is not None:
-        if lower or any(given is not None for given in (outcomes, mechanism, upper)):
-            raise DiscreetError(
-                "--agreement states the sampler; leave out --outcomes, --mechanism, --lower and --upper"
-            )
+        if any(given is not None for given in (outcomes, mechanism, lower, upper)):
+            raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
-    family: Simplex | Band = Simplex(outcomes)
-    if lower or upper is not None:
-        family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
-    return sampler_named(name, family, privacy=stated)
+    return sampler_named(name, stated_family(outcomes, lower or None, upper), privacy=stated)
 
 
 def _load_callable(name: str) -> Callable[[Any, int], Any]:

@@ -28,8 +28,11 @@ from discreet.cli._options import (
     CountColumn,
     DomainFile,
     DomainSize,
+    JsonOutput,
     Nulls,
     Other,
+    Purpose,
+    Rounds,
     WeightColumn,
     agreement_of,
     client_option,
@@ -289,8 +292,8 @@ def design(
     divergence: Annotated[
         str, typer.Option(metavar="NAME", help="The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
     ] = "kl",
-    rounds: Annotated[int, typer.Option(metavar="N", help="Samples of each client.")] = 1,
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the samples are for.")] = "",
+    rounds: Rounds = 1,
+    purpose: Purpose = "",
     released: Annotated[
         list[str] | None,
         typer.Option(
@@ -318,7 +321,7 @@ def design(
         typer.Option(metavar="FILE", help="Draw the mean against the worst case over --keep: .png, .svg, .pdf."),
     ] = None,
     allow_large_epsilon: AllowLarge = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Design the best private sampler for clients like the given ones, and write it as an agreement for `discreet sample --agreement`.

@@ -43,7 +43,7 @@ from discreet.estimation import (
     write_weighted,
 )
 from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, OptimalSampler, Sampler
+from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
@@ -228,7 +228,6 @@ def _choice(found: Population) -> str:
             "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
             "learn the population."
         )
-    kinds = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
     if not (found.exact or isinstance(sampler.family, Simplex)):
         return (
             "[bold]Which mechanism[/bold]: this one where each sample should look like its own client; linear to learn the population of a "
@@ -243,7 +242,7 @@ def _choice(found: Population) -> str:
             confidence=found.confidence,
             bins=None if found.finest is None else len(found.counts),
         )
-        for name, kind in kinds.items()
+        for name, kind in SERVING.items()
     }
     risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
     return (

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli._options import AllowLarge, refuse_large
+from discreet.cli._options import AllowLarge, JsonOutput, refuse_large
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
@@ -79,7 +79,7 @@ def create(
     epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of all samples of this client together.")],
     delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the budget may be exceeded.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
     refuse_large(epsilon, allowed=allow_large_epsilon)
@@ -93,7 +93,7 @@ def create(
 @ledger.command(short_help="Show what was charged and what is left.")
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A client's ledger, or the folder of a population's.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Show the charges of a client's ledger, in order, and its remaining budget; or a summary of a population's ledger."""
     if file.is_dir():

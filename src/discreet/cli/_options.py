@@ -10,12 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from discreet._base.files import read_lines
 from discreet.agreement import Agreement
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
@@ -114,6 +116,29 @@ MechanismName = Annotated[
     ),
 ]
 
+TableSource = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN", help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input."
+    ),
+]
+EachEpsilon = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="Privacy budget of each sample.")]
+Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Samples of each client.")]
+Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the samples are for.")]
+Lower = Annotated[
+    float | None,
+    typer.Option("--lower", metavar="C1", help="Distributions are at least this multiple of uniform. [default: 0]"),
+]
+Upper = Annotated[
+    float | None,
+    typer.Option(
+        "--upper", metavar="C2", help="Distributions are at most this multiple of uniform. [default: no bound]"
+    ),
+]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonSummary = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
 
@@ -143,6 +168,15 @@ def stated_domain(
     if bounds is not None and cells is not None:
         return Interval(*bounds, cells=cells)
     return None
+
+
+def stated_family(domain: int | Domain, lower: float | None, upper: float | None) -> Simplex | Band:
+    """Every distribution on a domain, or those within --lower and --upper times the uniform one."""
+    whole = Simplex(domain)
+    if lower is None and upper is None:
+        return whole
+    least, most = (0.0 if lower is None else lower), (float(whole.size) if upper is None else upper)
+    return Band(np.ones(whole.size), lower=least, upper=most, domain=whole.domain)
 
 
 def _read_labels(path: Path) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from discreet.cli._options import (
     CellCount,
     DomainFile,
     DomainSize,
+    JsonOutput,
     Nulls,
     Other,
     ServedGoal,
@@ -50,8 +51,8 @@ from discreet.estimation import (
     ways,
 )
 from discreet.families import ContinuousFamily, Simplex, serves_everybody
-from discreet.mechanisms import AnyFamily, LinearSampler, OptimalSampler, Sampler, risk_on_atoms
-from discreet.plots import check_picture
+from discreet.mechanisms import SERVING, AnyFamily, Sampler, risk_on_atoms
+from discreet.plots import USUAL_EPSILONS, check_picture
 
 _DIVERGENCES = ("tv", "kl")
 
@@ -221,10 +222,6 @@ def several_record(found: Sequence[Ways]) -> list[dict[str, Any]]:
     ]
 
 
-USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
-KINDS: dict[str, type[Sampler[Any]]] = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
-
-
 @dataclass(frozen=True)
 class PlanRow:
     """The expected accuracy at one epsilon."""
@@ -279,7 +276,7 @@ def plan(
     nulls: Nulls = "error",
     seed: Annotated[int, typer.Option(metavar="S", help="Seed of the rehearsal.")] = 0,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Choose epsilon and mechanism before anything is collected.
 
@@ -308,7 +305,7 @@ def plan(
     rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
         (name, together): _smallest(kind, family, clients, accuracy, confidence, together=together)
-        for name, kind in KINDS.items()
+        for name, kind in SERVING.items()
         for together in (False, True)
     }
     laws = _example(example, client, value, other, nulls, family.domain)
@@ -345,7 +342,7 @@ def plan(
 
 
 def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
-    samplers = {name: kind(family, epsilon=epsilon) for name, kind in KINDS.items()}
+    samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
     looks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
@@ -400,7 +397,7 @@ def _rehearsals(
     return {
         (budget, name): rehearsal(kind(family, epsilon=budget), laws, clients=clients, seed=seed, confidence=confidence)
         for budget in budgets
-        for name, kind in KINDS.items()
+        for name, kind in SERVING.items()
     }
 
 
@@ -441,8 +438,8 @@ def _many(clients: int | None) -> str:
 
 
 def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
-    """Which mechanism to take for which goal, and from which epsilon on it is accurate enough."""
-    linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in KINDS)
+    """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
+    linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in SERVING)
     who = pluralise(clients, "client")
     if linear is None:
         few = "is" if clients == 1 else "are"
@@ -508,8 +505,8 @@ def _record(
             }
             for row in rows
         ],
-        "smallest_epsilon": {name: smallest[name, False] for name in KINDS},
-        "smallest_epsilon_together": {name: smallest[name, True] for name in KINDS},
+        "smallest_epsilon": {name: smallest[name, False] for name in SERVING},
+        "smallest_epsilon_together": {name: smallest[name, True] for name in SERVING},
         "rehearsals": [
             {"epsilon": budget, "mechanism": name, **asdict(each)} for (budget, name), each in rehearsals.items()
         ],

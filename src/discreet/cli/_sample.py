@@ -1,9 +1,7 @@
 """`discreet sample`: one private sample for each client of a table of (client, value) rows."""
 
 import re
-import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +20,15 @@ from discreet.cli._options import (
     CountColumn,
     DomainFile,
     DomainSize,
+    EachEpsilon,
+    JsonSummary,
     MechanismName,
     Nulls,
     Other,
     OverBudget,
+    Quiet,
     ServedGoal,
+    TableSource,
     ValueColumn,
     WeightColumn,
     choose_mechanism,
@@ -35,7 +37,7 @@ from discreet.cli._options import (
     require_domain,
     stated_domain,
 )
-from discreet.cli._printing import write_json
+from discreet.cli._printing import show_progress, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
 from discreet.tables import STANDARD, Request, Summary, find_misfits, open_source, sample_file
@@ -44,20 +46,14 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def sample(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
-        ),
-    ],
+    source: TableSource,
     client: ClientColumn,
     value: ValueColumn,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget of each sample.")] = None,
+    epsilon: EachEpsilon = None,
     allow_large_epsilon: AllowLarge = False,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
@@ -155,8 +151,8 @@ def sample(
             help="Release nothing: list every value outside the domain with its number of rows. THE LIST IS PRIVATE.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    json: JsonSummary = False,
+    quiet: Quiet = False,
 ) -> None:
     """Release one private sample for each client of a table of (client, value) rows.
 
@@ -205,7 +201,7 @@ def sample(
     match engine:
         case "local":
             books = None if (ledger, budget) == (None, None) else open_ledger(ledger, budget, held, quiet=quiet)
-            with _progress(quiet=quiet) as progress:
+            with show_progress("progress_bars", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
                     output,
@@ -267,15 +263,6 @@ def _only_local(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")
-
-
-def _progress(*, quiet: bool) -> Any:
-    """A maker of progress bars on a terminal; None elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from discreet.cli._progress import progress_bars  # loaded for a terminal alone
-
-    return progress_bars()
 
 
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:

@@ -2,11 +2,10 @@
 
 import os
 import ssl
-import sys
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,13 +17,18 @@ from discreet.cli._options import (
     ClientBudget,
     ClientColumn,
     CountColumn,
+    JsonSummary,
+    Nulls,
+    Other,
     OverBudget,
+    Quiet,
+    TableSource,
     ValueColumn,
     WeightColumn,
     labels_option,
     stated_domain,
 )
-from discreet.cli._printing import write_json
+from discreet.cli._printing import show_progress, write_json
 from discreet.client import Sent, address_of, send_table
 from discreet.errors import DiscreetError, visible
 from discreet.privacy.tradeoff import LARGE_EPSILON
@@ -51,13 +55,7 @@ SentNulls = Annotated[
 
 
 def send(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input.",
-        ),
-    ],
+    source: TableSource,
     to: Annotated[
         str, typer.Option("--to", metavar="URL", help="The collector: https://..., or http:// on this machine.")
     ],
@@ -114,8 +112,8 @@ def send(
     ] = False,
     timeout: Annotated[float, typer.Option(metavar="S", help="Seconds to wait for an answer.")] = 60.0,
     patience: Annotated[float, typer.Option(metavar="S", help="Seconds to keep trying, for each batch.")] = 600.0,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    json: JsonSummary = False,
+    quiet: Quiet = False,
 ) -> None:
     """Send one private sample for each client of a table to a collector. If a run fails, run it again: each client is counted once.
 
@@ -133,7 +131,7 @@ def send(
     books = None if ledger is None else open_ledger(ledger, budget, held, quiet=quiet or json)
     with (
         open_source(source) if source == STANDARD else nullcontext(source) as records,
-        _progress(quiet=quiet) as progress,
+        show_progress("sending_bar", quiet=quiet) as progress,
     ):
         sent = send_table(
             to,
@@ -200,12 +198,3 @@ def _context(ca_file: Path | None) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:
         raise DiscreetError(f"--ca-file {ca_file} cannot be read: {reason(error)}") from None
     return context
-
-
-def _progress(*, quiet: bool) -> Any:
-    """A function that shows progress on a terminal; a null context elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from discreet.cli._progress import sending_bar  # loaded for a terminal alone
-
-    return sending_bar()

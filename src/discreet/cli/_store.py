@@ -13,6 +13,7 @@ import typer
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import weights_path
+from discreet.cli._options import JsonOutput
 from discreet.cli._printing import plain, say, write_json
 from discreet.collect import (
     choose_agreement,
@@ -136,7 +137,7 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Replace OUT if it exists (never the store, a link or a device).")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Write the samples of a collection as a table for `discreet estimate`.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet._base.files import reason
-from discreet.cli._options import AllowLarge, refuse_large
+from discreet.cli._options import AllowLarge, JsonOutput, refuse_large
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
@@ -61,7 +61,7 @@ def tokens(
         str | None, typer.Option(metavar="NAME", help="Such as cuda or cpu. [default: cuda if there is one]")
     ] = None,
     allow_large_epsilon: AllowLarge = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
     refuse_large(epsilon, allowed=allow_large_epsilon)

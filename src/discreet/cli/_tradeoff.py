@@ -19,17 +19,16 @@ from discreet import divergences, plots
 from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
+from discreet.cli._options import JsonOutput, Lower, Upper, stated_family
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler, epsilon_for, mollifier_epsilon_for, nu_for
-from discreet.plots import divergence_label
+from discreet.plots import USUAL_DIVERGENCES, divergence_label
 from discreet.privacy import Approximate, Gaussian, Pure
 from discreet.privacy.tradeoff import Risk
 from discreet.research import Explorer, page
-
-USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 
 
 @dataclass(frozen=True)
@@ -94,16 +93,8 @@ def tradeoff(
     risk: Annotated[
         float | None, typer.Option(metavar="R", help="Also find the smallest epsilon whose worst case is at most this.")
     ] = None,
-    lower: Annotated[
-        float | None,
-        typer.Option(metavar="C1", help="Clients' distributions are at least this multiple of uniform. [default: 0]"),
-    ] = None,
-    upper: Annotated[
-        float | None,
-        typer.Option(
-            metavar="C2", help="Clients' distributions are at most this multiple of uniform. [default: no bound]"
-        ),
-    ] = None,
+    lower: Lower = None,
+    upper: Upper = None,
     bracket: Annotated[
         bool,
         typer.Option(
@@ -130,7 +121,7 @@ def tradeoff(
         raise DiscreetError("--plot draws curves of pure epsilon; leave out --delta and --nu")
     if bracket and (delta or nu):
         raise DiscreetError("--bracket is for pure epsilon; leave out --delta and --nu")
-    family = _family(outcomes, lower, upper)
+    family = stated_family(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
     rows = [
         _risk_row(family, budget, name, delta, bracket=bracket) for budget in _budgets(epsilon or ()) for name in names
@@ -151,14 +142,6 @@ def tradeoff(
         write_json(_record(family, rows, targets, gaussian, delta))
     else:
         say(*_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
-
-
-def _family(outcomes: int, lower: float | None, upper: float | None) -> Simplex | Band:
-    whole = Simplex(outcomes)
-    if lower is None and upper is None:
-        return whole
-    bounds = (0.0 if lower is None else lower, float(outcomes) if upper is None else upper)
-    return Band(np.ones(outcomes), lower=bounds[0], upper=bounds[1])
 
 
 def _budgets(texts: Sequence[str]) -> list[float]:
@@ -387,7 +370,7 @@ def account(
     clients: Annotated[
         int | None, typer.Option(metavar="N", help="Also: one sample of each of N clients, shuffled.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: JsonOutput = False,
 ) -> None:
     """Print the exact total loss of several samples of one client, beside simpler sums; --total asks the reverse question."""
     if (epsilon is None) == (total is None):

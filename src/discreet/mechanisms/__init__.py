@@ -14,7 +14,14 @@ from discreet.mechanisms._cells_and_points import (
 )
 from discreet.mechanisms._discretisation import DensityAtoms as DensityAtoms
 from discreet.mechanisms._linear import MEMBERS_ALONE as MEMBERS_ALONE, LinearSampler
-from discreet.mechanisms._mechanism_names import MECHANISMS, SERVED, check_mechanism, mechanism_for, sampler_named
+from discreet.mechanisms._mechanism_names import (
+    MECHANISMS,
+    SERVED,
+    SERVING as SERVING,
+    check_mechanism,
+    mechanism_for,
+    sampler_named,
+)
 from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as normalised_law
 from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
 from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member

@@ -22,6 +22,7 @@ MECHANISMS: dict[str, type[Sampler[Any]]] = {
 }
 
 SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
+SERVING: dict[str, type[Sampler[Any]]] = {name: MECHANISMS[name] for name in SERVED.values()}
 
 
 def mechanism_for(serve: str | None, mechanism: str | None) -> str:

@@ -9,6 +9,8 @@ from discreet._base.doors import lazy_names
 
 if TYPE_CHECKING:
     from discreet.plots._labels import (
+        USUAL_DIVERGENCES as USUAL_DIVERGENCES,
+        USUAL_EPSILONS as USUAL_EPSILONS,
         check_picture as check_picture,
         divergence_label as divergence_label,
         promise_label as promise_label,
@@ -39,7 +41,7 @@ def __dir__() -> list[str]:
 __getattr__ = lazy_names(
     __name__,
     {
-        "_labels": "check_picture divergence_label promise_label shorten_name",
+        "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
         "_output": "output",
         "_planning": "frontier plan tradeoff",
         "_results": "audit population",

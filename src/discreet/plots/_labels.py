@@ -9,6 +9,8 @@ from discreet._base.files import check_target
 from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure
 
+USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
+USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _DIVERGENCES = {
     "kl": "KL",
     "reverse_kl": "reverse KL",

@@ -17,13 +17,12 @@ from discreet.divergences import FDivergence, divergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count
 from discreet.estimation import MOST_CLIENTS, outlook
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
-from discreet.mechanisms import LinearSampler, MollifierSampler, OptimalSampler
-from discreet.plots._labels import divergence_label
+from discreet.mechanisms import SERVING, MollifierSampler, OptimalSampler
+from discreet.plots._labels import USUAL_DIVERGENCES, USUAL_EPSILONS, divergence_label
 from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
 from discreet.privacy import check_epsilon
 
 MOST_PANELS = 4
-USUAL_DIVERGENCES = ("kl", "tv", "hellinger", "chi2")
 
 
 def tradeoff(
@@ -276,9 +275,7 @@ def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None
         )  # fmt: skip
 
 
-USUAL_EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _STYLES = {"tv": "-", "kl": "--"}
-_KINDS = {kind.name: kind for kind in (LinearSampler, OptimalSampler)}
 
 
 def plan(
@@ -347,7 +344,7 @@ def _compute_plan(
     sizes = np.geomspace(max(10, clients / 100), clients * 100, 40)
 
     def error(name: str, budget: float, size: float) -> float:
-        sampler = _KINDS[name](family, epsilon=budget)
+        sampler = SERVING[name](family, epsilon=budget)
         return outlook(sampler, mechanism=name, clients=int(size), confidence=confidence).at_worst
 
     return _PlanCurves(
@@ -357,7 +354,7 @@ def _compute_plan(
         errors={
             (budget, name): np.array([error(name, budget, size) for size in sizes])
             for budget in budgets
-            for name in _KINDS
+            for name in SERVING
         },
         planned=clients,
         accuracy=accuracy,
