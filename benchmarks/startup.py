@@ -23,7 +23,8 @@ COMPILED = (
     "import discreet as dc, polars as pl;"
     "from discreet._base.kernels import Code, use_only;"
     "rows = pl.DataFrame({'who': [1, 2], 'what': [0, 1]});"
-    "use_only(Code.COMPILED).__enter__();"
+    "chosen = use_only(Code.COMPILED);"
+    "chosen.__enter__();"
     "dc.tables.sample(rows, client='who', value='what', domain=2, epsilon=1.0)"
 )
 

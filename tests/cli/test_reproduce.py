@@ -73,10 +73,6 @@ def test_the_follow_up_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     result = run("reproduce", "follow-up", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "QUICK RUN" in result.stdout
-    assert "…" not in result.stdout
-    assert "no sampler" in result.stdout
-    assert "1.46115" in result.stdout
-    assert "compared in a full run" in " ".join(result.stdout.split())
     assert "never worse than the published linear mechanism" in " ".join(result.stdout.split())
     assert not (tmp_path / "report.html").exists()
     page = (tmp_path / "follow-up.html").read_text(encoding="utf-8")
@@ -125,4 +121,3 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert "Of 6 cases the design has a smaller mean" in " ".join(result.stdout.split())
     for one in CLIENT_SETS:
         assert html.escape(one.domain) in page
-        assert one.title in result.stdout

@@ -1,7 +1,6 @@
 """The terms that clients and curator agree on before a release: a small JSON document, named by its digest."""
 
 from discreet.agreement._agreement import (
-    VERSION,
     Agreement,
     JointTerms,
     _refuse_repeats as _refuse_repeats,
@@ -11,5 +10,6 @@ from discreet.agreement._agreement import (
 from discreet.agreement._continuous_terms import ContinuousTerms
 from discreet.agreement._family_terms import FamilyTerms
 from discreet.agreement._terms import MOST_LISTED as MOST_LISTED
+from discreet.domain import VERSION
 
 __all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]

@@ -56,8 +56,6 @@ from discreet.privacy import Gaussian, Privacy, Pure, check_epsilon, privacy_doc
 from discreet.privacy.tradeoff import weak_rounds_warning
 from discreet.release import BITS
 
-__all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]
-
 F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 

@@ -416,7 +416,7 @@ def black_box_audit(
     (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
     testing = same_kind([_draw_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
-        choosing, testing = ([_listed(s) for s in part] for part in (choosing, testing))
+        choosing, testing = ([_as_values(s) for s in part] for part in (choosing, testing))
         (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
@@ -459,14 +459,6 @@ def _draw_samples(mechanism: Mechanism, value: Any, count: int) -> Samples:
             f"the mechanism failed on input {value!r} with {type(error).__name__}: {error}; it is called as f(input, n)"
         ) from error
     return samples_of(output, count)
-
-
-def _listed(samples: Samples) -> Samples:
-    if samples.matrix is None:
-        return samples
-    return Samples(
-        None, [tuple(row) for row in samples.matrix.tolist()], np.full(len(samples), samples.matrix.shape[1])
-    )
 
 
 def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_Candidate]:

@@ -47,22 +47,6 @@ FloatArray = NDArray[np.float64]
 Perspective = Callable[[FloatArray, FloatArray], FloatArray]
 Tangent = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
-__all__ = [
-    "FDivergence",
-    "RenyiDivergence",
-    "alpha",
-    "chi2",
-    "divergence",
-    "hellinger",
-    "hockey_stick",
-    "jensen_shannon",
-    "kl",
-    "le_cam",
-    "renyi",
-    "reverse_kl",
-    "tv",
-]
-
 _REAL = Range(-math.inf, math.inf, low_open=True, high_open=True)
 _LIMIT = Range(-math.inf, math.inf, low_open=True)
 _TOWARDS_ZERO = 2.0 ** -np.arange(30.0, 961.0, 30.0)

@@ -425,11 +425,6 @@ def population_ledger_exists(folder: str | Path) -> bool:
     return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _open_book(path).is_blank())
 
 
-def is_population_ledger(path: str | Path) -> bool:
-    """Whether the path is a folder, as a population's ledger is."""
-    return os.path.isdir(path)
-
-
 def _open_book(folder: Path) -> Book:
     try:
         status = folder.stat()

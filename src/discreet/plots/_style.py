@@ -18,26 +18,11 @@ from discreet.plots._labels import check_picture
 try:
     import matplotlib
     from matplotlib import font_manager
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 except ImportError as missing:
     need_extra("cli", missing)
-
-__all__ = [
-    "COLOURS",
-    "INK",
-    "QUIET",
-    "Axes",
-    "AxesLike",
-    "Figure",
-    "canvas",
-    "figure",
-    "legible",
-    "library_style",
-    "panel_title",
-    "save",
-]
 
 AxesLike = Axes | Sequence[Axes] | NDArray[np.object_]
 INK = "#222222"

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from discreet.research._explorer import Explorer as Explorer, page as page
     from discreet.research._report_designs import (
         design_findings as design_findings,
-        design_table as design_table,
         learned_findings as learned_findings,
-        learned_table as learned_table,
         reweighted_findings as reweighted_findings,
         shift_findings as shift_findings,
     )
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     )
     from discreet.research._report_follow_up import (
         follow_up_findings as follow_up_findings,
-        mixture_table as mixture_table,
-        ordered_table as ordered_table,
-        published_table as published_table,
     )
     from discreet.research._report_pages import (
         STATISTICS as STATISTICS,
@@ -40,12 +35,6 @@ if TYPE_CHECKING:
         recorded_mechanisms as recorded_mechanisms,
     )
     from discreet.research._report_population import (
-        RIVALS as RIVALS,
-        SAMPLES as SAMPLES,
-        SHORT_LABELS as SHORT_LABELS,
-        by_set as by_set,
-        describe_set as describe_set,
-        mean_error as mean_error,
         population_findings as population_findings,
     )
     from discreet.research._reproduction import (
@@ -72,7 +61,6 @@ if TYPE_CHECKING:
     )
     from discreet.research.experiments._follow_up import ORDERED as ORDERED
     from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
-    from discreet.research.experiments._population import SetAtBudget as SetAtBudget
     from discreet.research.experiments._records import (
         PAPER_DIVERGENCES as PAPER_DIVERGENCES,
         RecordedRun as RecordedRun,
@@ -86,15 +74,13 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_explorer": "Explorer page",
-        "_report_designs": (
-            "design_findings design_table learned_findings learned_table reweighted_findings shift_findings"
-        ),
+        "_report_designs": ("design_findings learned_findings reweighted_findings shift_findings"),
         "_report_flights": "design_gain_figure flights_figure lesson_figure",
-        "_report_follow_up": "follow_up_findings mixture_table ordered_table published_table",
+        "_report_follow_up": "follow_up_findings",
         "_report_pages": (
             "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms"
         ),
-        "_report_population": "RIVALS SAMPLES SHORT_LABELS by_set describe_set mean_error population_findings",
+        "_report_population": "population_findings",
         "_reproduction": (
             "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment write_designs "
             "write_follow_up write_learned write_paper write_population"
@@ -104,7 +90,6 @@ __getattr__ = lazy_names(
         ),
         "experiments._follow_up": "ORDERED",
         "experiments._paper_figures": "MixtureClient RingLaw",
-        "experiments._population": "SetAtBudget",
         "experiments._records": "PAPER_DIVERGENCES RecordedRun records_path run_experiment",
     },
 )

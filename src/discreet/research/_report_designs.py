@@ -4,20 +4,26 @@ A second page reports on designs learned privately and on the population behind 
 as a multiple of the certified floor, set by set. Everything is read from the records.
 """
 
-import base64
 import html
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._report_pages import STYLE, html_table
+from discreet.research._report_pages import (
+    Finding,
+    finding_items,
+    html_table,
+    mark_quick,
+    picture_tag,
+    set_title,
+    write_page,
+)
 from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._learned import LearnedRun, ReweightedSet
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
 
 Table = tuple[list[str], list[list[str]]]
-Finding = tuple[str, str]
 
 SAMPLER_LABELS = {
     "optimal": "Q*",
@@ -305,15 +311,7 @@ def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[Rewei
     """Both reports as one self-contained page."""
     header = learned.header
     said = [*learned_findings(learned.rows), *reweighted_findings(reweighted.rows)]
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: designs learned privately</title>",
-        f"<style>{STYLE}</style><h1>Designs learned privately, and estimates from their samples</h1>",
-        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}.</p>",
-        "<p class='quick'>QUICK RUN: one set, one budget.</p>" if header.quick else "",
-        "<h2>Findings</h2><ol>",
-        *(f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in said),
-        "</ol>",
-    ]
+    parts = []
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
@@ -324,7 +322,14 @@ def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[Rewei
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
             html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
         ]
-    return "\n".join(parts) + "</html>\n"
+    return write_page(
+        "designs learned privately",
+        "Designs learned privately, and what their samples tell",
+        f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
+        quick="one set, one budget." if header.quick else None,
+        findings=finding_items(said),
+        parts=parts,
+    )
 
 
 _COLOURS = {
@@ -343,10 +348,9 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     down = -(-len(found) // _ACROSS)
     with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
-        drawn.suptitle(
-            "Mean KL of clients that no design has seen, as a multiple of the lower bound for private samplers",
-            x=0.012, ha="left", fontsize=13, fontweight="bold",
-        )  # fmt: skip
+        set_title(
+            drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
+        )
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
         panels: list[Axes] = list(grid.flat)
         for axes, (title, those) in zip(panels, found.items(), strict=False):
@@ -355,7 +359,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            drawn.text(0.995, 0.985, "QUICK RUN", ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
+            mark_quick(drawn)
     return drawn
 
 
@@ -388,19 +392,7 @@ def design_page(
 ) -> str:
     """The page; the picture is the PNG bytes of `design_figure`."""
     header = designs.header
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: designs</title>",
-        f"<style>{STYLE}</style><h1>Designs for clients they have not seen</h1>",
-        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}.</p>",
-    ]
-    if header.quick:
-        parts.append("<p class='quick'>QUICK RUN: few clients of each set, one split.</p>")
-    said = [*design_findings(designs.rows), *shift_findings(shifts.rows)]
-    parts += [
-        "<h2>Findings</h2><ol>",
-        *(f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in said),
-        f"</ol><img alt='designs' src='data:image/png;base64,{base64.b64encode(picture).decode()}'>",
-    ]
+    parts = [picture_tag({"designs": picture}, "designs")]
     for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
@@ -413,4 +405,11 @@ def design_page(
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
         html_table(*shift_table(shifts.rows), rule_on=None),
     ]
-    return "\n".join(parts) + "</html>\n"
+    return write_page(
+        "designs",
+        "Designs for clients they have not seen",
+        f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
+        quick="few clients of each set, one split." if header.quick else None,
+        findings=finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        parts=parts,
+    )

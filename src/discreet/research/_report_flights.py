@@ -21,6 +21,7 @@ from discreet.plots import (
     population,
     shorten_name,
 )
+from discreet.research._report_pages import set_title
 from discreet.research.experiments._flights import DESIGNED, DesignedFlights, FlightRelease, TimeZoneEstimate
 
 _DRAWN = "kl"
@@ -45,7 +46,7 @@ def flights_figure(run: FlightRelease) -> Figure:
         profiles.append(CostProfile(name, run.cost(name, _DRAWN).realised, note))
     with library_style():
         drawn = figure(11.6, 5.6)
-        _headline(drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}")
+        set_title(drawn, f"{len(run.released):,} aircraft each release one destination at ε = {run.epsilon:g}", 14)
         left, right = drawn.subplots(1, 2, width_ratios=(1.0, 1.0))
         panel_title(
             left,
@@ -63,7 +64,7 @@ def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
     found, epsilon = lesson.found, lesson.found.sampler.epsilon
     with library_style():
         drawn = figure(12.0, 1.9 + 0.42 * len(lesson.truth))
-        _headline(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}")
+        set_title(drawn, f"{found.clients:,} aircraft each release one time zone at ε = {epsilon:g}", 14)
         left, right = drawn.subplots(1, 2, width_ratios=(1.15, 1.0))
         panel_title(
             left, "The curator's estimate", "the true population, and its estimate from one sample of each aircraft"
@@ -82,15 +83,11 @@ def design_gain_figure(found: DesignedFlights) -> Figure:
     """The cost of each sampler for the aircraft of the second half-year, in two divergences."""
     with library_style():
         drawn = figure(12.0, 5.4)
-        _headline(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}")
+        set_title(drawn, f"July to December, served by a design made on January to June, ε = {found.epsilon:g}", 14)
         for axes, name in zip(drawn.subplots(1, 2), ("tv", "kl"), strict=True):
             profiles = [CostProfile(kind, served.costs[name]) for kind, served in found.samplers.items()]
             _draw_profiles(axes, profiles, divergence_label(name))
     return drawn
-
-
-def _headline(drawn: Figure, title: str) -> None:
-    drawn.suptitle(title, x=0.012, ha="left", fontsize=14, fontweight="bold")
 
 
 def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) -> None:

@@ -3,7 +3,6 @@
 The pictures show minimax values, random mixtures, four Laplace distributions in the plane, and ordered outcomes of real clients.
 """
 
-import base64
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,16 @@ import numpy as np
 
 from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _published as published
-from discreet.research._report_pages import STYLE, html_table
+from discreet.research._report_pages import (
+    Finding,
+    add_legend,
+    finding_items,
+    html_table,
+    mark_quick,
+    picture_tag,
+    set_title,
+    write_page,
+)
 from discreet.research.experiments._follow_up import (
     ORDERED_MECHANISMS,
     ClassAtBudget,
@@ -91,8 +99,8 @@ def ordered_table(rows: Sequence[OrderedSet]) -> Table:
     return head, body
 
 
-def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, str]]:
-    """The findings of these records, with numbers: a headline and a sentence each."""
+def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[Finding]:
+    """What these records say, each with its number: a headline and a sentence."""
     finite, mixtures = runs["local_finite"].rows, runs["local_mixtures"].rows
     classes = [each for row in (*finite, *mixtures) for each in row.classes.values()]
     compared = sum(each.clients * len(each.pointwise) for each in classes)
@@ -152,44 +160,41 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[tuple[str, 
 def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, bytes]) -> str:
     """The page, self-contained; pictures are PNG bytes by experiment."""
     finite, mixtures, ordered = (runs[name].rows for name in ("local_finite", "local_mixtures", "ordered"))
+    quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
     parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: the follow-up reproduced</title>",
-        f"<style>{STYLE}</style><h1>The follow-up's figures, theirs and ours</h1>",
-        "<p><em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
-        f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
-        "prints half.</p>",
-    ]
-    quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures
-    if quick:
-        parts.append("<p class='quick'>QUICK RUN: fewer clients, budgets and shapes.</p>")
-    parts.append("<h2>Findings</h2><ol>")
-    parts += [
-        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in follow_up_findings(runs)
-    ]
-    parts += [
-        "</ol><h2>Published numbers</h2>",
+        "<h2>Published numbers</h2>",
         html_table(*published_table(finite, [] if quick else mixtures), texts=4),
+        "<h2>Finite spaces</h2>",
+        picture_tag(pictures, "local_finite"),
     ]
-    parts += ["<h2>Finite spaces</h2>", _image(pictures, "local_finite")]
     for outcomes in sorted({row.outcomes for row in finite}):
         parts += [
             f"<h3>{outcomes} outcomes, minimax values</h3>",
             html_table(*minimax_table(finite, outcomes), texts=2),
         ]
-    parts += ["<h2>Random mixtures</h2>", _image(pictures, "local_mixtures")]
+    parts += ["<h2>Random mixtures</h2>", picture_tag(pictures, "local_mixtures")]
     for f in SHOWN:
         parts += [f"<h3>{divergence_label(f)}</h3>", html_table(*mixture_table(mixtures, f), texts=3)]
     parts += [
-        "<h2>Four Laplace distributions in the plane</h2>",
-        _image(pictures, "local_plane"),
+        "<h2>Four Laplace laws in the plane</h2>",
+        picture_tag(pictures, "local_plane"),
         _plane_table(runs["local_plane"].rows),
     ]
     parts += [
         "<h2>Ordered outcomes of real clients</h2>",
-        _image(pictures, "ordered"),
+        picture_tag(pictures, "ordered"),
         html_table(*ordered_table(ordered)),
     ]
-    return "\n".join(parts) + "</html>\n"
+    return write_page(
+        "the follow-up reproduced",
+        "The follow-up's figures, theirs and ours",
+        "<em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
+        f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
+        "prints half.",
+        quick="fewer clients, budgets and shapes." if quick else None,
+        findings=finding_items(follow_up_findings(runs)),
+        parts=parts,
+    )
 
 
 def _plane_table(rows: Sequence[PlaneLaw]) -> str:
@@ -199,10 +204,6 @@ def _plane_table(rows: Sequence[PlaneLaw]) -> str:
         if row.costs
     ]
     return html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
-
-
-def _image(pictures: Mapping[str, bytes], name: str) -> str:
-    return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
 
 
 def _classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
@@ -263,10 +264,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
     drawn = figure(11.6, 0.9 + 3.2 * len(names))
-    drawn.suptitle(
-        "Ordered outcomes: distance of the output distribution from the client's, at equal ε",
-        x=0.012, ha="left", fontsize=13, fontweight="bold",
-    )  # fmt: skip
+    set_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
@@ -275,8 +273,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
         _lines(line[1], those, "single_outcome")
         panel_title(line[1], "worst client", "with a single outcome")
         _client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    add_legend(drawn, grid[0][0])
     return drawn
 
 
@@ -319,8 +316,7 @@ KIND_LABELS = {
 }
 _PALE = {"global": "#9CC6E2", "local": "#F0B48C"}
 _FULL = {"global": COLOURS["optimal"], "local": COLOURS["mollifier"]}
-QUICK_MARK = "QUICK RUN"
-_ROUNDING = 1e-15  # below which a divergence counts as 0
+_ROUNDING = 1e-15  # below which a divergence is none
 
 
 def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
@@ -335,9 +331,7 @@ def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
-                drawn.text(
-                    0.995, 0.99, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold"
-                )
+                mark_quick(drawn)
     return found
 
 
@@ -347,7 +341,7 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
-    _title(
+    set_title(
         drawn,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
@@ -372,7 +366,7 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
                 )
             _budgets(axes, places, own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    _legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
+    add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
     return drawn
 
 
@@ -381,7 +375,7 @@ def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
-    _title(drawn, "Random mixtures near a public distribution: the worst client's KL (bars) and the mean (dots)")
+    set_title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
@@ -389,7 +383,7 @@ def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
             _mixture_panel(axes, own)
             _budgets(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], own[0].title)
-    _legend(
+    add_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )
     return drawn
@@ -416,7 +410,7 @@ def _plane(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/projection", "projection, ours"),
     ]
     drawn = figure(9.6, 8.4)
-    _title(drawn, "Four Laplace distributions in the plane and their output distributions")
+    set_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):
@@ -448,19 +442,3 @@ def _budgets(axes: Axes, places: Any, rows: Sequence[Any], symbol: str) -> None:
     axes.set_xticks(places, [f"{row.budget:g}" for row in rows])
     axes.set_xlabel(symbol)
     axes.locator_params(axis="y", nbins=5)
-
-
-def _title(drawn: Figure, text: str) -> None:
-    drawn.suptitle(text, x=0.012, ha="left", fontsize=13, fontweight="bold")
-
-
-def _legend(drawn: Figure, axes: Axes, wanted: Sequence[str]) -> None:
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    drawn.legend(
-        [handles[label] for label in wanted],
-        wanted,
-        loc="outside lower center",
-        ncols=len(wanted),
-        frameon=False,
-        fontsize=9,
-    )

@@ -1,16 +1,18 @@
-"""Shared parts of all reports: style and tables of a self-contained page, and the summary of clients' costs.
+"""What all reports share: a self-contained page with findings and tables, titles and marks of pictures, and the summary of clients' costs.
 
 Costs are summarised by mean, median and quantiles beside the maximum.
 """
 
+import base64
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.plots import Axes, Figure
 from discreet.research.experiments._paper_figures import MixtureClient
 
 STYLE = """
@@ -37,6 +39,54 @@ def html_table(head: Sequence[str], body: Sequence[Sequence[object]], texts: int
             f"<tr{' class=rule' if new else ''}>" + "".join(cell(i, "td", v) for i, v in enumerate(line)) + "</tr>"
         )
     return f"<table><tr>{''.join(cell(i, 'th', v) for i, v in enumerate(head))}</tr>{''.join(rows)}</table>"
+
+
+Finding = tuple[str, str]  # the headline, and what follows it
+
+
+def finding_items(findings: Iterable[Finding]) -> list[str]:
+    """Findings as the items of a list."""
+    return [f"<b>{html.escape(headline)}</b> {html.escape(text)}" for headline, text in findings]
+
+
+def write_page(
+    title: str, heading: str, intro: str, *, quick: str | None, findings: Sequence[str], parts: Iterable[str]
+) -> str:
+    """A self-contained page: what it is, what a quick run leaves out (None: it is a full one), the findings, and the rest."""
+    return "\n".join([
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: {title}</title>",
+        f"<style>{STYLE}</style><h1>{heading}</h1>",
+        f"<p>{intro}</p>",
+        *([] if quick is None else [f"<p class='quick'>QUICK RUN: {quick}</p>"]),
+        "<h2>Findings</h2><ol>",
+        *(f"<li>{finding}</li>" for finding in findings),
+        "</ol>",
+        *parts,
+        "</html>\n",
+    ])  # fmt: skip
+
+
+def picture_tag(pictures: Mapping[str, bytes], name: str) -> str:
+    """A picture of PNG bytes, held by the page itself."""
+    return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
+
+
+def set_title(drawn: Figure, title: str, size: float = 13) -> None:
+    """The title of a picture, at its upper left."""
+    drawn.suptitle(title, x=0.012, ha="left", fontsize=size, fontweight="bold")
+
+
+def mark_quick(drawn: Figure, mark: str = "QUICK RUN") -> None:
+    """Mark a picture of a quick run."""
+    drawn.text(0.995, 0.985, mark, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
+
+
+def add_legend(drawn: Figure, axes: Axes, wanted: Sequence[str] | None = None) -> None:
+    """One legend below all panels, of the labels in one of them: those wanted, or all."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    labels = list(handles) if wanted is None else list(wanted)
+    shown = [handles[label] for label in labels]
+    drawn.legend(shown, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
 
 
 STATISTICS = ("mean", "median", "90 %", "maximum")

@@ -3,7 +3,6 @@
 Everything is drawn from records: images, bars by budget in three panels, bars by outcome, then differences, run times and findings.
 """
 
-import base64
 import html
 import math
 from collections.abc import Mapping, Sequence
@@ -11,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
+from discreet.plots import COLOURS, INK, QUIET, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _published as published
 from discreet.research._report_pages import (
     STATISTICS,
-    STYLE,
     CostQuantiles,
+    add_legend,
     client_costs,
     html_table,
+    mark_quick,
+    picture_tag,
     realised_epsilon,
     recorded_epsilons,
     recorded_mechanisms,
+    set_title,
+    write_page,
 )
 from discreet.research.experiments._paper_figures import FiniteLaw, MixtureClient, RingLaw, WorstCases
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
@@ -41,7 +44,6 @@ _FILL = {
     "mollifier": COLOURS["linear"],
 }
 Bars = Mapping[str, Mapping[str, Sequence[float]]]  # heights by mechanism and divergence, one for each budget
-QUICK_MARK = "QUICK RUN: not the paper's setting"
 
 
 def paper_figure(run: RecordedRun[Any]) -> Figure:
@@ -57,7 +59,7 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
             case _:
                 drawn = _worst_cases(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
-            drawn.text(0.995, 0.985, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold")
+            mark_quick(drawn, "QUICK RUN: not the paper's setting")
     return drawn
 
 
@@ -72,10 +74,7 @@ def _ring(rows: Sequence[RingLaw]) -> Figure:
     }
     shown = [name for name in titles if name in found]
     drawn = figure(2.55 * len(shown) + 0.6, 3.5)
-    drawn.suptitle(
-        f"Figure 1: the Gaussian ring and the output distributions at ε = {rows[0].epsilon:g}",
-        x=0.012, ha="left", fontsize=13, fontweight="bold",
-    )  # fmt: skip
+    set_title(drawn, f"Figure 1: the Gaussian ring and what is sampled instead at ε = {rows[0].epsilon:g}")
     panels = drawn.subplots(1, len(shown), sharex=True, sharey=True)
     brightest = max(max(found[name].density) for name in shown)
     for axes, name in zip(panels, shown, strict=True):
@@ -151,7 +150,7 @@ def _three_panels(
     title: str, budgets: Sequence[float], bars: Bars, labels: dict[str, str], measure: str, dots: Bars | None = None
 ) -> Figure:
     drawn = figure(11.6, 3.9)
-    drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold")
+    set_title(drawn, title)
     panels = drawn.subplots(1, 3)
     places, names = np.arange(len(budgets)), list(bars)
     width = 0.8 / len(names)
@@ -168,13 +167,8 @@ def _three_panels(
         axes.set_xlabel("privacy budget ε")
         axes.locator_params(axis="y", nbins=6)
     panels[0].set_ylabel(measure)
-    _legend(drawn, panels[0])
+    add_legend(drawn, panels[0])
     return drawn
-
-
-def _legend(drawn: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
 
 
 Runs = Mapping[str, RecordedRun[Any]]  # by figure
@@ -184,24 +178,13 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes]) -> str:
     """The page, self-contained: pictures are PNG bytes by figure."""
     headers = [run.header for run in runs.values()]
     quick = any(header.quick for header in headers)
-    parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: the paper reproduced</title>",
-        f"<style>{STYLE}</style><h1>The paper's figures, reproduced</h1>",
-        "<p><em>Exactly Minimax-Optimal Locally Differentially Private Sampling</em> (Park, Asoodeh, Lee; NeurIPS 2024), "
-        f"by discreet {html.escape(headers[0].version)}. Squared Hellinger is the text's (1 − √x)² throughout.</p>",
-    ]
-    if quick:
-        parts.append(
-            "<p class='quick'>QUICK RUN: fewer clients, less training. The finite figures are exact; the others not comparable.</p>"
-        )
-    parts.append("<h2>Findings</h2><ol>" + "".join(f"<li>{finding}</li>" for finding in paper_findings(runs)) + "</ol>")
+    parts = []
     for name, run in runs.items():
         rows = run.rows
-        picture = base64.b64encode(pictures[name]).decode()
         parts.append(
             f"<h2>{name.replace('fig', 'Figure ')}</h2><p class='quiet'>{html.escape(run.header.computes)}</p>"
         )
-        parts.append(f"<img alt='{name}' src='data:image/png;base64,{picture}'>")
+        parts.append(picture_tag(pictures, name))
         match rows[0]:
             case RingLaw():
                 parts += [_ring_table(rows)]
@@ -216,7 +199,17 @@ def report_page(runs: Runs, pictures: Mapping[str, bytes]) -> str:
                 ]
             case _:
                 parts += [_worst_case_table(rows)]
-    return "\n".join(parts) + "</html>\n"
+    return write_page(
+        "the paper reproduced",
+        "The paper's figures, reproduced",
+        "<em>Exactly Minimax-Optimal Locally Differentially Private Sampling</em> (Park, Asoodeh, Lee; NeurIPS 2024), "
+        f"by discreet {html.escape(headers[0].version)}. Squared Hellinger is the text's (1 − √x)² throughout.",
+        quick="fewer clients, less training. The finite figures are exact; the others not comparable."
+        if quick
+        else None,
+        findings=paper_findings(runs),
+        parts=parts,
+    )
 
 
 def paper_findings(runs: Runs) -> list[str]:

@@ -3,7 +3,6 @@
 Findings, tables, pictures and a self-contained page are computed from the records of `discreet reproduce population`.
 """
 
-import base64
 import html
 import math
 from collections import Counter
@@ -14,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._report_pages import STYLE, html_table, recorded_epsilons
+from discreet.research._report_pages import (
+    Finding,
+    finding_items,
+    html_table,
+    mark_quick,
+    picture_tag,
+    recorded_epsilons,
+    set_title,
+    write_page,
+)
 from discreet.research.experiments._population import SetAtBudget
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
 
@@ -111,7 +119,6 @@ def describe_set(row: SetAtBudget) -> str:
     return f"{row.title}, {row.outcomes} outcomes, {row.clients:,} {row.who}"
 
 
-Finding = tuple[str, str]  # the headline, and what follows it
 _ALIKE = 1e-9
 
 
@@ -326,7 +333,6 @@ def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
     ]
 
 
-QUICK_MARK = "QUICK RUN: few repetitions"
 _RIVAL_COLOURS = {
     **{name: COLOURS[name] for name in SAMPLES},
     "subset": "#CC79A7",
@@ -347,19 +353,14 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
         found |= {f"population-{name}": _one_set(those) for name, those in by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
-                drawn.text(
-                    0.995, 0.985, QUICK_MARK, ha="right", va="top", fontsize=9, color="#B00020", fontweight="bold"
-                )
+                mark_quick(drawn, "QUICK RUN: few repetitions")
     return found
 
 
 def _overview(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
-    drawn.suptitle(
-        "The population from one report of each client: samples or a frequency oracle?",
-        x=0.012, ha="left", fontsize=13, fontweight="bold",
-    )  # fmt: skip
+    set_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
@@ -399,7 +400,7 @@ def _rectangle(corner: tuple[float, float], width: float, height: float, colour:
 
 def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
-    drawn.suptitle(_capital(describe_set(rows[0])), x=0.012, ha="left", fontsize=13, fontweight="bold")
+    set_title(drawn, _capital(describe_set(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         panel_title(
@@ -493,23 +494,10 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
     """The page; pictures are PNG bytes under the names of `population_figures`."""
     header, rows = run.header, run.rows
     parts = [
-        "<!doctype html><html lang='en'><meta charset='utf-8'><title>discreet: real clients</title>",
-        f"<style>{STYLE}</style><h1>Real clients: samples and frequency oracles</h1>",
-        f"<p>By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
-        "Every domain is public and was fixed in advance.</p>",
-    ]
-    if header.quick:
-        parts.append("<p class='quick'>QUICK RUN: few repetitions, so that more cases are undecided.</p>")
-    parts.append("<h2>Findings</h2><ol>")
-    parts += [
-        f"<li><b>{html.escape(headline)}</b> {html.escape(text)}</li>" for headline, text in population_findings(rows)
-    ]
-    parts += ["</ol>", _image(pictures, "population"), html_table(*contest_table(rows), rule_on=None)]
-    parts.append(
+        picture_tag(pictures, "population"),
+        html_table(*contest_table(rows), rule_on=None),
         "<p class='quiet'>TV error of the best kind of sample / of the best oracle, and who is closer by more than three standard "
-        "errors. †: less than a tenth closer than the uniform distribution.</p>"
-    )
-    parts += [
+        "errors. †: less than a tenth closer than the uniform law.</p>",
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*fidelity_table(rows), texts=2, rule_on=None),
     ]
@@ -517,17 +505,21 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
         parts += [
             f"<h2>{html.escape(describe_set(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",
-            _image(pictures, f"population-{name}"),
-            "<h3>From each client's distribution to its output distribution</h3>",
+            picture_tag(pictures, f"population-{name}"),
+            "<h3>From each client's law to the law it draws from</h3>",
             _cost_table(those),
             f"<h3>From the estimate to the average client, mean of {those[0].repetitions} repetitions</h3>",
             _error_table(those),
         ]
-    return "\n".join(parts) + "</html>\n"
-
-
-def _image(pictures: Mapping[str, bytes], name: str) -> str:
-    return f"<img alt='{name}' src='data:image/png;base64,{base64.b64encode(pictures[name]).decode()}'>"
+    return write_page(
+        "real clients",
+        "Real clients: samples and frequency oracles",
+        f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}. "
+        "Every domain is public and was written down beforehand.",
+        quick="few repetitions, so that more cases are undecided." if header.quick else None,
+        findings=finding_items(population_findings(rows)),
+        parts=parts,
+    )
 
 
 def _cost_table(rows: Sequence[SetAtBudget]) -> str:

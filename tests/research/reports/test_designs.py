@@ -38,7 +38,7 @@ def split(epsilon: float, number: int, designed: float, *, stays: bool = False) 
 ROWS = [split(1.0, 0, 0.2), split(1.0, 1, 0.21), split(8.0, 0, 0.5, stays=True), split(8.0, 1, 0.5, stays=True)]
 KEEP = KeptAtBudget("rides/1", "rides", "train rides", 1.0, 0.5, 0.9, (KeepResult(0.9, 0.45, 0.95, 0.4496),))
 SHIFT = ShiftedDesign(
-    unit="east/1", shift="east", title="train rides", made_on="east", kind="west", epsilon=1.0, examples=40, at_home=20, served=80,
+    unit="east/1", shift="east", title="train rides", made_on="east", kind="west", epsilon=1.0, examples=40, served=80,
     means={"optimal": 0.5, "mollifier": 0.45, "uniform": 0.4, "elsewhere": 0.25, "home": 0.21}, floor=0.2,
 )  # fmt: skip
 

@@ -46,14 +46,15 @@ from discreet.research import data
 from discreet.research.experiments._population import POPULATION_BUDGETS
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
-    DELAY,
     GENRES,
-    HDL,
     ClientSet,
-    cells_of,
+    cholesterol_cells,
+    delay_cells,
+    each_with_laws,
     names_present,
     outcome_counts,
     rdataset,
+    seen_genres,
 )
 
 Floats = NDArray[np.float64]
@@ -87,11 +88,6 @@ class DesignedSplit:
     gap: float
     exact_gap: float | None
     kept: float
-
-    @property
-    def above_floor(self) -> float:
-        """The design's mean KL as a multiple of the certified floor."""
-        return self.means["designed"]["kl"] / self.floor
 
 
 @final
@@ -134,13 +130,8 @@ class DesignComparison:
         ]
 
     def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
-        held: tuple[ClientSet, Floats] | None = None
-        for unit in units:
-            name, epsilon, split = unit.split("/")
-            if held is None or held[0].name != name:  # one set in memory at a time
-                declared = next(one for one in self.sets if one.name == name)
-                held = declared, declared.laws[: self.clients]
-            yield [self.row(*held, float(epsilon), int(split))]
+        for declared, laws, (epsilon, split) in each_with_laws(units, self.sets):
+            yield [self.row(declared, laws[: self.clients], float(epsilon), int(split))]
 
     def row(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
         """Everything recorded of one split."""
@@ -265,13 +256,12 @@ class KeepComparison:
         return [f"{one.name}/{epsilon:g}" for one in self.sets for epsilon in self.epsilons]
 
     def results(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
-        for unit in units:
-            name, epsilon = unit.split("/")
-            yield [self.row(next(one for one in self.sets if one.name == name), float(epsilon))]
+        for declared, laws, (epsilon,) in each_with_laws(units, self.sets):
+            yield [self.row(declared, laws, float(epsilon))]
 
-    def row(self, declared: ClientSet, epsilon: float) -> KeptAtBudget:
+    def row(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
-        examples, served = split_of(declared.laws, self.share, self.seed or 0, 0)
+        examples, served = split_of(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
@@ -336,12 +326,8 @@ def _destinations_by_range() -> tuple[Floats, Floats]:
 
 
 def _delays_by_half() -> tuple[Floats, Floats]:
-    import pyarrow.compute
-
-    table = data.flights()
-    table = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
-    cells = cells_of(table["arr_delay"].to_numpy().astype(np.float64), DELAY)
-    return _counts_by_kind(table["tailnum"].to_pylist(), cells, 24, table["month"].to_numpy() <= 6)
+    landed, cells = delay_cells()
+    return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
 
 
 def _by_year(year: int) -> tuple[Any, Booleans]:
@@ -356,12 +342,9 @@ def _ratings_by_year() -> tuple[Floats, Floats]:
 
 
 def _genres_by_year() -> tuple[Floats, Floats]:
-    rows, early = _by_year(2005)
-    lists = [genres.split("|") for genres in rows["genres"].tolist()]
-    lengths = np.array([len(genres) for genres in lists])
-    numbers = Simplex(GENRES).numbers(genre for genres in lists for genre in genres)
-    users, kind = (np.repeat(column, lengths) for column in (rows["userId"].to_numpy(), early))
-    return _counts_by_kind(users, numbers, len(GENRES), kind, np.repeat(1.0 / lengths, lengths))
+    frame, early = _by_year(2005)
+    rows, genres, weights = seen_genres(frame)
+    return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
 
 
 def _lectures_by_age() -> tuple[Floats, Floats]:
@@ -370,13 +353,12 @@ def _lectures_by_age() -> tuple[Floats, Floats]:
 
 
 def _cholesterol_by_sex() -> tuple[Floats, Floats]:
-    rows, people = rdataset("survival", "nafld2"), rdataset("survival", "nafld1")
-    rows = rows[rows["test"] == "hdl"]
+    (rows, cells), people = cholesterol_cells(), rdataset("survival", "nafld1")
     male = dict(zip(people["id"].tolist(), (people["male"] == 1).tolist(), strict=True))
-    known = np.array([one in male for one in rows["id"].tolist()])
-    rows = rows[known]
-    kind = np.array([male[one] for one in rows["id"].tolist()])
-    return _counts_by_kind(rows["id"], cells_of(rows["value"].to_numpy(dtype=np.float64), HDL), 24, kind)
+    ids = np.array(rows["id"].tolist())
+    known = np.array([one in male for one in ids.tolist()])
+    kind = np.array([male[one] for one in ids[known].tolist()])
+    return _counts_by_kind(ids[known], cells[known], 24, kind)
 
 
 SHIFTS = (
@@ -404,7 +386,6 @@ class ShiftedDesign:
     kind: str
     epsilon: float
     examples: int
-    at_home: int
     served: int
     means: dict[str, float]
     floor: float
@@ -444,13 +425,8 @@ class ShiftComparison:
         return [f"{one.name}/{epsilon:g}" for one in present for epsilon in self.epsilons]
 
     def results(self, units: Sequence[str]) -> Iterator[list[ShiftedDesign]]:
-        held: tuple[Shift, tuple[Floats, Floats]] | None = None
-        for unit in units:
-            name, epsilon = unit.split("/")
-            if held is None or held[0].name != name:
-                shift = next(one for one in self.shifts if one.name == name)
-                held = shift, shift.laws
-            yield [self.row(held[0], *held[1], float(epsilon))]
+        for shift, (examples, others), (epsilon,) in each_with_laws(units, self.shifts):
+            yield [self.row(shift, examples, others, float(epsilon))]
 
     def row(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
@@ -471,7 +447,6 @@ class ShiftComparison:
             kind=shift.served,
             epsilon=epsilon,
             examples=len(examples),
-            at_home=len(at_home),
             served=len(served),
             means={name: mean_divergences(served, one)["kl"] for name, one in samplers.items()},
             floor=design(family, epsilon=epsilon, clients=served, keep=0.0).bound,

@@ -39,7 +39,7 @@ from discreet.research.experiments._population import (
     distances,
     raw_draws,
 )
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
+from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, each_with_laws, names_present
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -134,13 +134,10 @@ class LearnedComparison:
         ]
 
     def results(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
-        held: tuple[ClientSet, Floats] | None = None
-        for unit in units:
-            name, epsilon, times, split = unit.split("/")
-            if held is None or held[0].name != name:  # one set in memory at a time
-                declared = next(one for one in self.sets if one.name == name)
-                held = declared, declared.laws
-            yield [self.row(unit, *held, float(epsilon), int(times), int(split))]
+        for unit, (declared, laws, (epsilon, times, split)) in zip(
+            units, each_with_laws(units, self.sets), strict=True
+        ):
+            yield [self.row(unit, declared, laws, float(epsilon), int(times), int(split))]
 
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int) -> LearnedRun:
         """Everything recorded of one unit."""
@@ -287,13 +284,8 @@ class ReweightedComparison:
         ]
 
     def results(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
-        held: tuple[ClientSet, Floats] | None = None
-        for unit in units:
-            name, epsilon, drawn = unit.split("/")
-            if held is None or held[0].name != name:  # one set in memory at a time
-                declared = next(one for one in self.sets if one.name == name)
-                held = declared, declared.laws
-            yield [self.row(unit, *held, float(epsilon), drawn)]
+        for unit, (declared, laws, (epsilon, drawn)) in zip(units, each_with_laws(units, self.sets), strict=True):
+            yield [self.row(unit, declared, laws, float(epsilon), drawn)]
 
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
         """Everything recorded of one set at one budget."""

@@ -37,7 +37,6 @@ class FiniteLaw:
     epsilon: float
     law: tuple[float, ...]
     optimal: tuple[float, ...]
-    mollifier: tuple[float, ...]
     scale: float
 
 
@@ -54,7 +53,7 @@ class WorstCases:
 @final
 @dataclass(frozen=True)
 class FiniteMechanism:
-    """Q*(.|P) for one P at several budgets, beside the mollifier's output."""
+    """Q*(.|P) for one P at several budgets."""
 
     name: str = "fig2"
     law: tuple[float, ...] = (0.3, 0.25, 0.2, 0.15, 0.1)
@@ -75,10 +74,9 @@ class FiniteMechanism:
     def results(self, units: Sequence[str]) -> Iterator[list[FiniteLaw]]:
         family = Simplex(len(self.law))
         for unit in units:
-            epsilon = float(unit)
-            optimal, mollifier = OptimalSampler(family, epsilon=epsilon), MollifierSampler(family, epsilon=epsilon)
-            q, other = (tuple(sampler.output(self.law).tolist()) for sampler in (optimal, mollifier))
-            yield [FiniteLaw(unit, epsilon, self.law, q, other, float(optimal.scale(self.law)))]
+            optimal = OptimalSampler(family, epsilon=float(unit))
+            q = tuple(optimal.output(self.law).tolist())
+            yield [FiniteLaw(unit, optimal.epsilon, self.law, q, float(optimal.scale(self.law)))]
 
 
 @final

