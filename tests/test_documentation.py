@@ -305,19 +305,6 @@ def test_the_threat_model_cites_tests_that_exist() -> None:
             assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (threat, path, name)
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["README.md", "docs/explanation/mechanisms.md", "docs/explanation/guarantee.md", "docs/tutorials/walkthrough.md"],
-)
-def test_distributions_are_introduced_before_laws(page: str) -> None:
-    """Readers know distributions; our short name for them comes second. Outputs of commands and code are not prose."""
-    prose = re.sub(r"```.*?```|`[^`]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    law = re.search(r"\blaws?\b", prose)
-    assert law is not None
-    assert re.search(r"\bdistributions?\b", prose[: law.start()])
-    assert len(re.findall(r"\bdistributions?\b", prose)) > len(re.findall(r"\blaws?\b", prose))
-
-
 def test_the_glossary_explains_our_own_words() -> None:
     page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     explained = {word for line in page.splitlines() for word in re.findall(r"\*\*([\w ]+)\*\*", line)}
@@ -327,11 +314,6 @@ def test_the_glossary_explains_our_own_words() -> None:
     } <= explained  # fmt: skip
     for linking in ("README.md", "docs/README.md"):
         assert "glossary.md)" in (ROOT / linking).read_text(encoding="utf-8")
-
-
-def test_the_readme_says_what_it_is_then_how_to_install_it_then_the_two_commands() -> None:
-    headings = re.findall(r"^## (.+)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert headings[:2] == ["Install", "Two commands"]
 
 
 def test_nothing_is_said_to_be_on_an_index() -> None:

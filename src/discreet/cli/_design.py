@@ -348,18 +348,12 @@ def design(
             }
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
-        _learn(
-            files,
-            output,
-            epsilon,
-            divergence,
-            LEARNED_KEEP if keep is None else keep,
-            confidence,
-            rounds,
-            purpose,
-            json=json,
-            quiet=quiet,
-        )
+        kept = LEARNED_KEEP if keep is None else keep
+        learned = partial(
+            learn_agreement, files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds,
+            purpose=purpose,
+        )  # fmt: skip
+        _write_learned(learned, files, output, json=json, quiet=quiet)
         return
     if agreements or spread or spread_agreement:
         raise DiscreetError(
@@ -422,25 +416,13 @@ def _refuse_both(given: dict[str, Any]) -> None:
             )
 
 
-def _learn(
-    files: SampleFiles,
-    output: Path,
-    epsilon: float,
-    divergence: str,
-    keep: float,
-    confidence: float,
-    rounds: int,
-    purpose: str,
-    *,
-    json: bool,
-    quiet: bool,
+def _write_learned(
+    learned: Callable[..., LearnedAgreement], files: SampleFiles, output: Path, *, json: bool, quiet: bool
 ) -> None:
     check_target(output, what="agreement")
     files.check(output)
     with _progress(quiet=quiet) as told:
-        found = learn_agreement(
-            files, epsilon=epsilon, divergence=divergence, keep=keep, confidence=confidence, rounds=rounds, purpose=purpose, told=told
-        )  # fmt: skip
+        found = learned(told=told)
     found.agreement.write(output)
     if json:
         write_json(learned_record(found))
