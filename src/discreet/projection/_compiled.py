@@ -116,6 +116,17 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
     return lanes[0]
 
 
+def _summing(kinds: Any, number: int, terms: Any) -> Any:
+    """What generates the code of so many sums over mass[start:stop]."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
+        found = _sums(context, builder, kinds, values, first, end, number, terms)
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return generate
+
+
 def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
     """(the sum of the bounds of the clipped outcomes; the mass of the others) of mass[start:stop]."""
     if not _is_line(mass) or not all(_is_line(bound) or bound == _types.float64 for bound in (lower, upper)):
@@ -131,13 +142,7 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
         unclipped = builder.fcmp_ordered("==", inside, value)
         return [builder.select(unclipped, _NOTHING, inside), builder.select(unclipped, masses, _NOTHING)]
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        return context.make_tuple(
-            builder, signature.return_type, _sums(context, builder, kinds, values, first, end, 2, terms)
-        )
-
-    return signature, generate
+    return signature, _summing(kinds, 2, terms)
 
 
 def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
@@ -152,13 +157,7 @@ def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any,
         exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
         return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        return context.make_tuple(
-            builder, signature.return_type, _sums(context, builder, kinds, values, first, end, 2, terms)
-        )
-
-    return signature, generate
+    return signature, _summing(kinds, 2, terms)
 
 
 def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
@@ -175,13 +174,7 @@ def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: A
         chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
         return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        return context.make_tuple(
-            builder, signature.return_type, _sums(context, builder, kinds, values, first, end, 5, terms)
-        )
-
-    return signature, generate
+    return signature, _summing(kinds, 5, terms)
 
 
 clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)

@@ -6,7 +6,7 @@ The experiments are the figures of the paper and of its follow-up, and the compa
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet.errors import DiscreetError
 from discreet.plots import Figure, save
@@ -54,54 +54,28 @@ def choose_experiments(names: list[str]) -> list[str]:
 def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected: bool = True) -> Experiment[Record]:
     """An experiment by name. Quick runs have fewer clients, repetitions and less training; finite figures are the same."""
     presets = ("published", "corrected") if corrected else ("published",)
-    match name:
-        case "fig1":
-            ring = GaussianRing(device=device, presets=presets)
-            return replace(ring, quick=True, training=QUICK_TRAINING) if quick else ring
-        case "fig2":
-            return FiniteMechanism(quick=quick)
-        case "fig4":
-            mixtures = RandomMixtures(device=device, presets=presets)
-            return replace(mixtures, quick=True, clients=QUICK_CLIENTS, training=QUICK_TRAINING) if quick else mixtures
-        case "local_finite":
-            finite = LocalFinite()
-            return replace(finite, quick=True, outcomes=(10,), clients=QUICK_CLIENTS) if quick else finite
-        case "local_mixtures":
-            near = LocalMixtures()
-            return replace(near, quick=True, shapes=near.shapes[:1], clients=QUICK_CLIENTS) if quick else near
-        case "local_plane":
-            return LocalPlane(quick=quick)
-        case "ordered":
-            ordered = OrderedComparison()
-            return replace(ordered, quick=True, epsilons=(1.0, 2.0), most=QUICK_SET) if quick else ordered
-        case "population":
-            full = PopulationComparison()
-            return replace(full, quick=True, repetitions=QUICK_REPETITIONS) if quick else full
-        case "designs":
-            designs = DesignComparison()
-            return replace(designs, quick=True, epsilons=(2.0,), splits=1, clients=QUICK_SET) if quick else designs
-        case "keeps":
-            keeps = KeepComparison()
-            return replace(keeps, quick=True, epsilons=(1.0,), sets=keeps.sets[-1:]) if quick else keeps
-        case "shifts":
-            shifts = ShiftComparison()
-            return replace(shifts, quick=True, epsilons=(1.0,), shifts=shifts.shifts[-1:]) if quick else shifts
-        case "learned":
-            learned = LearnedComparison()
-            return (
-                replace(learned, quick=True, epsilons=(1.0,), times=(1,), splits=1, sets=learned.sets[-1:])
-                if quick
-                else learned
-            )
-        case "reweighted":
-            reweighted = ReweightedComparison()
-            return (
-                replace(reweighted, quick=True, epsilons=(1.0,), repetitions=2, sets=reweighted.sets[-1:])
-                if quick
-                else reweighted
-            )
-        case _:
-            return FiniteWorstCases(name, OUTCOMES[name], quick=quick)
+    near, keeps, shifts = LocalMixtures(), KeepComparison(), ShiftComparison()
+    learned, reweighted = LearnedComparison(), ReweightedComparison()
+    planned: dict[str, tuple[Any, dict[str, Any]]] = {  # the full experiment, and what a quick one changes
+        "fig1": (GaussianRing(device=device, presets=presets), {"training": QUICK_TRAINING}),
+        "fig2": (FiniteMechanism(), {}),
+        "fig4": (
+            RandomMixtures(device=device, presets=presets), {"clients": QUICK_CLIENTS, "training": QUICK_TRAINING},
+        ),
+        **{figure: (FiniteWorstCases(figure, outcomes), {}) for figure, outcomes in OUTCOMES.items()},
+        "local_finite": (LocalFinite(), {"outcomes": (10,), "clients": QUICK_CLIENTS}),
+        "local_mixtures": (near, {"shapes": near.shapes[:1], "clients": QUICK_CLIENTS}),
+        "local_plane": (LocalPlane(), {}),
+        "ordered": (OrderedComparison(), {"epsilons": (1.0, 2.0), "most": QUICK_SET}),
+        "population": (PopulationComparison(), {"repetitions": QUICK_REPETITIONS}),
+        "designs": (DesignComparison(), {"epsilons": (2.0,), "splits": 1, "clients": QUICK_SET}),
+        "keeps": (keeps, {"epsilons": (1.0,), "sets": keeps.sets[-1:]}),
+        "shifts": (shifts, {"epsilons": (1.0,), "shifts": shifts.shifts[-1:]}),
+        "learned": (learned, {"epsilons": (1.0,), "times": (1,), "splits": 1, "sets": learned.sets[-1:]}),
+        "reweighted": (reweighted, {"epsilons": (1.0,), "repetitions": 2, "sets": reweighted.sets[-1:]}),
+    }  # fmt: skip
+    full, changes = planned[name]
+    return cast("Experiment[Record]", replace(full, quick=True, **changes) if quick else full)
 
 
 def write_paper(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
