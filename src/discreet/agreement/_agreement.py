@@ -29,7 +29,7 @@ from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
 from discreet.agreement._family_terms import BESIDE, KINDS, FamilyTerms, read_family_terms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
-from discreet.agreement._terms import Fields, Terms, check_kind_fields, check_object
+from discreet.agreement._terms import AgreementTerms, Fields, check_kind_fields, check_object
 from discreet.domain import VERSION, Domain, canonical, check_version, read_number
 from discreet.errors import (
     DiscreetError,
@@ -64,7 +64,7 @@ _JOINT = Fields.of("samples around")
 
 
 @dataclass(frozen=True, eq=False)
-class JointTerms(Terms):
+class JointTerms(AgreementTerms):
     """How several samples of each client are drawn at once: how many, and from a box around what.
 
     Args:

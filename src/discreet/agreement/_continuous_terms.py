@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet._base.moved import OldName
 from discreet._base.showing import with_short_repr
-from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
+from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import VERSION, check_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (
@@ -49,7 +49,7 @@ Box = tuple[tuple[float | None, float | None], ...]
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ContinuousTerms(Terms):
+class ContinuousTerms(AgreementTerms):
     """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
 
     `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` is that table if it is

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._base.moved import OldName
 from discreet._base.showing import with_short_repr
-from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
+from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import (
     DOMAIN_FIELDS,
     VERSION,
@@ -36,7 +36,7 @@ _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be 
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class FamilyTerms(Terms):
+class FamilyTerms(AgreementTerms):
     """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
 
     `everybody` is set for a designed band, which assumes nothing about clients. `reference` holds the weights of a reference that is not

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import read_table, table_fields
-from discreet.agreement._terms import MOST_LISTED, Fields, Terms, check_listed
+from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Tabulated
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
-class ReferenceTerms(Terms):
+class ReferenceTerms(AgreementTerms):
     """A reference of a mollifier's own in an agreement. `given` is it as it was given, where that is known.
 
     Two references are equal if their documents are.

@@ -1,8 +1,8 @@
 """One codec for the parts of an agreement: fields are written, compared and read by tables.
 
-`Terms` writes the fields that are set, and two terms are the same where their documents are. `Fields` says which fields an object needs
-and which it may have; `check_object` and `check_kind_fields` read by it. What is long stands in a document as a digest, and a file may
-list it beside (`check_listed`), up to `MOST_LISTED` numbers.
+`AgreementTerms` writes the fields that are set; two terms are the same where their documents are. `Fields` says which fields an object
+needs and which it may have; `check_object` and `check_kind_fields` read by it. What is long stands in a document as a digest, and a file
+may list it beside (`check_listed`), up to `MOST_LISTED` numbers.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -25,7 +25,7 @@ class Fields(NamedTuple):
         return cls(frozenset(needed.split()), frozenset(optional.split()))
 
 
-class Terms:
+class AgreementTerms:
     """A part of an agreement: the attributes in `FIELDS` are its document, without those that are None."""
 
     FIELDS: ClassVar[tuple[str, ...]]
@@ -38,7 +38,7 @@ class Terms:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Terms)
+            isinstance(other, AgreementTerms)
             and type(other) is type(self)
             and (self.version, self.document) == (other.version, other.document)
         )

@@ -7,6 +7,7 @@ command asks on a terminal; elsewhere it takes the population and says so in one
 """
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -266,3 +267,12 @@ def spending_text(agreement: Agreement) -> str:
     return (
         f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
     )
+
+
+def show_progress(bars: str, *, quiet: bool) -> Any:
+    """What is told how far it has come, on a terminal: `bars` is "progress_bars" or "sending_bar". Nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from discreet.cli import _progress  # loaded for a terminal alone
+
+    return getattr(_progress, bars)()

@@ -8,7 +8,6 @@ removes every control character but line breaks from all output.
 import json
 import math
 import sys
-from contextlib import nullcontext
 from typing import Any
 
 import typer
@@ -72,12 +71,3 @@ def write_json_line(record: dict[str, Any]) -> None:
     """Print one JSON object on one line, at once, for readers that wait while the command runs."""
     typer.echo(json.dumps(record, allow_nan=False))
     sys.stdout.flush()
-
-
-def show_progress(bars: str, *, quiet: bool) -> Any:
-    """What is told how far it has come, on a terminal: `bars` is "progress_bars" or "sending_bar". Nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from discreet.cli import _progress  # loaded for a terminal alone
-
-    return getattr(_progress, bars)()

@@ -35,9 +35,10 @@ from discreet.cli._options import (
     refuse_large,
     refuse_large_together,
     require_domain,
+    show_progress,
     stated_domain,
 )
-from discreet.cli._printing import show_progress, write_json
+from discreet.cli._printing import write_json
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
 from discreet.tables import STANDARD, Request, Summary, find_misfits, open_source, sample_file

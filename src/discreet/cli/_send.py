@@ -26,9 +26,10 @@ from discreet.cli._options import (
     ValueColumn,
     WeightColumn,
     labels_option,
+    show_progress,
     stated_domain,
 )
-from discreet.cli._printing import show_progress, write_json
+from discreet.cli._printing import write_json
 from discreet.client import Sent, address_of, send_table
 from discreet.errors import DiscreetError, visible
 from discreet.privacy.tradeoff import LARGE_EPSILON
