@@ -18,8 +18,6 @@ from discreet.cli._options import (
     ClientColumn,
     CountColumn,
     JsonSummary,
-    Nulls,
-    Other,
     OverBudget,
     Quiet,
     TableSource,
