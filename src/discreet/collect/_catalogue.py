@@ -11,6 +11,7 @@ counted by then.
 import asyncio
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -23,13 +24,25 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
-from discreet.collect._reading import Outcomes
+from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, digest, id_with_prefix
 from discreet.errors import DiscreetError, StoreError
-from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, notes, population, record, reference_on
-from discreet.mechanisms import AnyFamily, Sampler
-from discreet.tables import Coding
+from discreet.estimation import (
+    LARGEST,
+    ReportedPopulation,
+    Shares,
+    cells_as_bins,
+    coding_and_sampler,
+    notes,
+    population,
+    record,
+    reference_on,
+    report_liars,
+    reported_population,
+)
+from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
+from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # times as long as a look took, until the next: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements is taken to be that of the store
@@ -41,7 +54,7 @@ class CollectedAgreement:
 
     kept: StoredAgreement
     coding: Coding
-    sampler: Sampler[AnyFamily]
+    sampler: Sampler[AnyFamily] | ReportSampler
     rounds: tuple[int, ...]
 
     @property
@@ -65,9 +78,9 @@ class CollectedAgreement:
         return self.agreement.family.beside
 
     @cached_property
-    def outcomes(self) -> Outcomes:
-        """What samples have to be."""
-        return Outcomes(self.coding)
+    def outcomes(self) -> Outcomes | ReportNumbers:
+        """What samples or reports have to be."""
+        return ReportNumbers(self.sampler) if isinstance(self.sampler, ReportSampler) else Outcomes(self.coding)
 
     @property
     def round(self) -> int:
@@ -93,8 +106,12 @@ class CollectedAgreement:
         ]
 
 
-def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding, Sampler[AnyFamily]]:
+def collectable(
+    agreement: Agreement, domain: Any = None
+) -> tuple[Agreement, Coding, Sampler[AnyFamily] | ReportSampler]:
     """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+    if agreement.blocks is not None:
+        return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
@@ -103,6 +120,18 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         return agreement, coding, sampler
     reference_on(coding.domain, sampler.reference)
     return replace(agreement, family=agreement.family.on(coding.domain)), coding, sampler
+
+
+def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
+    """The same of an agreement on reports. A store cannot give them back: what is not estimated here would not be estimated at all."""
+    if coding.size > MOST_LISTED:
+        raise DiscreetError(
+            f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_LISTED:,} at most; gather reports in "
+            "files, and estimate from them: discreet estimate"
+        )
+    assert not isinstance(agreement.family, ContinuousTerms)  # on which no reports are agreed
+    named = replace(agreement, family=agreement.family.on(coding.domain))
+    return named, coding, named.report_sampler()
 
 
 class Catalogue:
@@ -277,19 +306,52 @@ class Estimates:
 def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], confidence: float) -> dict[str, Any]:
     """What counts tell, as `discreet estimate --json` prints it; before the first sample, that there is none."""
     agreed = collected.agreement
-    if counts.any():
-        found = population(collected.sampler, counts=counts, confidence=confidence)
+    sampler = collected.sampler
+    if counts.any() and isinstance(sampler, ReportSampler):
+        counted = ReportCounts.from_table(sampler, counts)
+        return _report_record(reported_population(sampler, counts=counted, confidence=confidence), agreed)
+    if counts.any() and not isinstance(sampler, ReportSampler):
+        found = population(sampler, counts=counts, confidence=confidence)
         return record(found, agreed, notes(found, agreed))
     return {
-        "samples": 0,
+        "reports" if isinstance(sampler, ReportSampler) else "samples": 0,
         "agreement": agreed.id,
         "mechanism": agreed.mechanism,
         "epsilon": agreed.epsilon,
         "confidence": confidence,
         "shares": [],
         "statistics": [],
-        "notes": ["there are no samples yet"],
+        "notes": [f"there are no {'reports' if isinstance(sampler, ReportSampler) else 'samples'} yet"],
     }
+
+
+def _report_record(found: ReportedPopulation, agreed: Agreement) -> dict[str, Any]:
+    """An estimate from reports. Of an outcome `reports` is how many name it; they add up to more than there are."""
+    one = report_liars(found, 1).shift
+    longest = float((found.law.high - found.law.low).max())
+    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "reports": found.counts.tolist()}
+    columns |= {"released": _rows_of(found.released_shares), "law": _rows_of(found.law)}
+    columns["nearest"] = found.nearest.tolist()
+    return {
+        "reports": found.clients,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": True,
+        "margin_at_worst": found.margin_at_worst,
+        "shares": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+        "statistics": [],
+        "notes": [],
+        "liars": {"one": one, "one_at_ends": one, "as_far_as_intervals": math.ceil(0.5 * longest / one - 1e-9)},
+    }
+
+
+def _rows_of(part: Shares) -> list[dict[str, float]]:
+    fields = vars(part)
+    return [
+        dict(zip(fields, ends, strict=True)) for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
+    ]
 
 
 def _tag(*parts: Any) -> str:
