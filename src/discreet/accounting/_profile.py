@@ -94,24 +94,40 @@ class LatticeSampler(Protocol):
     def lattice(self) -> Lattice: ...
 
 
+@runtime_checkable
+class BlockSampler(Protocol):
+    """What is asked of a sampler of reports: of 2^62 words, how many give a block that has nothing to do with the client."""
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def uniform_weight(self) -> int: ...
+
+
 def check_profile(profile: Any) -> None:
     """Refuse whatever is not the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: LatticeSampler) -> BoxProfile:
-    """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
-    if isinstance(sampler, type) or not isinstance(sampler, LatticeSampler):
+def profile_of(sampler: LatticeSampler | BlockSampler) -> BoxProfile:
+    """The profile of the integers that a sampler draws with, on outcomes, cells or points; of reports, on blocks.
+
+    The law of a report lies between N/(2^62 b) and e^epsilon times that on each of b blocks: a box over the uniform law, whose lower bounds
+    add up to N/2^62. No two clients are claimed to be an extreme pair of it.
+    """
+    if isinstance(sampler, type) or not isinstance(sampler, LatticeSampler | BlockSampler):
         raise DiscreetError(
             f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)"
         )
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    shared = Fraction(sampler.lattice.shared_total, TOTAL)
+    lowest = sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
+    shared = Fraction(lowest, TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2, and falls likewise after it: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
-    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_is_attained(sampler, alpha))
+    attained = isinstance(sampler, LatticeSampler) and _is_attained(sampler, alpha)
+    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=attained)
 
 
 def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:

@@ -37,8 +37,8 @@ from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
-from discreet.ledger import IDENTITY, Budget, Destination, Ledger, client_ledger_exists, refuse_forgetting
-from discreet.mechanisms import AnyFamily, Sampler
+from discreet.ledger import IDENTITY, Budget, Destination, Entry, Ledger, client_ledger_exists, refuse_forgetting
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
 
 NO_KEY = "none"
 _POINT = 32  # bytes that a coordinate of a point takes at most, as JSON writes it
@@ -50,7 +50,8 @@ class Receipt:
 
     `counted`: whether it was new; else it had been told before, and was not counted again. `agreement` and `round`: what the sample was
     released under. `outside` and `problem` are for the device alone, and about a sample that was drawn now: the share of what it holds that
-    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell.
+    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell. Under an agreement on reports
+    `sample` is the digits of the report.
     """
 
     counted: bool
@@ -166,7 +167,7 @@ class Client:
         given = to if entry.to is None else entry.to
         agreed = self._document(entry.agreement)
         sampler = agreed.sampler(self._family)
-        said = json_value(entry.as_released(sampler))
+        said = entry_value(entry, sampler)
         body = collector.sample_body(
             agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler)
         )
@@ -200,7 +201,7 @@ class Client:
             trusted=self._key is not None,
         )
 
-    def _longest(self, agreement: str, sampler: Sampler[AnyFamily]) -> int:
+    def _longest(self, agreement: str, sampler: Sampler[AnyFamily] | ReportSampler) -> int:
         """The bytes of the longest sample that there can be under an agreement."""
         if agreement not in self._lengths:
             self._lengths[agreement] = longest_sample(sampler)
@@ -233,6 +234,12 @@ class Client:
         return self._token
 
 
+def entry_value(entry: Entry, sampler: Sampler[AnyFamily] | ReportSampler) -> Any:
+    """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
+    released = entry.as_released(sampler)
+    return str(released) if isinstance(sampler, ReportSampler) else json_value(released)
+
+
 def json_value(sample: Any) -> Any:
     """A sample as JSON holds it."""
     if isinstance(sample, np.ndarray):
@@ -240,8 +247,10 @@ def json_value(sample: Any) -> Any:
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
-def longest_sample(sampler: Sampler[AnyFamily]) -> int:
-    """The bytes that the longest of a sampler's samples takes in a body."""
+def longest_sample(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+    """The bytes that the longest of a sampler's samples or reports takes in a body."""
+    if isinstance(sampler, ReportSampler):
+        return collector.written_length(str(sampler.blocks.largest))
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim

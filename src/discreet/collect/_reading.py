@@ -138,12 +138,12 @@ class ReportNumbers:
         """Every report of a JSON document as stores keep it, -1 for what is none: a block never has all of 64 outcomes."""
         digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
         given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
-        return self._checked(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
+        return self._stored_numbers(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
 
     def of_column(self, column: pa.Array) -> Integers:
         """The same for a column of integers without nulls."""
         values = column.to_numpy(zero_copy_only=False)
-        return self._checked(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
+        return self._stored_numbers(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
 
     of_numbers = of_column
 
@@ -151,7 +151,7 @@ class ReportNumbers:
         """Whether a column of that type can hold reports."""
         return bool(pa.types.is_integer(kind))
 
-    def _checked(self, reports: Reports) -> Integers:
+    def _stored_numbers(self, reports: Reports) -> Integers:
         return np.where(self._blocks.are_blocks(reports), stored_reports(reports), _NONE)
 
 

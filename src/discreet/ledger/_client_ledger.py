@@ -52,7 +52,7 @@ from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerEr
 from discreet.families import ContinuousFamily
 from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
-from discreet.mechanisms import AnyFamily, Client, JointSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 _KEY = "key"
@@ -141,7 +141,7 @@ _BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it.
+    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report.
 
     Under an agreement on a continuous family `place` is the seed of the point's place within its cell, and of several samples drawn at once
     that of their order: drawn without a look at the data, and kept so that asking again gives the same.
@@ -158,8 +158,10 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
-        """The sample as it was released: an outcome, or a point."""
+    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> Any:
+        """The sample as it was released: an outcome, a point or a report."""
+        if isinstance(sampler, ReportSampler):
+            return self.sample
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
     spelled = OldName("as_released")
@@ -199,7 +201,7 @@ class Ledger:
 
     def release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         p: LawLike | Client,
         *,
         agreement: Agreement,
@@ -210,29 +212,38 @@ class Ledger:
         On outcomes the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the samples that are drawn
         at once, for one charge.
         """
-        if not isinstance(sampler, JointSampler):
-            check_sampler(sampler)
         held: Any = p
-        shape = sampler.carrier.read(held).shape
+        if isinstance(sampler, ReportSampler):
+            shape = sampler.family.as_rows(held).shape[:-1]
+        else:
+            if not isinstance(sampler, JointSampler):
+                check_sampler(sampler)
+            shape = sampler.carrier.read(held).shape
         if shape:
             raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
 
         def draw() -> int:
-            if isinstance(sampler, JointSampler):
+            if isinstance(sampler, JointSampler | ReportSampler):
                 return int(sampler.release_number(held))
             return int(sampler.release_number(held, constant_time=not isinstance(sampler.family, ContinuousFamily)))
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 
     def release_to(
-        self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
+        self,
+        to: Destination,
+        sampler: Sampler[AnyFamily] | ReportSampler,
+        draw: Callable[[], int],
+        *,
+        agreement: Agreement,
+        round: int,
     ) -> Entry:
         """The answer to a collector's question: the one it was given, perhaps under another agreement, or a new one, paid for.
 
         Args:
             to: the collector and its collection.
             sampler: the one agreed on.
-            draw: draws the number of an outcome, a cell or a point. It may be called although what it draws is then not used.
+            draw: draws the number of an outcome, a cell or a point, or a report. It may be called although what it draws is then not used.
             agreement: what a new sample is released under.
             round: in which round.
 
@@ -257,7 +268,7 @@ class Ledger:
 
     def _release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -278,7 +289,7 @@ class Ledger:
         )
 
     def released_sample(
-        self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1
+        self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, *, agreement: Agreement, round: int = 1
     ) -> Any:
         """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
 

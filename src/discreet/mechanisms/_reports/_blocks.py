@@ -81,6 +81,11 @@ class BlockFamily(abc.ABC):
         return self.blocks * self.width // self.points
 
     @property
+    def largest(self) -> int:
+        """At least every report."""
+        return self.blocks - 1
+
+    @property
     def fraction(self) -> Fraction:
         """w/K: the probability that a uniform block holds a given point."""
         return Fraction(self.width, self.points)
@@ -213,6 +218,10 @@ class MaskedSubsets(_Subsets):
     @property
     def width(self) -> int:
         return self.members
+
+    @property
+    def largest(self) -> int:
+        return (1 << self.size) - 1
 
     @cached_property
     def _binomials(self) -> Reports:

@@ -182,6 +182,31 @@ class ReportSampler:
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
+    def release_number(self, p: LawLike) -> int:
+        """One report of one client, by the same steps whatever it holds and whichever block is taken: the time it takes tells neither.
+
+        A block that is uniform and one that holds the client's outcome are both drawn, and one of them is forgotten. A device whose
+        collector sees when a report comes draws like this: who knew which of the two it is would know more than epsilon allows.
+
+        Args:
+            p: what the client holds, as for `release`.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for what is no law of one client, before anything is drawn.
+        """
+        laws, randomness = self._family.as_rows(p), _randomness(None)
+        check_laws(laws)
+        if laws.ndim != 1:
+            raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
+        outcome = draw_outcomes(laws[None, :], randomness)
+        own = randomness.integers(1) >= self._uniform_weight
+        uniform = self._blocks.report(draw_below(randomness, self._blocks.blocks, 1))
+        holding = self._blocks.report_holding(outcome, draw_below(randomness, self._blocks.holding, 1))
+        return int(np.where(own, holding, uniform)[0])
+
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each record, which a client drew from its own law: the fast way for millions of clients.
 
