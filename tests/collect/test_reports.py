@@ -1,6 +1,8 @@
 """Collections of reports: each client is counted once, what is kept is as long as their table, and estimates are those of all reports."""
 
 import io
+import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, V
 from tests.collect.behaviour import DAY, agreed
 from tests.collect.postgres import Server
 from tests.collect.running import one, running
+from tests.javascript.browser import chromium, until, watched
 
 FAMILIES: list[BlockFamily] = [
     MaskedSubsets(64, 17),  # half of the masks are past 2^63
@@ -204,3 +207,74 @@ def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
     agreement = Agreement.of(ReportSampler(dc.Simplex(20_001), epsilon=1.0))
     with pytest.raises(DiscreetError, match=r"on reports of 20,001 outcomes.*discreet estimate"):
         collectable(agreement)
+
+
+TOWNS = [f"<b>town</b> {number}" for number in range(64)]
+SHOWN = """[...document.querySelectorAll('[data-estimate]')].map(({ dataset: { samples, estimate, low, high } }) =>
+  [samples, estimate, low, high].map(Number))"""
+
+
+@pytest.mark.slow
+def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
+    """Masks of 64 bits, which no float holds: a visitor sees the outcomes that are named, sends that very report, and is counted once."""
+    sampler, _ = reports_agreed(tmp_path, TOWNS)
+    lengths, sent = set(), []
+    with running(tmp_path, "agreement.json") as collector, chromium() as browser:
+        for visitor in range(3):
+            page = browser.new_context().new_page()
+            complaints, bodies = watched(page), list[str]()
+            page.on(
+                "request", lambda request, to=bodies: to.append(request.post_data) if request.method == "POST" else None
+            )
+            page.goto(f"{collector.address}/take-part")
+            until(page, "document.documentElement.dataset.ready")
+            asked = page.locator("#asked").inner_text()
+            assert "One report, and" in asked
+            assert "One of them is yours, perhaps" in asked
+            page.locator("#entry").fill(TOWNS[5])
+            page.locator("#add button").click()
+            assert page.locator("#drawn-heading").inner_text() == "What your report may name"
+            chances = sampler.chances
+            assert (
+                page.locator("#drawn .told").all_text_contents()[0] == f"100\u00a0% → {100 * chances.inside:.3g}\u00a0%"
+            )
+            assert (
+                page.locator("#drawn .told").all_text_contents()[1] == f"0\u00a0% → {100 * chances.outside:.3g}\u00a0%"
+            )
+            page.locator("#draw").click()
+            page.wait_for_selector("#sample-card:not([hidden])")
+            shown = json.loads(page.locator("#request").inner_text())
+            held = sampler.outcomes_of(int(shown["sample"])).tolist()
+            assert bodies == []  # nothing leaves before it is shown
+            assert re.findall(r"<b>town</b> \d+", page.locator("#sample").inner_text()) == held
+            told = page.locator("#sample-told").inner_text()
+            assert told.startswith(f"This is your report. One of these {len(held)} is yours, perhaps")
+            page.reload()  # and still the same one
+            until(page, "!document.getElementById('sample-card').hidden")
+            assert json.loads(page.locator("#request").inner_text()) == shown
+            page.locator("#send").click()
+            page.wait_for_selector("#receipt-card:not([hidden])")
+            assert [json.loads(body) for body in bodies] == [shown]
+            lengths.add(len(bodies[0].encode()))
+            sent.append(int(shown["sample"]))
+            assert collector.get("/estimate").json["reports"] == visitor + 1
+            page.locator("#send").click()
+            until(page, "document.getElementById('thanks').textContent.includes('arrived before')")
+            assert collector.get("/estimate").json["reports"] == visitor + 1
+            assert complaints() == []
+        said = collector.get("/estimate").json
+        page = browser.new_context().new_page()
+        complaints = watched(page)
+        page.goto(f"{collector.address}/")
+        until(page, "document.getElementById('samples').dataset.number === '3'")
+        page.locator("#all").click()
+        expected = [
+            [each["reports"], *(each["law"][end] for end in ("estimate", "low", "high"))] for each in said["shares"]
+        ]
+        assert page.evaluate(SHOWN) == sorted(expected, key=lambda each: -each[1])
+        assert page.locator("#many-told").inner_text() == "reports"
+        assert "names several outcomes at once" in page.locator("#what").inner_text()
+        assert complaints() == []
+        assert collector.said == ""
+    assert len(lengths) == 1
+    assert [each["reports"] for each in said["shares"]] == ReportCounts(sampler).add(sent).supports().tolist()

@@ -1,6 +1,6 @@
 /** What a sample is drawn from, beside what is held: a row for each outcome that is held, and a few that are not. Of a report, how likely it names each. */
 import { element } from "../page/element.js";
-import { labelled, namedAtOnce, percent } from "../page/words.js";
+import { labelled, namedAtOnce, percent, percentAtLeast } from "../page/words.js";
 
 const ROWS = 12;
 
@@ -54,4 +54,4 @@ function toldOfSample({ size }, shares, drawn) {
 }
 
 const toldOfReport = (agreement) =>
-  `A report names ${namedAtOnce(agreement)}, so these chances add up to more than 100\u00a0%. With a chance of ${percent(agreement.reports.chances.blind)} it is drawn without looking at what you hold.`;
+  `A report names ${namedAtOnce(agreement)}, so these chances add up to more than 100\u00a0%. With a chance of ${percentAtLeast(agreement.reports.chances.blind)} it is drawn without looking at what you hold.`;

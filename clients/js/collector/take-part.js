@@ -10,7 +10,7 @@
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, isolated, labelled, percent, percentAtMost, sentence, strength } from "../page/words.js";
+import { atMost, certainty, isolated, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -151,6 +151,8 @@ function shown(answer, spoken) {
   by("sample-card").hidden = false;
   by("sample").textContent = sampleTold(agreement, answer.sample);
   say("sample-told", reportTold(agreement, answer.sample));
+  by("sample").classList.toggle("named", Boolean(agreement.reports));
+  if (agreement.reports) say("sample-heading", "Your report");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   const preview = () => {
@@ -186,7 +188,7 @@ function sampleTold(agreement, sample) {
 function reportTold(agreement, sample) {
   if (!agreement.reports) return "";
   const many = agreement.outcomesOf(sample).length;
-  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percent(agreement.reports.chances.blind)} it was drawn without looking at what you hold.`;
+  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold.`;
 }
 
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */

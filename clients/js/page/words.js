@@ -117,7 +117,7 @@ const leastChance = ({ box: { lower } }) => (typeof lower === "number" ? lower :
 export const namedAtOnce = ({ reports }) => (reports.named === 1 ? "one outcome" : `about ${reports.named.toLocaleString("en")} outcomes at once`);
 
 function whatReported({ size, reports }, names) {
-  const said = reports.named === 1 ? "It may be yours, or any other." : "One of them is yours, perhaps: nobody can tell which, or whether any is.";
+  const said = reports.named === 1 ? "It may be yours, or any other." : "One of them is yours, perhaps: the report does not say which, or whether any is.";
   return `A report names ${namedAtOnce({ reports })}, of ${size.toLocaleString("en")}: ${names} ${said} Whatever you hold, each report can come up.`;
 }
 

@@ -149,7 +149,7 @@ test("a report is said to name many outcomes, one of which is the person's, perh
   const towns = read({ mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 28 } });
   const said = Object.fromEntries(asked(towns).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]));
   assert.match(said["What leaves your device"], /^One report, and /);
-  assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* One of them is yours, perhaps: nobody can tell which, or whether any is\./);
+  assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* One of them is yours, perhaps: the report does not say which, or whether any is\./);
   // p_in = e^1 28/(107 + 28 (e^1 - 1)), p_out = (e^1 27 + 79) 28/106/(107 + 28 (e^1 - 1)), N/2^62 = 107/(107 + 28 (e^1 - 1))
   const { blind, inside, outside } = towns.reports.chances, all = 107 + 28 * Math.expm1(1);
   assert.ok(Math.abs(inside - (28 * Math.E) / all) < 1e-12 && Math.abs(blind - 107 / all) < 1e-12 && Math.abs(outside - (28 * ((27 * Math.E) + 79)) / 106 / all) < 1e-12);
