@@ -6,20 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 import discreet as dc
 from discreet.accounting import profile_of
 from discreet.agreement import Agreement
-from discreet.client import Client, Receipt
+from discreet.client import Client, Receipt, _gateway as gateway, send_table
 from discreet.client._client import longest_sample
 from discreet.client._collector import sample_body
 from discreet.client._holding import Holding
 from discreet.errors import BudgetError, DiscreetError
-from discreet.ledger import Budget, Ledger
-from discreet.mechanisms import AffineBlocks, BlockFamily, ReportSampler
+from discreet.ledger import Budget, Destination, Ledger, PopulationLedger
+from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.tables import read_secret, sample, write_secret
 from tests.collect.running import running
 
 TOWNS = [f"town {number}" for number in range(64)]
@@ -160,3 +163,43 @@ def test_the_profile_of_reports_bounds_every_pair_of_clients(blocks: BlockFamily
     one, other = sampler.output(np.eye(blocks.size)[[0, 1]])
     for at in (0.0, 0.1, 0.5 * epsilon, 0.9 * epsilon, epsilon):
         assert np.maximum(one - math.exp(at) * other, 0.0).sum() <= profile.delta(at) + 1e-12
+
+
+@pytest.mark.slow
+def test_a_gateway_sends_the_reports_of_its_table_once(tmp_path: Path) -> None:
+    """Masks up to 2^64 arrive whole; running it again, on other data too, sends the same and spends nothing more."""
+    sampler = ReportSampler(dc.Simplex(TOWNS), epsilon=1.0)
+    agreement = Agreement.of(sampler)
+    agreement.write(tmp_path / "agreement.json")
+    write_secret(tmp_path / "secret")
+    rows = pl.DataFrame({"who": [*range(300)] * 2, "what": [TOWNS[i % 9] for i in range(300)] + [TOWNS[60]] * 300})
+    how: dict[str, Any] = {"client": "who", "value": "what", "secret": tmp_path / "secret", "budget": 1.0}
+    with running(tmp_path, "agreement.json") as collector:
+        first = send_table(collector.address, rows, **how)
+        assert (first.counted, first.again, first.refused) == (300, 0, 0)
+        told = collector.get("/estimate").json
+        assert send_table(collector.address, rows, **how).again == 300
+        changed = rows.with_columns(what=pl.lit(TOWNS[1]))
+        assert send_table(collector.address, changed, **how).again == 300
+        assert collector.get("/estimate").json == told
+        one = Client(collector.address, ledger=tmp_path / "ledger", budget=1.0).send(records=[TOWNS[1]])
+        assert one.counted
+        assert collector.said == ""
+    books = PopulationLedger(f"{tmp_path / 'secret'}.ledger", tmp_path / "secret")
+    drawn = sample(rows, client="who", value="what", agreement=agreement, ledger=books)
+    reports = drawn.column("report").to_numpy()
+    assert int(reports.max()) > 2**63
+    assert [row["reports"] for row in told["shares"]] == ReportCounts(sampler).add(reports).supports().tolist()
+
+
+@pytest.mark.slow
+def test_requests_of_a_gateway_are_as_long_whatever_the_reports_are(tmp_path: Path) -> None:
+    sampler = ReportSampler(dc.Simplex(TOWNS), epsilon=1.0)
+    agreement, lengths = Agreement.of(sampler), set[int]()
+    write_secret(tmp_path / "secret")
+    secret = read_secret(tmp_path / "secret")
+    for reports in ([0x1FFFF] * 50, [0x1FFFF << 47] * 50):
+        drawn = pa.table({"who": range(50), "report": pa.array(reports, pa.uint64())})
+        to = Destination("http://127.0.0.1:1", None, agreement.id)
+        lengths.update(len(body) for _, body in gateway._bodies(drawn, to, agreement, 1, secret))
+    assert len(lengths) == 1

@@ -147,10 +147,6 @@ def send_table(
         )
     agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
     agreed.check_round(number)
-    if agreed.blocks is not None:
-        raise DiscreetError(
-            f"{address} offers an agreement on reports, which a gateway does not send yet; let each client send its own: Client(...).send"
-        )
     if agreed.epsilon > epsilon:
         raise DiscreetError(
             f"{address} offers an agreement at epsilon = {agreed.epsilon:g}, more than the {epsilon:g} allowed: epsilon= (--epsilon)"

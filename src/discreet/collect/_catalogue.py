@@ -11,7 +11,6 @@ counted by then.
 import asyncio
 import hashlib
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -30,15 +29,12 @@ from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreemen
 from discreet.errors import DiscreetError, StoreError
 from discreet.estimation import (
     LARGEST,
-    ReportedPopulation,
-    Shares,
     cells_as_bins,
     coding_and_sampler,
     notes,
     population,
     record,
     reference_on,
-    report_liars,
     reported_population,
 )
 from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
@@ -309,7 +305,8 @@ def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], 
     sampler = collected.sampler
     if counts.any() and isinstance(sampler, ReportSampler):
         counted = ReportCounts.from_table(sampler, counts)
-        return _report_record(reported_population(sampler, counts=counted, confidence=confidence), agreed)
+        reported = reported_population(sampler, counts=counted, confidence=confidence)
+        return record(reported, agreed, notes(reported, agreed))
     if counts.any() and not isinstance(sampler, ReportSampler):
         found = population(sampler, counts=counts, confidence=confidence)
         return record(found, agreed, notes(found, agreed))
@@ -323,35 +320,6 @@ def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], 
         "statistics": [],
         "notes": [f"there are no {'reports' if isinstance(sampler, ReportSampler) else 'samples'} yet"],
     }
-
-
-def _report_record(found: ReportedPopulation, agreed: Agreement) -> dict[str, Any]:
-    """An estimate from reports. Of an outcome `reports` is how many name it; they add up to more than there are."""
-    one = report_liars(found, 1).shift
-    longest = float((found.law.high - found.law.low).max())
-    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "reports": found.counts.tolist()}
-    columns |= {"released": _rows_of(found.released_shares), "law": _rows_of(found.law)}
-    columns["nearest"] = found.nearest.tolist()
-    return {
-        "reports": found.clients,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
-        "confidence": found.confidence,
-        "identifiable": True,
-        "margin_at_worst": found.margin_at_worst,
-        "shares": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
-        "statistics": [],
-        "notes": [],
-        "liars": {"one": one, "one_at_ends": one, "as_far_as_intervals": math.ceil(0.5 * longest / one - 1e-9)},
-    }
-
-
-def _rows_of(part: Shares) -> list[dict[str, float]]:
-    fields = vars(part)
-    return [
-        dict(zip(fields, ends, strict=True)) for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
-    ]
 
 
 def _tag(*parts: Any) -> str:
