@@ -19,6 +19,7 @@ from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable
 from discreet.collect._pool import KEPT, MOST_GROUPS
+from discreet.collect._reading import ReportNumbers
 from discreet.collect._store import Arrival, Store, Verdict, digest, stored_reports
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
@@ -278,3 +279,43 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
         assert collector.said == ""
     assert len(lengths) == 1
     assert [each["reports"] for each in said["shares"]] == ReportCounts(sampler).add(sent).supports().tolist()
+
+
+@pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
+def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: BlockFamily) -> None:
+    read = ReportNumbers(sampler_of(blocks))
+    numbers = [
+        0,
+        1,
+        3,
+        5,
+        7,
+        100,
+        127,
+        blocks.blocks - 1,
+        blocks.blocks,
+        blocks.largest,
+        blocks.largest + 1,
+        2**63,
+        2**64 - 1,
+    ]
+    numbers += blocks.report(np.arange(min(blocks.blocks, 50))).tolist()
+    numbers = [each for each in numbers if each < 2**64]
+    good = blocks.are_blocks(np.array(numbers, dtype=np.uint64)).tolist()
+    found = read.numbers([str(each) for each in numbers])
+    assert [int(each) for each in found.view(np.uint64)] == [
+        n if g else 2**64 - 1 for n, g in zip(numbers, good, strict=True)
+    ]
+    assert read.of_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
+    for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64()):
+        most = 2 ** (kind.bit_width - ("uint" not in str(kind))) - 1
+        kept = [place for place, each in enumerate(numbers) if each <= most]
+        column = pa.array([numbers[place] for place in kept], kind)
+        assert read.fits(kind)
+        assert read.of_column(column).tolist() == found[kept].tolist()
+        if "uint" not in str(kind):
+            assert read.of_numbers(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [-1, -1]
+    for kind in (pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())):
+        assert not read.fits(kind)
+    wrong = [0, 3, -1, 1.0, True, None, [], {}, "", "+1", "1 ", "١", "1e3", "00", str(2**64), "9" * 20, "9" * 21]
+    assert set(read.numbers(wrong).tolist()) == {-1}
