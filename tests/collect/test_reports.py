@@ -317,5 +317,23 @@ def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: B
             assert read.of_numbers(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [-1, -1]
     for kind in (pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())):
         assert not read.fits(kind)
-    wrong = [0, 3, -1, 1.0, True, None, [], {}, "", "+1", "1 ", "١", "1e3", "00", str(2**64), "9" * 20, "9" * 21]
+    wrong: list[Any] = [
+        0,
+        3,
+        -1,
+        1.0,
+        True,
+        None,
+        [],
+        {},
+        "",
+        "+1",
+        "1 ",
+        "١",
+        "1e3",
+        "00",
+        str(2**64),
+        "9" * 20,
+        "9" * 21,
+    ]
     assert set(read.numbers(wrong).tolist()) == {-1}
