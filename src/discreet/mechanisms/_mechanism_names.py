@@ -14,6 +14,7 @@ from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._reports import ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy
 
@@ -22,6 +23,8 @@ F = TypeVar("F", bound=AnyFamily)
 MECHANISMS: dict[str, type[Sampler[Any]]] = {
     kind.name: kind for kind in (OptimalSampler, LinearSampler, MollifierSampler)
 }
+
+MECHANISM_NAMES = (*MECHANISMS, ReportSampler.name)  # reports are no samples, so theirs is no `Sampler`
 
 SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
 
@@ -56,8 +59,8 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
     """The name of a mechanism; anything else is refused, with the names there are."""
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISMS)}")
+    if not isinstance(name, str) or name not in MECHANISM_NAMES:
+        raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISM_NAMES)}")
     return name
 
 
@@ -71,7 +74,9 @@ def sampler_named(
     reference: Any = None,
 ) -> Sampler[F]:
     """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
-    kind = MECHANISMS[check_mechanism(name)]
+    if check_mechanism(name) == ReportSampler.name:
+        raise DiscreetError(f"mechanism = {name!r} releases no samples; use ReportSampler(family, epsilon=...)")
+    kind = MECHANISMS[name]
     if reference is None:
         return kind(family, epsilon=epsilon, how=how, privacy=privacy)
     if kind is not MollifierSampler:

@@ -67,10 +67,11 @@ class ReportSampler:
         family: which outcomes there are: `Simplex(...)`, or a `Domain`.
         epsilon: the privacy budget of one report, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         privacy: `Pure(epsilon)`; other notions have no blocks.
+        blocks: those that were agreed on (`agreement.sampler()` passes them). By default those with the smallest variance.
 
     Raises:
-        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, and another notion
-            of privacy.
+        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, another notion
+            of privacy, and blocks on another number of outcomes.
 
     Example:
         >>> sampler = ReportSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -80,7 +81,12 @@ class ReportSampler:
     name: ClassVar[str] = "reports"
 
     def __init__(
-        self, family: Simplex[Any] | Domain[Any], *, epsilon: float | None = None, privacy: Privacy | None = None
+        self,
+        family: Simplex[Any] | Domain[Any],
+        *,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+        blocks: BlockFamily | None = None,
     ) -> None:
         if not isinstance(family, (Simplex, Domain)):
             raise DiscreetError(f"family = {family!r} is not a Simplex; reports are for every distribution on outcomes")
@@ -92,7 +98,9 @@ class ReportSampler:
         self._bound = at_most_exp(promise.epsilon)
         if self._bound - 1 < _LEAST_GROWTH:
             raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
-        self._blocks = choose_blocks(self._family.size, self._bound)
+        if blocks is not None and blocks.size != self._family.size:
+            raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
+        self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
         self._uniform_weight = _least_weight(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
@@ -333,10 +341,14 @@ class ReportSampler:
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReportSampler) and (self.family, self.privacy) == (other.family, other.privacy)
+        return isinstance(other, ReportSampler) and self._terms == other._terms
 
     def __hash__(self) -> int:
-        return hash((ReportSampler, self.family, self.privacy))
+        return hash((ReportSampler, self._terms))
+
+    @property
+    def _terms(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
+        return self._family, self._privacy, self._blocks
 
 
 def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
