@@ -106,11 +106,20 @@ ServedGoal = Annotated[
         help="Estimate a population (mechanism linear), or serve each client (optimal)? Asked on a terminal; elsewhere population.",
     ),
 ]
+AgreedGoal = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="population|clients",
+        help="Estimate a population (mechanism reports where they need fewer clients, else linear), or serve each client (optimal)? Asked "
+        "on a terminal; elsewhere linear.",
+    ),
+]
 MechanismName = Annotated[
     str | None,
     typer.Option(
-        metavar="linear|optimal|mollifier",
-        help="Instead of --for, the mechanism itself. mollifier: an older one, for comparison.",
+        metavar="linear|optimal|reports|mollifier",
+        help="Instead of --for, the mechanism itself. reports: for the population alone. mollifier: an older one, for comparison.",
     ),
 ]
 

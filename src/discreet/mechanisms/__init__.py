@@ -20,6 +20,7 @@ from discreet.mechanisms._mechanism_names import (
     SERVED,
     check_mechanism,
     mechanism_for,
+    population_mechanism,
     sampler_named,
 )
 from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as normalised_law
@@ -73,6 +74,7 @@ __all__ = [
     "check_mechanism",
     "mechanism_for",
     "nearest_member",
+    "population_mechanism",
     "sampler_named",
 ]
 

@@ -2,7 +2,8 @@
 
 The mechanisms by their own names, and by whom samples are to serve: the one table of them, for agreements, tables and commands.
 
-To estimate the population take linear: its samples give every share back without bias. To have each sample look like its own client
+To estimate the population take linear: its samples give every share back without bias. Where nothing but the population matters, reports give
+the same shares from fewer clients (`population_mechanism`). To have each sample look like its own client
 take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
 (`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
 """
@@ -10,13 +11,14 @@ take optimal, which is at least as close to every client; the samples then tell 
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
+from discreet.families import Simplex
 from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
 from discreet.mechanisms._reports import ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.privacy import Privacy
+from discreet.privacy import Privacy, Pure
 
 F = TypeVar("F", bound=AnyFamily)
 
@@ -50,11 +52,35 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
         raise DiscreetError(
             f"serve = {serve!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
         )
+    if serve == "population" and mechanism == ReportSampler.name:
+        return mechanism
     if mechanism not in (None, SERVED[serve]):
         raise DiscreetError(
             f"serve = {serve!r} (--for) takes the mechanism {SERVED[serve]!r}, not {mechanism!r}; leave one of the two out"
         )
     return SERVED[serve]
+
+
+def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
+    """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
+
+    Values stay where k-ary randomised response is as good, on intervals, whose means and quantiles are told by values, on families that
+    are no `Simplex`, and under notions other than pure epsilon.
+
+    Args:
+        family: who the clients may be.
+        privacy: what one release promises.
+
+    Returns:
+        "reports" or "linear".
+    """
+    if not isinstance(family, Simplex) or not isinstance(privacy, Pure) or family.domain.edges is not None:
+        return LinearSampler.name
+    try:
+        reports = ReportSampler(family, privacy=privacy)
+    except DiscreetError:  # of an epsilon at which no report says anything
+        return LinearSampler.name
+    return ReportSampler.name if reports.variance() < reports.by_values().variance() else LinearSampler.name
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:

@@ -33,7 +33,15 @@ from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
-from discreet.mechanisms._reports._blocks import BlockFamily, Chances, Integers, Reports, best_subset, choose_blocks
+from discreet.mechanisms._reports._blocks import (
+    BlockFamily,
+    Chances,
+    Integers,
+    Reports,
+    Values,
+    best_subset,
+    choose_blocks,
+)
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import (
@@ -159,6 +167,10 @@ class ReportSampler:
         return (
             1.0 if self._family.size == 1 else self.variance() / best_subset(self._family.size, float(self._bound))[1]
         )
+
+    def by_values(self) -> ReportSampler:
+        """The same with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
+        return ReportSampler(self._family, privacy=self._privacy, blocks=Values(self._family.size))
 
     def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> int | Reports:
         """One private report for each client, from the operating system's entropy. Each call spends epsilon anew.
