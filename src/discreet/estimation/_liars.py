@@ -29,6 +29,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._population import Population, Shares
+from discreet.estimation._reports import ReportedPopulation, ReportLiars, report_liars
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class Liars:
         )
 
 
-def liars(found: Population, number: int = 1) -> Liars:
+def liars(found: Population | ReportedPopulation, number: int = 1) -> Liars | ReportLiars:
     """What liars among the clients can have done to an estimate.
 
     Args:
@@ -69,6 +70,8 @@ def liars(found: Population, number: int = 1) -> Liars:
     Raises:
         DiscreetError: for a number that is none, or larger than that of the clients.
     """
+    if isinstance(found, ReportedPopulation):
+        return report_liars(found, number)
     if not isinstance(found, Population):
         raise DiscreetError(f"found = {found!r} is not an estimate; pass what population(...) returned")
     number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
@@ -79,7 +82,7 @@ def liars(found: Population, number: int = 1) -> Liars:
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
-def liars_per_half_interval(found: Population) -> int:
+def liars_per_half_interval(found: Population | ReportedPopulation) -> int:
     """How many liars can move a share by half the length of the longest interval."""
     longest = float((found.law.high - found.law.low).max())
     return math.ceil(0.5 * longest / liars(found, 1).shift - 1e-9)

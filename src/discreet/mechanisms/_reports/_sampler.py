@@ -52,6 +52,7 @@ from discreet.release import (
     client_message,
     draw_below,
     integer_law_of_counts,
+    keyed_word_rows,
     keyed_words,
     next_below,
 )
@@ -239,11 +240,50 @@ class ReportSampler:
         law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")
-        words = keyed_words(key, client_message(client, outcomes, counts))
-        if next(words) < self._uniform_weight:
+        return self._draw_keyed(key, client_message(client, outcomes, counts), list(law), list(law.values()))
+
+    def release_messages(
+        self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+    ) -> Reports:
+        """The reports of many clients that `release_keyed` gives one by one, from their canonical inputs and laws in whole numbers.
+
+        A client that holds nothing reports a uniform block: its first word decides nothing, the next ones which block.
+
+        Args:
+            key: of one question in one round of one agreement.
+            messages: the canonical input of each client.
+            laws: the outcomes of each in increasing order, and how often each counts.
+
+        Returns:
+            An array of uint64.
+        """
+        words = keyed_word_rows(key, messages)
+        outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
+        for row, (_, numbers) in enumerate(laws):
+            totals[row] = _checked_total(int(numbers.sum(dtype=np.uint64)))
+        own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
+        again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
+        reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
+        b, r = self._blocks.blocks, self._blocks.holding
+        again[others] = words[others, 1] >= (TOTAL // b) * b
+        again[mine] = (words[mine, 1] >= (TOTAL // totals[mine]) * totals[mine]) | (words[mine, 2] >= (TOTAL // r) * r)
+        reports[others] = self._blocks.report(words[others, 1] % b)
+        places = words[mine, 1] % totals[mine]
+        for row, place in zip(mine.tolist(), places.tolist(), strict=True):
+            held, numbers = laws[row]
+            outcomes[row] = held[np.searchsorted(np.cumsum(numbers), place, side="right")] if len(held) > 1 else held[0]
+        reports[mine] = self._blocks.report_holding(outcomes[mine], words[mine, 2] % r)
+        for row in np.flatnonzero(again).tolist():
+            held, numbers = laws[row]
+            reports[row] = self._draw_keyed(key, messages[row], held.tolist(), numbers.tolist())
+        return reports
+
+    def _draw_keyed(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
+        """One report from the words of a client."""
+        words, total = keyed_words(key, message), _checked_total(sum(numbers))
+        if next(words) < self._uniform_weight or not total:
             return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
-        ends = list(accumulate(law.values()))
-        outcome = list(law)[bisect_right(ends, next_below(words, ends[-1]))]
+        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
         rank = next_below(words, self._blocks.holding)
         return int(self._blocks.report_holding(_single(outcome), _single(rank))[0])
 
@@ -376,6 +416,13 @@ def _least_weight(blocks: BlockFamily, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
     beta = 1 / (1 + (bound - 1) * blocks.fraction)
     return -(-TOTAL * beta.numerator // beta.denominator)
+
+
+def _checked_total(total: int) -> int:
+    """How many records a client holds, if a word of 62 bits can choose among them."""
+    if total > TOTAL:
+        raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
+    return total
 
 
 def _single(number: int) -> Integers:
