@@ -49,10 +49,10 @@ from discreet._base.moved import OldName
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
-from discreet.families import ContinuousFamily
+from discreet.families import ContinuousFamily, check_laws
 from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
-from discreet.mechanisms import AnyFamily, Client, JointSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 _KEY = "key"
@@ -141,7 +141,7 @@ _BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it.
+    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report itself.
 
     Under an agreement on a continuous family `place` is the seed of the point's place within its cell, and of several samples drawn at once
     that of their order: drawn without a look at the data, and kept so that asking again gives the same.
@@ -158,8 +158,10 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
-        """The sample as it was released: an outcome, or a point."""
+    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> Any:
+        """The sample as it was released: an outcome, or a point; a report is a whole number."""
+        if isinstance(sampler, ReportSampler):
+            return self.sample
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
     spelled = OldName("as_released")
@@ -199,7 +201,7 @@ class Ledger:
 
     def release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         p: LawLike | Client,
         *,
         agreement: Agreement,
@@ -208,8 +210,11 @@ class Ledger:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then.
 
         On outcomes the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the samples that are drawn
-        at once, for one charge.
+        at once, for one charge. A report's draw does not take the same instructions: its time may tell the client's outcome to whoever
+        measures it on the device.
         """
+        if isinstance(sampler, ReportSampler):
+            return self._release_report(sampler, p, agreement=agreement, round=round)
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
@@ -224,8 +229,25 @@ class Ledger:
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 
+    def _release_report(self, sampler: ReportSampler, p: Any, *, agreement: Agreement, round: int) -> int:
+        laws = sampler.family.as_rows(p)
+        if laws.ndim != 1:
+            raise DiscreetError(f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law")
+        check_laws(laws)
+
+        def draw() -> int:
+            return int(sampler.release(laws))
+
+        return self._release(sampler, draw, agreement=agreement, round=round).sample
+
     def release_to(
-        self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
+        self,
+        to: Destination,
+        sampler: Sampler[AnyFamily] | ReportSampler,
+        draw: Callable[[], int],
+        *,
+        agreement: Agreement,
+        round: int,
     ) -> Entry:
         """The answer to a collector's question: the one it was given, perhaps under another agreement, or a new one, paid for.
 
@@ -257,7 +279,7 @@ class Ledger:
 
     def _release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -278,7 +300,7 @@ class Ledger:
         )
 
     def released_sample(
-        self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1
+        self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, *, agreement: Agreement, round: int = 1
     ) -> Any:
         """The sample that was released under this agreement in this round; None if none was. Nothing is drawn or charged.
 
