@@ -17,6 +17,8 @@ and a pair that dominates at every beta dominates adaptive compositions too (Zhu
 
 The integers really drawn with obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
 is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for what is drawn, not for a formula beside it.
+A report is a uniform block with probability N/2^62, so its laws lie in a box with s = N/2^62 and the same argument holds. Two clients never
+reach that bound, since some blocks hold the outcomes of both: it is not claimed to be attained.
 Every number here is an upper bound: masses and deltas are rounded up.
 """
 
@@ -95,8 +97,8 @@ class LatticeSampler(Protocol):
 
 
 @runtime_checkable
-class BlockSampler(Protocol):
-    """What is asked of a sampler of reports: of 2^62 words, how many give a block that has nothing to do with the client."""
+class ReportingSampler(Protocol):
+    """The same of what releases reports: how many of 2^62 words give a report that has nothing to do with the client."""
 
     @property
     def epsilon(self) -> float: ...
@@ -109,25 +111,27 @@ def check_profile(profile: Any) -> None:
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: LatticeSampler | BlockSampler) -> BoxProfile:
-    """The profile of the integers that a sampler draws with, on outcomes, cells or points; of reports, on blocks.
-
-    The law of a report lies between N/(2^62 b) and e^epsilon times that on each of b blocks: a box over the uniform law, whose lower bounds
-    add up to N/2^62. No two clients are claimed to be an extreme pair of it.
-    """
-    if isinstance(sampler, type) or not isinstance(sampler, LatticeSampler | BlockSampler):
+def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
+    """The profile of the integers that a sampler draws with, on outcomes, cells or points, or on the blocks of reports."""
+    if isinstance(sampler, type) or not isinstance(sampler, (LatticeSampler, ReportingSampler)):
         raise DiscreetError(
-            f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)"
+            f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...), MollifierSampler(...), ReportSampler(...)"
         )
+    lattice = sampler if isinstance(sampler, LatticeSampler) else None
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    lowest = sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
-    shared = Fraction(lowest, TOTAL)
+    shared = Fraction(_shared_words(sampler), TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2, and falls likewise after it: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
-    attained = isinstance(sampler, LatticeSampler) and _is_attained(sampler, alpha)
-    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=attained)
+    return BoxProfile(
+        epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=lattice is not None and _is_attained(lattice, alpha)
+    )
+
+
+def _shared_words(sampler: LatticeSampler | ReportingSampler) -> int:
+    """Of 2^62 words, how many have nothing to do with the client."""
+    return sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
 
 
 def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:

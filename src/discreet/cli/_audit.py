@@ -19,7 +19,14 @@ from discreet.cli._options import Delta, Nu, promise
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, Simplex
-from discreet.mechanisms import JointSampler, OptimalSampler, Sampler, check_mechanism, sampler_named
+from discreet.mechanisms import (
+    JointSampler,
+    OptimalSampler,
+    ReportSampler,
+    Sampler,
+    check_mechanism,
+    sampler_named,
+)
 from discreet.privacy import Privacy, privacy_document
 
 REFUTED = 1
@@ -79,7 +86,7 @@ def certify(
         typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: what was agreed on."),
     ] = None,
     mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
+        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear, mollifier or reports.")
     ] = None,
     lower: Annotated[
         float, typer.Option(metavar="C1", help="Distributions are at least this multiple of uniform.")
@@ -134,17 +141,25 @@ def _stated_sampler(
     mechanism: str | None,
     lower: float,
     upper: float | None,
-) -> Sampler[FiniteFamily] | JointSampler:
+) -> Sampler[FiniteFamily] | JointSampler | ReportSampler:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
         if lower or any(given is not None for given in (outcomes, mechanism, upper)):
             raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
+        if agreement.blocks is not None:
+            return agreement.report_sampler()
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
     family: Simplex | Band = Simplex(outcomes)
     if lower or upper is not None:
         family = Band(np.ones(outcomes), lower=lower, upper=float(outcomes) if upper is None else upper)
+    if name == ReportSampler.name:
+        if not isinstance(family, Simplex):
+            raise DiscreetError(
+                "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper"
+            )
+        return ReportSampler(family, privacy=stated)
     return sampler_named(name, family, privacy=stated)
 
 

@@ -49,7 +49,7 @@ from discreet._base.moved import OldName
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
-from discreet.families import ContinuousFamily
+from discreet.families import ContinuousFamily, check_laws
 from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
 from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
@@ -141,7 +141,7 @@ _BOUND = "identity"  # the line that says which identity a ledger belongs to
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report.
+    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report itself.
 
     Under an agreement on a continuous family `place` is the seed of the point's place within its cell, and of several samples drawn at once
     that of their order: drawn without a look at the data, and kept so that asking again gives the same.
@@ -159,7 +159,7 @@ class Entry:
     to: Destination | None = None
 
     def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> Any:
-        """The sample as it was released: an outcome, a point or a report."""
+        """The sample as it was released: an outcome, or a point; a report is a whole number."""
         if isinstance(sampler, ReportSampler):
             return self.sample
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
@@ -209,25 +209,35 @@ class Ledger:
     ) -> Any:
         """One private sample of this client, paid for. The same agreement and round return the same sample, whatever p is by then.
 
-        On outcomes the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the samples that are drawn
-        at once, for one charge.
+        On outcomes, and of reports, the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the
+        samples that are drawn at once, for one charge.
         """
-        held: Any = p
         if isinstance(sampler, ReportSampler):
-            shape = sampler.family.as_rows(held).shape[:-1]
-        else:
-            if not isinstance(sampler, JointSampler):
-                check_sampler(sampler)
-            shape = sampler.carrier.read(held).shape
+            return self._release_report(sampler, p, agreement=agreement, round=round)
+        if not isinstance(sampler, JointSampler):
+            check_sampler(sampler)
+        held: Any = p
+        shape = sampler.carrier.read(held).shape
         if shape:
             raise DiscreetError(f"p holds {math.prod(shape)} laws; a ledger is one client's, who has one law")
 
         def draw() -> int:
-            if isinstance(sampler, JointSampler | ReportSampler):
+            if isinstance(sampler, JointSampler):
                 return int(sampler.release_number(held))
             return int(sampler.release_number(held, constant_time=not isinstance(sampler.family, ContinuousFamily)))
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
+
+    def _release_report(self, sampler: ReportSampler, p: Any, *, agreement: Agreement, round: int) -> int:
+        laws = sampler.family.as_rows(p)
+        if laws.ndim != 1:
+            raise DiscreetError(f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law")
+        check_laws(laws)
+
+        def draw() -> int:
+            return sampler.release_number(laws)
+
+        return self._release(sampler, draw, agreement=agreement, round=round).sample
 
     def release_to(
         self,
@@ -243,7 +253,7 @@ class Ledger:
         Args:
             to: the collector and its collection.
             sampler: the one agreed on.
-            draw: draws the number of an outcome, a cell or a point, or a report. It may be called although what it draws is then not used.
+            draw: draws the number of an outcome, a cell or a point. It may be called although what it draws is then not used.
             agreement: what a new sample is released under.
             round: in which round.
 

@@ -86,6 +86,11 @@ class BlockFamily(abc.ABC):
         return self.blocks - 1
 
     @property
+    def holding_both(self) -> int:
+        """lambda: how many blocks hold two given points; the same for every pair."""
+        return self.holding * (self.width - 1) // (self.points - 1) if self.points > 1 else 0
+
+    @property
     def fraction(self) -> Fraction:
         """w/K: the probability that a uniform block holds a given point."""
         return Fraction(self.width, self.points)
