@@ -65,6 +65,17 @@ def test_a_table_gives_every_client_the_report_of_its_key_and_data(name: str) ->
         forget_rounds_in_memory()
 
 
+def test_clients_are_called_by_texts_too() -> None:
+    sampler = SAMPLERS["affine"]
+    rows = _rows(104, 100).with_columns(who=pl.format("aircraft {}", "who"))
+    made = sample(rows, client="who", value="what", sampler=sampler, secret=SECRET)
+    key = SECRET.run_key(dc.Agreement.of(sampler).id, 1, Question(value="what"))
+    for who, report in zip(made["who"].to_pylist(), made["report"].to_pylist(), strict=True):
+        held = _held(rows, who)["what"].to_list()
+        assert report == sampler.release_keyed(key, who, held, [1] * len(held))
+    forget_rounds_in_memory()
+
+
 def test_weights_count_by_their_law_in_whole_numbers() -> None:
     sampler = SAMPLERS["affine"]
     rows = _rows(104, 50).with_columns(pl.col("often") / 7.0)
