@@ -16,6 +16,7 @@ export interface Law {
 
 /** What leaves the device. */
 export interface Release {
+  /** A sample; under an agreement on reports, the digits of a report as a text, since floats do not hold all of them. */
   readonly sample: Label;
   readonly agreement: string;
 }
@@ -66,7 +67,7 @@ export class Agreement {
   readonly canonical: string;
   readonly document: Readonly<Record<string, unknown>>;
   readonly epsilon: number;
-  readonly mechanism: "optimal" | "linear" | "mollifier";
+  readonly mechanism: "optimal" | "linear" | "mollifier" | "reports";
   readonly rounds: number;
   readonly purpose: string;
   /** The number of the outcome that values outside the domain count as, where the agreement names one. */
@@ -79,13 +80,17 @@ export class Agreement {
    * of counts of another length than the domain. Only what `checkSeen` refuses is refused.
    */
   law(seen: Seen): Law;
-  /** The distribution that a sample is drawn from. */
+  /** The distribution that a sample is drawn from; this and the next two refuse an agreement on reports. */
   output(law: Law): Float64Array;
   /** The integers with sum 2^62 that a sample is drawn with. */
   weights(law: Law): bigint[];
   /** The outcome number on which an integer of [0, 2^62) falls. */
   outcome(law: Law, integer: bigint): number;
-  /** One private sample. Each call spends epsilon anew: use a `Budget`. */
+  /** The report that words of 62 bits give, of an agreement on reports. `word` is asked for one after the other; by default the system's generator. */
+  report(law: Law, word?: () => bigint): bigint;
+  /** The numbers of the outcomes that a report names. At most one is the person's own. */
+  outcomesOf(report: bigint | string): number[];
+  /** One private sample or report. Each call spends epsilon anew: use a `Budget`. */
   release(law: Law): Release;
 }
 

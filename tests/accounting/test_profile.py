@@ -20,6 +20,7 @@ from discreet import (
     MollifierSampler,
     OptimalSampler,
     Points,
+    ReportSampler,
     Simplex,
 )
 from discreet._base.numerics import exp_lower
@@ -140,3 +141,18 @@ def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler[Any]]
 def test_what_releases_nothing_has_no_profile() -> None:
     with pytest.raises(DiscreetError, match="releases nothing"):
         profile_of(OptimalSampler(GaussianMixtures(), epsilon=1.0, how=Density()))
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (7, 0.5), (12, 1.0), (104, 1.0), (104, 4.0), (20, 6.0)])
+def test_the_profile_of_reports_bounds_every_pair_of_outcomes(size: int, epsilon: float) -> None:
+    """Point masses are the extreme clients, and E is jointly convex; their exact laws, report by report."""
+    sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+    profile = profile_of(sampler)
+    assert not profile.attained
+    laws = sampler.output(np.eye(size)[[0, 1, size - 1]])
+    for beta in (0.0, 0.3 * epsilon, 0.8 * epsilon, epsilon):
+        worst = max(
+            float(np.maximum(laws[i] - np.exp(beta) * laws[j], 0.0).sum()) for i in range(3) for j in range(3) if i != j
+        )
+        assert worst <= profile.delta(beta) + 1e-12
+    assert profile.delta(0.0) < 1.0

@@ -327,3 +327,20 @@ def test_equal_weights_hold_at_every_epsilon() -> None:
     found = certificate_of([[1, 1], [1, 1]], epsilon=1e-300)
     assert found.holds
     assert verify.problems(verify.parsed(found.to_json())) == []
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(7, 2.0), (64, 0.5), (104, 1.0), (104, 4.0), (10**6, 1.0)])
+def test_certificates_of_reports_are_verified_and_forged_ones_are_not(size: int, epsilon: float) -> None:
+    sampler = dc.ReportSampler(dc.Simplex(size), epsilon=epsilon)
+    found = certificate(sampler, agreement=dc.Agreement.of(sampler))
+    record = verify.parsed(found.to_json())
+    assert verify.problems(record) == []
+    other = dc.Agreement.of(dc.ReportSampler(dc.Simplex(size), epsilon=epsilon / 2))
+    for forged in (
+        {**record, "total": record["total"] + 1},
+        {**record, "epsilon": epsilon / 2},
+        {**record, "agreement": other.id},
+        {**record, "agreement": other.id, "agreement_text": other.canonical},
+        {**record, "weights": [[weight + 1 for weight in row] for row in record["weights"]]},
+    ):
+        assert verify.problems(forged)

@@ -1,6 +1,7 @@
 """A certificate states the realised epsilon in exact arithmetic; a script without dependencies re-verifies it."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet import (
+    Agreement,
     Band,
     Cells,
     DiscreetError,
+    Gaussian,
     GaussianMixtures,
     JointSampler,
     LinearSampler,
     MollifierSampler,
     OptimalSampler,
     Points,
+    ReportSampler,
     Simplex,
 )
 from discreet._base.numerics import log_bracket
@@ -121,3 +125,34 @@ def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], how
         found.realised_epsilon[0] > Fraction(9, 10) if kind is not MollifierSampler else found.realised_epsilon[0] > 0
     )
     assert verify.problems(verify.parsed(found.to_json())) == []
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (7, 0.5), (12, 1.0), (104, 1.0), (104, 4.0), (20, 6.0)])
+def test_a_certificate_of_reports_says_what_every_single_report_loses(size: int, epsilon: float) -> None:
+    """Against the exact probability of every report, or of every class of them where there are too many; for three pairs of outcomes."""
+    sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+    found = certificate(sampler, agreement=Agreement.of(sampler))
+    assert found.holds
+    assert found.total == 2**62 * sampler.blocks.blocks * sampler.blocks.width
+    every = sampler.reports()
+    for pair in {(0, 1), (0, size - 1), (size - 1, size // 2)}:
+        if pair[0] == pair[1]:
+            continue
+        one, other = (sampler.holds(every, [outcome] * len(every)) for outcome in pair)
+        classes = [one & other, one & ~other, ~one & other, ~one & ~other]
+        sizes = [int(each.sum()) for each in classes if each.any()]
+        first = [sampler.probability(int(every[each][0]), pair[0]) for each in classes if each.any()]
+        second = [sampler.probability(int(every[each][0]), pair[1]) for each in classes if each.any()]
+        for row, single in zip(found.weights, (first, second), strict=True):
+            assert [Fraction(weight, found.total) for weight in row] == [
+                number * each for number, each in zip(sizes, single, strict=True)
+            ]
+    assert found.ratio == max(map(Fraction, first, second))
+    assert not replace(found, epsilon=epsilon * 0.99).holds
+
+
+def test_reports_are_certified_for_pure_epsilon_on_two_outcomes_at_least() -> None:
+    with pytest.raises(DiscreetError, match="certified for pure epsilon"):
+        certificate(ReportSampler(Simplex(9), epsilon=1.0), privacy=Gaussian(1.0))
+    with pytest.raises(DiscreetError, match="no two clients to compare"):
+        certificate(ReportSampler(Simplex(1), epsilon=1.0))

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from discreet import Interval, OptimalSampler, Simplex
+from discreet import Interval, LinearSampler, OptimalSampler, Simplex
 from discreet.agreement import Agreement
+from discreet.mechanisms import ReportSampler
 from discreet.privacy import Approximate, Gaussian, Pure
 
 Run = Callable[..., Any]
@@ -157,3 +158,46 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
     ):
         assert "is on 3 samples of each client drawn together" in refusal(*command)
     assert not (tmp_path / "o.csv").exists()
+
+
+def _agreed(run: Run, path: Path, *terms: str) -> tuple[Agreement, str]:
+    made = run("agree", str(path), *terms)
+    assert made.exit_code == 0, made.output
+    return Agreement.read(path), " ".join(made.stdout.split())
+
+
+def test_the_population_is_learnt_by_reports_where_values_need_more_clients(run: Run, tmp_path: Path) -> None:
+    """104 outcomes at epsilon 1 by reports, 7 at epsilon 2 by values; a mechanism that is named stands."""
+    many, said = _agreed(run, tmp_path / "1", "--outcomes", "104", "--epsilon", "1", "--for", "population")
+    assert many == Agreement.of(ReportSampler(Simplex(104), epsilon=1.0))
+    assert "reports on 104 outcomes" in said
+    assert "values (--mechanism linear) need 9.97 times the clients" in said
+    few, said = _agreed(run, tmp_path / "2", "--outcomes", "7", "--epsilon", "2", "--for", "population")
+    assert few == Agreement.of(LinearSampler(Simplex(7), epsilon=2.0))
+    assert "reports" not in said
+    values, _ = _agreed(
+        run, tmp_path / "3", "--outcomes", "104", "--epsilon", "1", "--for", "population", "--mechanism", "linear"
+    )
+    assert values == Agreement.of(LinearSampler(Simplex(104), epsilon=1.0))
+    named, said = _agreed(
+        run, tmp_path / "4", "--outcomes", "7", "--epsilon", "2", "--mechanism", "reports", "--rounds", "2"
+    )
+    assert named == Agreement.of(ReportSampler(Simplex(7), epsilon=2.0), rounds=2)
+    assert "2 rounds spend 4-LDP together" in said
+    unsaid, _ = _agreed(run, tmp_path / "5", "--outcomes", "104", "--epsilon", "1")
+    assert unsaid == values  # as before there were reports
+
+
+def test_reports_are_refused_where_there_are_none(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    base = ("agree", str(tmp_path / "a.json"), "--outcomes", "104", "--epsilon", "1")
+    assert "say --mechanism linear" in refusal(*base, "--mechanism", "reports", "--delta", "1e-6")
+    assert "leave out --lower and --upper" in refusal(*base, "--mechanism", "reports", "--lower", "0.5")
+    assert "takes the mechanism 'optimal', not 'reports'" in refusal(
+        *base, "--mechanism", "reports", "--for", "clients"
+    )
+    assert not (tmp_path / "a.json").exists()
+    gaussian, _ = _agreed(run, tmp_path / "b", "--outcomes", "104", "--nu", "1", "--for", "population")
+    interval = ("--bounds", "0", "1", "--cells", "50", "--epsilon", "1")
+    cells, _ = _agreed(run, tmp_path / "c", *interval, "--for", "population")
+    assert gaussian.mechanism == cells.mechanism == "linear"  # means and quantiles are told by values
+    assert _agreed(run, tmp_path / "d", *interval, "--mechanism", "reports")[0].mechanism == "reports"

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.estimation import outlook
+from discreet.estimation import clients_for, outlook
+from discreet.mechanisms import ReportSampler
 from tests.pictures import assert_picture
 
 Run = Callable[..., Any]
@@ -164,3 +165,30 @@ def test_a_continuous_agreement_is_planned_on_bins(run: Run, refusal: Callable[.
     assert "--bins is for" in refusal(*terms, str(tmp_path / "finite.json"), "--bins", "2")
     dc.Agreement.of(dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=2.0)).write(tmp_path / "plane.json")
     assert "does not release on a line" in refusal(*terms, str(tmp_path / "plane.json"))
+
+
+def test_one_table_tells_what_reports_and_values_need(run: Run, tmp_path: Path) -> None:
+    asked = ("plan", "--outcomes", "104", "--clients", "4043", "--accuracy", "0.01", "--epsilon", "1", "--epsilon", "8")
+    first, last = json.loads(run(*asked, "--json").stdout)["rows"]
+    reports = ReportSampler(dc.Simplex(104), epsilon=1.0)
+    assert (first["population"], last["population"]) == ("reports", "linear")
+    assert first["clients_for_accuracy_by_reports"] == clients_for(reports, accuracy=0.01)
+    assert 15 * first["clients_for_accuracy_by_reports"] < first["clients_for_accuracy"]
+    assert last["clients_for_accuracy_by_reports"] == last["clients_for_accuracy"]
+    said = " ".join(run(*asked, "--for", "population").stdout.split())
+    assert f"1 {clients_for(reports, accuracy=0.01):,} {first['clients_for_accuracy']:,} 20.3 reports" in said
+    assert "let clients send reports" not in " ".join(run(*asked, "--for", "clients").stdout.split())
+
+
+def test_a_plan_for_agreed_reports_is_of_them(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
+    sampler = ReportSampler(dc.Simplex(104), epsilon=1.0)
+    path = str(tmp_path / "reports.json")
+    dc.Agreement.of(sampler).write(path)
+    asked = ("plan", "--agreement", path, "--clients", "100000", "--accuracy", "0.01")
+    record = json.loads(run(*asked, "--json").stdout)
+    look = outlook(sampler, mechanism="reports", clients=100_000)
+    assert record["outlook"]["at_worst"] == look.at_worst
+    assert record["clients_for_accuracy"] == clients_for(sampler, accuracy=0.01)
+    assert record["blocks"] == {"kind": "affine", "q": 107, "t": 1, "c": 28}
+    assert f"{record['clients_for_accuracy']:,}" in run(*asked).stdout
+    assert "simulate them with agreement.sampler()" in refusal(*asked, "--example", "rows.csv")

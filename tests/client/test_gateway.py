@@ -70,6 +70,15 @@ def test_every_client_is_counted_once_with_the_sample_of_the_engine(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["sample", "agreement", "client"])
+def test_a_column_of_clients_may_have_the_name_of_one_of_ours(tmp_path: Path, secret: Path, name: str) -> None:
+    """The engine publishes it under another name then, and names are made of the clients all the same."""
+    agreed(tmp_path, COLOURS)
+    with running(tmp_path, "agreement.json") as collector:
+        assert sent(collector.address, secret, table().rename({"who": name}), client=name).counted == 100
+
+
+@pytest.mark.slow
 def test_a_collection_that_goes_on_is_for_other_clients(tmp_path: Path, secret: Path) -> None:
     first = agreed(tmp_path, COLOURS)
     with running(tmp_path, "agreement.json") as collector:

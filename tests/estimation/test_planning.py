@@ -19,6 +19,8 @@ from discreet.estimation import (
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
+from discreet.estimation._reports import ReportedPopulation
+from discreet.mechanisms import ReportSampler
 
 
 @pytest.mark.slow
@@ -216,3 +218,42 @@ def test_what_cannot_be_planned_is_named() -> None:
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(dc.DiscreetError, match=message):
         outlook(dc.LinearSampler(dc.Simplex(3), epsilon=1.0), mechanism="linear", **wrong)
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (10, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0)])
+@pytest.mark.parametrize("clients", [20, 400])
+def test_reports_keep_their_promise_whatever_the_population(k: int, epsilon: float, clients: int) -> None:
+    """Exactly: over every number of holders, an interval holds the share and reaches no further as often as the confidence says."""
+    sampler = ReportSampler(dc.Simplex(k), epsilon=epsilon)
+    reach = outlook(sampler, mechanism="reports", clients=clients).at_worst
+    everything = ReportedPopulation(sampler.family.domain, np.arange(clients + 1), clients, sampler, 0.95)
+    law = everything.law
+    inside = np.clip(law.estimate, 0.0, 1.0)
+    short = np.maximum(law.high - inside, inside - law.low) <= reach + 1e-9
+    for holders in range(0, clients + 1, max(1, clients // 20)):
+        own = stats.binom.pmf(np.arange(holders + 1), holders, sampler.chances.inside)
+        other = stats.binom.pmf(np.arange(clients - holders + 1), clients - holders, sampler.chances.outside)
+        kept = short & (law.low <= holders / clients + 1e-12) & (holders / clients - 1e-12 <= law.high)
+        assert np.convolve(own, other)[kept].sum() >= 0.95 - 1e-9
+
+
+def test_the_clients_that_reports_need_are_enough_and_fewer_are_not() -> None:
+    for k, epsilon, accuracy in [(7, 1.0, 0.05), (104, 1.0, 0.01), (1000, 4.0, 0.02), (10**6, 1.0, 0.01)]:
+        sampler = ReportSampler(dc.Simplex(k), epsilon=epsilon)
+        needed = clients_for(sampler, accuracy=accuracy)
+        assert outlook(sampler, mechanism="reports", clients=needed).at_worst <= accuracy * (1 + 1e-9)
+        assert outlook(sampler, mechanism="reports", clients=int(0.9 * needed)).at_worst > accuracy
+        assert clients_for(sampler, accuracy=accuracy, together=True) > needed
+        values = clients_for(dc.LinearSampler(dc.Simplex(k), epsilon=epsilon), accuracy=accuracy)
+        assert needed < values  # at each of these the choice is reports
+    smallest = epsilon_for_accuracy(ReportSampler, dc.Simplex(104), clients=10_000, accuracy=0.02)
+    at_that = outlook(ReportSampler(dc.Simplex(104), epsilon=smallest * 1.001), mechanism="reports", clients=10_000)
+    assert at_that.at_worst <= 0.02 * 1.01
+
+
+def test_values_planned_as_reports_are_the_linear_mechanism() -> None:
+    """Where blocks are single outcomes the two plans are of one mechanism."""
+    reports, linear = ReportSampler(dc.Simplex(7), epsilon=2.0), dc.LinearSampler(dc.Simplex(7), epsilon=2.0)
+    ours, theirs = (outlook(each, mechanism="x", clients=4043) for each in (reports, linear))
+    for name in ("at_worst", "together", "if_rare", "total"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)

@@ -1,4 +1,4 @@
-"""discreet.js draws what Python draws: 10,000 vectors, in Node and in a real Chromium; and the built file is that of the sources."""
+"""discreet.js draws what Python draws: 10,000 vectors and 3,000 reports, in Node and Chromium; the built file is that of the sources."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from tests.javascript.browser import CLIENT, SITE, chromium, node, node_modules, served, watched
-from tests.javascript.vectors import VECTORS, WRITTEN_OUT, read, refusals, spellings, written
+from tests.javascript.vectors import REPORTS, VECTORS, WRITTEN_OUT, read, refusals, spellings, written
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>conformance</title><script type="module">
 import * as client from "/js/discreet.min.js";
@@ -33,7 +33,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def same(found: Any) -> None:
     assert found["problems"] == []
-    assert (found["vectors"], found["refused"]) == (VECTORS, len(refusals()))
+    assert (found["vectors"], found["reports"], found["refused"]) == (VECTORS, REPORTS, len(refusals()))
 
 
 @pytest.mark.slow
@@ -158,8 +158,9 @@ def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
         'agreement.law({ records: ["a", 1] }).masses.length;\n'
         "const outcome: number = agreement.outcome(law, randomInteger());\n"
         "const weights: bigint[] = agreement.weights(law);\n"
+        "const held: number[] = agreement.outcomesOf(agreement.report(law, randomInteger));\n"
         "new Budget({ limit: 1 }).release(agreement, law, { round: 1 }).then(({ sample }) => sample);\n"
-        "export { outcome, weights, DiscreetError };\n"
+        "export { held, outcome, weights, DiscreetError };\n"
     )
     bad.write_text(f"import {{ Agreement }} from {module};\nAgreement.read('').law({{ records: [1], counts: [1] }});\n")
     flags = ("--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler")

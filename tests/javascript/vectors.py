@@ -1,12 +1,15 @@
 """What Python draws, for other implementations to repeat: agreements, counts, integers, weights and outcomes, and documents that are refused.
 
-    python -m tests.javascript.vectors FILE [--vectors 10000] [--seed 1]
+    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 3000] [--seed 1]
 
 One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
 outcome and the sample (where the agreement names an outcome for values outside, they come out the same if such values take its place);
 the weights as texts, or a checksum where they are many (the polynomial of these coefficients at 2^61 - 1, modulo
 2^127 - 1). Integers are chosen where implementations would part: first and last, around the shared part, and on both sides of the edges
 between outcomes. A vector is one integer.
+
+An agreement on reports comes with reports: counts, words below 2^62 as texts, and the report that they give, as a text, with its outcomes
+where these are few. Words are those of a secret, or chosen: on both sides of N, past the last multiple of a bound, first and last.
 """
 
 import argparse
@@ -24,12 +27,16 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
-from discreet.mechanisms import MECHANISMS
+from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.release import RunKey, client_message, keyed_words, next_below
+from discreet.release._below import check_bound
 from discreet.release._clients import plan_of
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import _outcomes
 
 VECTORS = 10_000
+REPORTS = 3_000
 _POINT, _PRIME = 2**61 - 1, 2**127 - 1
 WRITTEN_OUT = 1 << 17  # outcomes of a law that is drawn from as a row
 LISTED = 64  # weights that a vector lists
@@ -71,8 +78,8 @@ _EPSILONS = [
 ]
 
 
-def written(path: Path, vectors: int = VECTORS, seed: int = 1) -> None:
-    """The file: as many vectors, and the documents that every reader refuses."""
+def written(path: Path, vectors: int = VECTORS, seed: int = 1, reports: int = REPORTS) -> None:
+    """The file: as many vectors and reports, and the documents that every reader refuses."""
     rng = np.random.default_rng(seed)
     with path.open("w", encoding="utf-8") as file:
         left = vectors
@@ -81,6 +88,8 @@ def written(path: Path, vectors: int = VECTORS, seed: int = 1) -> None:
             if line is not None:
                 left -= sum(len(case["integers"]) for case in line["cases"])
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for line in islice(_report_lines(rng), -(-reports // REPORTS_OF_ONE)):
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
         for text in spellings():
             found = Agreement.from_json(text)
             line = {"agreement": text, "id": found.id, "canonical": found.canonical, "cases": []}
@@ -263,6 +272,98 @@ def _integers(shared: int, edges: list[int], rng: np.random.Generator) -> list[i
     return [good[place] for place in rng.permutation(len(good))[:INTEGERS]]
 
 
+REPORTS_OF_ONE = 10  # agreement
+_HELD = 2_000  # outcomes of an agreement whose reports are decoded
+_REPORT_SIZES = [1, 2, 3, 7, 40, 63, 64, 65, 104, 257, 1000, 1009, 5000, 10**5, 10**6, 3 * 10**7, 2**31 - 1, 10**9]
+_REPORT_EPSILONS = [1e-9, 0.05, 0.1, 0.5, 1.0, 2.0, 4.0, 6.0, 10.0, 64.0, 1e3]
+_BLOCKS: list[BlockFamily] = [
+    AffineBlocks(2**31 - 1, 2**31 - 1, 1, 2**30),  # products of digits up to 2^62
+    AffineBlocks(2**31 - 1, 2**31 - 1, 1, 2**31 - 2),
+    AffineBlocks(10**9, 2**31 - 1, 1, 1),
+    AffineBlocks(1000, 67_108_879, 1, 12_345_678),  # just above 2^26
+    AffineBlocks(1000, 67_108_859, 1, 12_345_678),  # just below it
+    AffineBlocks(2**32, 3, 38, 1),
+    AffineBlocks(1000, 2, 61, 1),
+    AffineBlocks(2, 2, 1, 1),
+    AffineBlocks(8, 3, 2, 2),
+    AffineBlocks(1331, 11, 3, 3),
+    MaskedSubsets(64, 63),
+    MaskedSubsets(64, 1),
+    MaskedSubsets(2, 1),
+    RankedSubsets(3, 2),
+    RankedSubsets(65, 32),
+    RankedSubsets(2_000_000, 2),
+    Values(1),
+    Values(2**32),
+]
+
+
+def _report_lines(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Agreements on reports, without end: every kind of blocks, chosen and others."""
+    while True:
+        for blocks in (*_BLOCKS, *[None] * len(_BLOCKS)):
+            domain = _report_domain(rng) if blocks is None else blocks.size
+            epsilon = float(rng.choice(_REPORT_EPSILONS))
+            sampler = ReportSampler(dc.Simplex(domain), epsilon=epsilon, blocks=blocks)
+            agreement = Agreement.of(sampler, other=_other(sampler.family, rng))
+            yield {
+                "agreement": agreement.text,
+                "id": agreement.id,
+                "canonical": agreement.canonical,
+                "cases": [],
+                "reports": [_report_case(sampler, rng) for _ in range(REPORTS_OF_ONE)],
+            }
+
+
+def _report_domain(rng: np.random.Generator) -> Any:
+    match rng.integers(6):
+        case 0:
+            return list(rng.permutation(np.array(_WORDS)))
+        case 1:
+            return dc.Interval(0.0, 60.0, cells=int(rng.integers(2, 300)))
+        case _:
+            return int(rng.choice(_REPORT_SIZES))
+
+
+def _report_case(sampler: ReportSampler, rng: np.random.Generator) -> dict[str, Any]:
+    blocks, size = sampler.blocks, sampler.family.size
+    outcomes = sorted(
+        {int(each) for each in rng.integers(0, size, rng.integers(1, 5))} | {int(rng.choice([0, size - 1]))}
+    )
+    counts = [int(each) for each in rng.integers(1, 10 ** rng.integers(1, 15), len(outcomes))]
+    if rng.random() < 0.5:
+        key, client = RunKey(rng.bytes(32)), int(rng.integers(0, 1000))
+        words = list(islice(keyed_words(key, client_message(client, outcomes, counts)), 100))
+        report = sampler.release_keyed(key, client, outcomes, counts)
+        assert report == report_of(sampler, outcomes, counts, words)
+    else:
+        weight, total = sampler.uniform_weight, sum(counts) // math.gcd(*counts)
+        edges = [check_bound(bound) for bound in (blocks.blocks, total, blocks.holding)]
+        near = [0, TOTAL - 1, weight, *edges, *(edge - 1 for edge in (weight, *edges))]
+        chosen = [each for each in near if 0 <= each < TOTAL]
+        words = [int(rng.choice(chosen)) if rng.random() < 0.7 else int(rng.integers(0, TOTAL)) for _ in range(100)]
+        words = [min(weight, TOTAL - 1) if rng.random() < 0.5 else words[0], *words[1:]]
+        report = report_of(sampler, outcomes, counts, words)
+    held = {"held": blocks.outcomes_of(report).tolist()} if size <= _HELD else {}
+    return {
+        "counts": [list(each) for each in zip(outcomes, counts, strict=True)],
+        "words": [str(word) for word in words],
+        "report": str(report),
+        **held,
+    }
+
+
+def report_of(sampler: ReportSampler, outcomes: list[int], counts: list[int], words: list[int]) -> int:
+    """The report that given words give, as `ReportSampler.release_keyed` takes them."""
+    blocks, left, common = sampler.blocks, iter(words), math.gcd(*counts)
+    if next(left) < sampler.uniform_weight:
+        return int(blocks.report(np.array([next_below(left, blocks.blocks)]))[0])
+    place = next_below(left, sum(counts) // common)
+    outcome = outcomes[int(np.searchsorted(np.cumsum(counts) // common, place, side="right"))]
+    rank = next_below(left, blocks.holding)
+    return int(blocks.report_holding(np.array([outcome]), np.array([rank]))[0])
+
+
 def spellings() -> list[str]:
     """Documents whose numbers are not in their canonical form: each is the float that its digits stand for, a whole number too."""
     form = '{{"discreet":{},"bits":{},"mechanism":"optimal","epsilon":{},"rounds":{},"family":{{"kind":"simplex","size":{}{}}}{}}}'
@@ -315,6 +416,7 @@ def refusals() -> list[str]:
         ]
     for base in (simplex, band):
         found += [json.dumps({key: each for key, each in base.items() if key != name}) for name in base]
+    found += _refused_reports()
     text = json.dumps(simplex)
     found.append(json.dumps({**cells, "other": 0}))
     return [
@@ -324,10 +426,35 @@ def refusals() -> list[str]:
     ]  # fmt: skip
 
 
+def _refused_reports() -> list[str]:
+    """Agreements on reports whose blocks are none, missing, of another kind or of another mechanism."""
+    reports = json.loads(Agreement.of(ReportSampler(dc.Simplex(104), epsilon=1.0)).text)
+    band = json.loads(
+        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)).text
+    )
+    affine = {"kind": "affine", "q": 107, "t": 1, "c": 29}
+    changed: dict[str, list[Any]] = {
+        "q": [0, 1, 103, 121, 2**31 + 11, "107", None, 1e300], "t": [0, -1, 10, 64, 1.5, 2**31], "c": [0, 107, 108, -1, 0.5],
+        "w": [1], "more": [1],
+    }  # fmt: skip
+    blocks: list[Any] = [
+        None, [], "affine", {}, 1, {"kind": "affine"}, {"kind": None}, {"kind": ["values"]}, {"kind": "toString"}, {"kind": "Values"},
+        {"kind": "values", "w": 1}, {"kind": "masks", "w": 3}, {"kind": "ranks"}, {"kind": "ranks", "w": 0}, {"kind": "ranks", "w": 104},
+        {"kind": "ranks", "w": 52}, {"kind": "ranks", "w": 2.5}, {"kind": "ranks", "w": "2"}, {"kind": "ranks", "w": True},
+        *({**affine, name: value} for name, values in changed.items() for value in values),
+    ]  # fmt: skip
+    found = [{**reports, "blocks": each} for each in blocks]
+    found += [{**reports, "mechanism": "optimal"}, {**reports, "epsilon": 1e-13}, {**reports, "privacy": None}]
+    found += [{**band, "mechanism": "reports", "blocks": {"kind": "values"}}]
+    found += [{name: each for name, each in reports.items() if name != "blocks"}]
+    return [json.dumps(each) for each in found]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--vectors", type=int, default=VECTORS)
+    parser.add_argument("--reports", type=int, default=REPORTS)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    written(given.file, given.vectors, given.seed)
+    written(given.file, given.vectors, given.seed, given.reports)

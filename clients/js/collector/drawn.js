@@ -1,12 +1,24 @@
-/** What a sample is drawn from, beside what is held: a row for each outcome that is held, and a few that are not. */
+/** What a sample is drawn from, beside what is held: a row for each outcome that is held, and a few that are not. Of a report, how likely it names each. */
 import { element } from "../page/element.js";
-import { labelled, percent } from "../page/words.js";
+import { labelled, namedAtOnce, percent, percentAtLeast } from "../page/words.js";
 
 const ROWS = 12;
 
-export function drawnFrom(body, rest, agreement, law) {
+/** The probability that a report names an outcome, and between what it lies for everybody. */
+function namedBy({ reports: { chances } }) {
+  const { inside, outside } = chances;
+  return { box: { lower: outside, upper: inside }, drawn: (p) => outside + (inside - outside) * p };
+}
+
+/** The probability that a sample is an outcome, likewise. */
+function drawnBy(agreement, law) {
   const output = agreement.output(law);
-  const { box, domain, size } = agreement;
+  return { box: agreement.box, drawn: (_, place) => output[place] };
+}
+
+export function drawnFrom(body, rest, agreement, law) {
+  const { domain, size, reports } = agreement;
+  const { box, drawn } = reports ? namedBy(agreement) : drawnBy(agreement, law);
   const at = (bound, place) => (typeof bound === "number" ? bound : bound[place]);
   const shares = new Map(Array.from(law.outcomes, (place, index) => [place, law.masses[index]]));
   const byShare = [...shares.keys()].sort((one, other) => shares.get(other) - shares.get(one)).slice(0, ROWS);
@@ -20,18 +32,26 @@ export function drawnFrom(body, rest, agreement, law) {
       within.style.insetInlineStart = across(at(box.lower, place));
       within.style.inlineSize = across(at(box.upper, place) - at(box.lower, place));
       bar.style.inlineSize = across(p);
-      mark.style.insetInlineStart = across(output[place]);
+      const q = drawn(p, place);
+      mark.style.insetInlineStart = across(q);
       return element(
         "li", { class: "bar" },
         element("bdi", { class: "name" }, labelled(domain.name(place))),
         element("span", { class: "track", "aria-hidden": "true" }, within, bar, mark),
-        element("span", { class: "told" }, `${percent(p)} → ${percent(output[place])}`),
+        element("span", { class: "told" }, `${percent(p)} → ${percent(q)}`),
       );
     }),
   );
-  const strangers = output.reduce((sum, chance, place) => sum + (shares.has(place) ? 0 : chance), 0);
   const hidden = size - byShare.length;
   rest.textContent =
-    (hidden ? `${hidden.toLocaleString("en")} more outcomes are not shown. ` : "") +
-    `With a chance of ${percent(strangers)} your sample is something else than what counts for you here.`;
+    (hidden ? `${hidden.toLocaleString("en")} more outcomes are not shown. ` : "") + (reports ? toldOfReport(agreement) : toldOfSample(agreement, shares, drawn));
 }
+
+function toldOfSample({ size }, shares, drawn) {
+  let strangers = 0;
+  for (let place = 0; place < size; place++) strangers += shares.has(place) ? 0 : drawn(0, place);
+  return `With a chance of ${percent(strangers)} your sample is something else than what counts for you here.`;
+}
+
+const toldOfReport = (agreement) =>
+  `A report names ${namedAtOnce(agreement)}, so these chances add up to more than 100\u00a0%. With a chance of ${percentAtLeast(agreement.reports.chances.blind)} it is drawn without looking at what you hold.`;

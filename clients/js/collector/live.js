@@ -14,6 +14,9 @@ const PART = 4; // times as long as an answer took, until the next question
 const COLLECTION_EVERY = 10_000;
 const TOLD_EVERY = 10_000; // to people who listen: a count that is read out every two seconds drowns everything else
 
+const SAMPLED = "Each person sends one sample that looks drawn from their own records. All samples together tell what people hold on average. How much one sample gives away about its person stands below.";
+const REPORTED = "Each person sends one report. It names several outcomes at once, and one of them is theirs, perhaps. All reports together tell what people hold on average. How much one report gives away about its person stands below.";
+
 const by = (id) => document.getElementById(id);
 const say = (id, text) => {
   if (by(id).textContent !== text) by(id).textContent = text;
@@ -49,16 +52,24 @@ async function refresh() {
   }
   const found = await json("estimate", now, known.etag);
   if (asked !== turn || !found) return;
-  Object.assign(known, { estimate: found.value, etag: found.etag });
+  Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
   say("changed", `Last change at ${clock()}.`);
   show();
 }
 
+/** An estimate from reports calls them so; this page counts both alike. */
+const inSamples = (estimate) =>
+  estimate.reports === undefined ? estimate : { ...estimate, samples: estimate.reports, shares: estimate.shares.map((share) => ({ ...share, samples: share.reports })) };
+
 /** What was agreed on, which no sample changes. */
 function promise() {
   const { collection, agreed: found } = known;
-  const { purpose, privacy, epsilon } = found.fields;
+  const { purpose, privacy, epsilon, mechanism } = found.fields;
   say("purpose", purpose ? labelled(purpose) : "What these samples tell");
+  const reported = mechanism === "reports";
+  say("what", reported ? REPORTED : SAMPLED);
+  say("many-told", reported ? "reports" : "samples");
+  say("named-told", reported ? "Reports that name it" : "Samples");
   document.title = titled(purpose, "live");
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
   tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);

@@ -9,14 +9,15 @@ const utf8 = new TextEncoder();
 const bytesOf = (value) => utf8.encode(JSON.stringify(value)).length;
 const LONGEST_NUMBER = 25; // characters of a 64-bit float in JSON, such as -0.0000012345678901234567
 
-/** How many bytes the sample of an agreement takes at most, whichever it is. */
-export function longestSample({ labels, interval, size }) {
+/** How many bytes the sample or the report of an agreement takes at most, whichever it is. */
+export function longestSample({ domain: { labels, interval, size }, reports }) {
+  if (reports) return bytesOf(reports.longest);
   if (labels) return labels.reduce((most, label) => Math.max(most, bytesOf(label)), 0);
   return interval ? LONGEST_NUMBER : bytesOf(size - 1);
 }
 
 /** The body that is sent, with spaces after it: its length is the same for every sample, since TLS shows lengths to whoever is on the way. */
-export const bodyOf = (request, domain) => JSON.stringify(request) + " ".repeat(longestSample(domain) - bytesOf(request.sample));
+export const bodyOf = (request, agreement) => JSON.stringify(request) + " ".repeat(longestSample(agreement) - bytesOf(request.sample));
 
 /** What became of it. `trying({attempt, problem, wait})` is told of every failure; `stopped` is an AbortSignal of the person's. */
 export async function sent(body, trying, stopped) {

@@ -10,7 +10,7 @@
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, labelled, percentAtMost, sentence, strength } from "../page/words.js";
+import { atMost, certainty, isolated, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -20,6 +20,7 @@ import { bodyOf, sent } from "./sending.js";
 import { json, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
+const MOST_NAMED = 200; // outcomes of a report that are listed
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = text);
@@ -83,6 +84,11 @@ function ask() {
   const factor = Math.exp(agreement.epsilon);
   say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(agreement.epsilon).said}`);
   say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
+  if (agreement.reports) {
+    say("drawn-heading", "What your report may name");
+    say("drawn-law", "how likely your report names it");
+    say("draw", "Draw my report");
+  }
   say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
   say("draw-first", `Enter first what you hold, or choose “${noneOf(domain)}”.`);
   records = new Records(
@@ -143,18 +149,21 @@ function shown(answer, spoken) {
   forget();
   for (const id of ["held-card", "drawn-card", "draw-card"]) by(id).hidden = true;
   by("sample-card").hidden = false;
-  by("sample").textContent = labelled(agreement.domain.name(agreement.domain.number(answer.sample)));
+  by("sample").textContent = sampleTold(agreement, answer.sample);
+  say("sample-told", reportTold(agreement, answer.sample));
+  by("sample").classList.toggle("named", Boolean(agreement.reports));
+  if (agreement.reports) say("sample-heading", "Your report");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   const preview = () => {
     const body = request(answer);
     by("send").disabled = !body;
     by("request").textContent = body ? JSON.stringify(body, null, 2) : "Enter your token first: it is a part of what is sent.";
-    say("padding", body ? paddingTold(body, agreement.domain) : "");
+    say("padding", body ? paddingTold(body) : "");
     by("words").replaceChildren(
       ...told([
         ["Where to", `${new URL("samples", location.href)}`],
-        ["The sample", `${labelled(agreement.domain.name(agreement.domain.number(answer.sample)))}, which is all that is said about you.`],
+        agreement.reports ? ["The report", `The number ${answer.sample}, which stands for the outcomes above. It is all that is said about you.`] : ["The sample", `${sampleTold(agreement, answer.sample)}, which is all that is said about you.`],
         ["Under which agreement", `The one that this page shows, in round ${round.toLocaleString("en")}.`],
         ["From whom", enrolment ? "The token that you were given. Whoever gave it to you knows that it is yours." : "A name that this browser made up for this collection. It says nothing about you, and another collection gets another one."],
         ["A key", "It is made of the agreement, the round and the name. Should the answer get lost, the same is sent again, and counted once."],
@@ -167,9 +176,24 @@ function shown(answer, spoken) {
   if (spoken.at) heard(spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
 }
 
+/** A sample as people call it, or the outcomes that a report names. */
+function sampleTold(agreement, sample) {
+  const { domain, reports } = agreement;
+  if (!reports) return labelled(domain.name(domain.number(sample)));
+  const named = agreement.outcomesOf(sample);
+  return named.slice(0, MOST_NAMED).map((place) => isolated(domain.name(place))).join(", ") + (named.length > MOST_NAMED ? ` and ${(named.length - MOST_NAMED).toLocaleString("en")} more` : "");
+}
+
+/** What a report is: nothing where it is a sample. */
+function reportTold(agreement, sample) {
+  if (!agreement.reports) return "";
+  const many = agreement.outcomesOf(sample).length;
+  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold.`;
+}
+
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
-function paddingTold(body, domain) {
-  const padded = bodyOf(body, domain);
+function paddingTold(body) {
+  const padded = bodyOf(body, here.agreement);
   const spaces = padded.length - JSON.stringify(body).length;
   const bytes = new TextEncoder().encode(padded).length;
   return `It leaves as one line, with ${spaces ? `${spaces.toLocaleString("en")} space${spaces === 1 ? "" : "s"}` : "no spaces"} after it, ${bytes.toLocaleString("en")} bytes in all. It would be as long with any other sample: so its length tells nobody on the way which one it is.`;
@@ -182,7 +206,7 @@ async function send(body) {
   say("send-problem", "");
   say("sending", "Sending …");
   try {
-    const answer = await sent(bodyOf(body, here.agreement.domain), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
+    const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
     const at = new Date().toISOString();
     await here.speaker.heard(here.collection, here.round, body.key, at);
     heard({ key: body.key, at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");

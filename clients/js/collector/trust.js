@@ -12,12 +12,12 @@ export function reading({ identifiable, confidence }, picked) {
 }
 
 /** [heading, sentence] pairs. */
-export function trusted({ samples, liars, notes = [] }, enrolled) {
+export function trusted({ samples, liars, notes = [], mechanism }, enrolled) {
   return [
     ...notes.map((note) => ["Note", sentence(note)]),
     ...(liars && samples ? [["What liars can do", lies(liars)]] : []),
     ["Who can send", enrolled ? ENROLLED : OPEN],
-    ["What is kept", KEPT],
+    ["What is kept", `${mechanism === "reports" ? "How often reports named each outcome, added up so that no single report can be told" : "How often each outcome came"}, ${KEPT}`],
   ];
 }
 
@@ -31,4 +31,4 @@ const OPEN =
 const ENROLLED =
   "Whoever was given a token. Strangers cannot send, and nobody twice. The price is a part of the anonymity: whoever handed out the tokens, together with whoever keeps this service, can learn who took part and on which day. What is stored does not say who said what. How much a sample says about whoever sent it stands under \"What a sample reveals at most\".";
 const KEPT =
-  "How often each outcome came, how many samples came on each day, and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";
+  "how many samples came on each day, and apart from that, as digests, which names have spoken, so that each is counted once. This service writes down no addresses and no times of day. Records never leave the devices that hold them. Should somebody listen in all the same, each sample reveals no more than stands here.";

@@ -1,6 +1,6 @@
 /** Python's vectors (`tests/javascript/vectors.py`) against the client, in any JavaScript: what differs, in words. */
 export function check(text, { Agreement }) {
-  const found = { agreements: 0, vectors: 0, refused: 0, problems: [] };
+  const found = { agreements: 0, vectors: 0, reports: 0, refused: 0, problems: [] };
   const problem = (what) => found.problems.length < 20 && found.problems.push(what);
   for (const line of text.split("\n").filter(Boolean).map((each) => JSON.parse(each))) {
     if (line.refused !== undefined) {
@@ -27,6 +27,7 @@ function checkAgreement(line, Agreement, found, problem) {
   const agreement = Agreement.read(line.agreement, { id: line.id, weights });
   const where = `${agreement.id.slice(0, 12)} (${agreement.mechanism}, ${agreement.size} outcomes, epsilon ${agreement.epsilon})`;
   if (agreement.canonical !== line.canonical) problem(`${where}: ${agreement.canonical}, not ${line.canonical}`);
+  checkReports(agreement, line, where, found, problem);
   for (const { counts, integers, outcomes, samples, ...expected } of line.cases) {
     const law = agreement.law({ counts: new Map(counts.map(([outcome, count]) => [nameOf(agreement, outcome), count])) });
     const [inside, outside] = [false, true].map((of) => counts.filter(([outcome]) => (outcome === agreement.other) === of));
@@ -45,6 +46,17 @@ function checkAgreement(line, Agreement, found, problem) {
     const all = agreement.weights(law);
     const same = expected.weights ? expected.weights.join() === all.join() : `${checksum(all)}` === expected.checksum;
     if (!same) problem(`${where}: other weights, such as ${all.slice(0, 3)}, not ${(expected.weights ?? ["?"]).slice(0, 3)}`);
+  }
+}
+
+function checkReports(agreement, line, where, found, problem) {
+  for (const { counts, words, report, held } of line.reports ?? []) {
+    found.reports += 1;
+    const law = agreement.law({ counts: new Map(counts.map(([outcome, count]) => [nameOf(agreement, outcome), count])) });
+    let next = 0;
+    const drawn = agreement.report(law, () => BigInt(words[next++]));
+    if (`${drawn}` !== report) problem(`${where}: words ${words.slice(0, 3)} give ${drawn}, not ${report}`);
+    if (held && agreement.outcomesOf(report).join() !== held.join()) problem(`${where}: report ${report} does not hold ${held.slice(0, 5)}`);
   }
 }
 

@@ -66,18 +66,21 @@ export function strength(epsilon) {
 }
 
 /** What every client's distribution has in common, as a share of the draw: so often it does not look at what is held. */
-export function blindShare({ box: { lower }, size }) {
+export function blindShare({ box, size, reports }) {
+  if (reports) return reports.chances.blind;
+  const { lower } = box;
   return Math.min(1, typeof lower === "number" ? size * lower : lower.reduce((sum, each) => sum + each, 0));
 }
 
 /** How often a draw is chance alone, and what that means for whoever is seen with one. */
 function blindness(agreement) {
   const blind = blindShare(agreement);
-  const often = `With a chance of ${blind === 1 ? "" : "at least "}${percentAtLeast(blind)} a sample is drawn without looking at what you hold.`;
+  const one = agreement.reports ? "report" : "sample";
+  const often = `With a chance of ${blind === 1 || agreement.reports ? "" : "at least "}${percentAtLeast(blind)} a ${one} is drawn without looking at what you hold.`;
   if (agreement.size === 1) return often;
-  if (blind >= 1 / 2) return `${often} So most samples say nothing about their people. One that names what somebody suspected of you still moves their odds, as far as stands above.`;
+  if (blind >= 1 / 2) return `${often} So most ${one}s say nothing about their people. One that names what somebody suspected of you still moves their odds, as far as stands above.`;
   if (blind >= 1 / 10) return `${often} Otherwise it follows what you hold.`;
-  return `${often} So nearly every sample follows what its person holds.`;
+  return `${often} So nearly every ${one} follows what its person holds.`;
 }
 
 /** What values outside the domain count as. */
@@ -89,10 +92,10 @@ export function ruleOutside({ domain, other }) {
 
 /** What a person is asked to agree to: [heading, sentence] pairs. `beside`: what leaves the device with a sample. */
 export function asked(agreement, beside = "the id of this agreement") {
-  const { epsilon, rounds, mechanism, purpose, size, domain, box } = agreement;
-  const floor = typeof box.lower === "number" ? box.lower : box.lower.reduce((one, other) => Math.min(one, other));
-  const names = Array.from({ length: Math.min(size, 12) }, (_, place) => isolated(domain.name(place))).join(", ");
-  const how = {
+  const { epsilon, rounds, mechanism, purpose, size, domain, reports } = agreement;
+  const names = Array.from({ length: Math.min(size, 12) }, (_, place) => isolated(domain.name(place))).join(", ") + (size > 12 ? ", …" : ".");
+  const one = reports ? "report" : "sample";
+  const how = reports ? howReported(reports) : {
     optimal: "The sample looks as much like your own records as this epsilon allows.",
     linear: "Either your sample is one of your own records, or it is drawn without looking at you.",
     mollifier: "Your sample is drawn from a blend of your own records and a public guess.",
@@ -100,12 +103,26 @@ export function asked(agreement, beside = "the id of this agreement") {
   return [
     ["What for", purpose ? labelled(purpose) : "The agreement does not say what the samples are for. You may want to ask."],
     ...revealed(epsilon, rounds),
-    ["What leaves your device", `${rounds === 1 ? "One sample" : `${rounds.toLocaleString("en")} samples, one each round`}, and ${beside}. Nothing else does: not the list of your records, and not how often something occurs in it.`],
-    ["What it can be", `One of ${size.toLocaleString("en")} outcomes: ${names}${size > 12 ? ", …" : "."} Whatever you hold, each of them can come up, with a chance of at least ${percentAtLeast(floor)}.`],
+    ["What leaves your device", `${rounds === 1 ? `One ${one}` : `${rounds.toLocaleString("en")} ${one}s, one each round`}, and ${beside}. Nothing else does: not the list of your records, and not how often something occurs in it.`],
+    ["What it can be", reports ? whatReported(agreement, names) : `One of ${size.toLocaleString("en")} outcomes: ${names} Whatever you hold, each of them can come up, with a chance of at least ${percentAtLeast(leastChance(agreement))}.`],
     ["What is not on the list", ruleOutside(agreement)],
     ["How it is drawn", how],
     ["How often it is chance alone", blindness(agreement)],
   ];
+}
+
+const leastChance = ({ box: { lower } }) => (typeof lower === "number" ? lower : lower.reduce((one, other) => Math.min(one, other)));
+
+/** How many outcomes a report names, in words. */
+export const namedAtOnce = ({ reports }) => (reports.named === 1 ? "one outcome" : `about ${reports.named.toLocaleString("en")} outcomes at once`);
+
+function whatReported({ size, reports }, names) {
+  const said = reports.named === 1 ? "It may be yours, or any other." : "One of them is yours, perhaps: the report does not say which, or whether any is.";
+  return `A report names ${namedAtOnce({ reports })}, of ${size.toLocaleString("en")}: ${names} ${said} Whatever you hold, each report can come up.`;
+}
+
+function howReported({ chances: { inside, outside } }) {
+  return `One of your records is taken by chance. Your report names it with a chance of ${percent(inside)}, and any other outcome with a chance of ${percent(outside)}. It is no sample of your records, and is good for counting many people only.`;
 }
 
 /** What samples reveal at most where all that is promised is epsilon a round, whoever draws them and however. */

@@ -9,13 +9,15 @@ import { quoted, refuse } from "./errors.js";
 import { familyFields, familyOf, known } from "./family.js";
 import { canonical, parsed } from "./json.js";
 import { BITS, dense, latticeOf, TOTAL } from "./lattice.js";
-import { bandShare, checkedLaw, lawOf } from "./law.js";
+import { bandShare, checkedLaw, lawOf, numbersOf } from "./law.js";
 import { solveHeld, solveUniform } from "./projection.js";
+import { Reports } from "./reports.js";
 import { sha256 } from "./sha256.js";
 
 const VERSION = 2;
-const MECHANISMS = ["optimal", "linear", "mollifier"];
-const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other"];
+const REPORTS = "reports";
+const MECHANISMS = ["optimal", "linear", "mollifier", REPORTS];
+const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other", "blocks"];
 const MOST_ROUNDS = 1e18;
 
 /** A uniform 62-bit integer from the system's generator. */
@@ -69,8 +71,16 @@ export class Agreement {
     if (rounds !== 1) this.document.rounds = rounds;
     if (purpose) this.document.purpose = purpose;
     if (fields.other !== undefined) this.document.other = this.other = checkOther(fields.other, this.domain);
+    if (mechanism === REPORTS) {
+      if (this.family.terms.kind !== "simplex") refuse("the family is a band, and reports are for every distribution on outcomes: a simplex");
+      this.reports = new Reports(this.domain.size, epsilon, fields.blocks);
+      this.document.blocks = this.reports.terms;
+    } else if (fields.blocks !== undefined) {
+      refuse(`blocks has no meaning for the mechanism ${mechanism}`);
+    }
     this.canonical = canonical(this.document);
     this.id = sha256(new TextEncoder().encode(this.canonical));
+    if (mechanism === REPORTS) return;
     this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
     this.lattice = latticeOf(this.box, epsilon); // here, so that no draw has to wait for it, and what cannot be drawn for is not agreed to
   }
@@ -100,7 +110,7 @@ export class Agreement {
 
   /** The distribution that a sample is drawn from, one share for each outcome. */
   output(given) {
-    const { box } = this;
+    const { box } = this.#drawing("outcomes");
     const law = this.checked(given);
     const p = dense(law, this.size);
     const at = (bound) => (typeof bound === "number" ? () => bound : (place) => bound[place]);
@@ -118,7 +128,7 @@ export class Agreement {
 
   /** The integers with sum 2^62 that a sample is really drawn with. */
   weights(law) {
-    return this.lattice.weights(this.checked(law));
+    return this.#drawing("outcomes").lattice.weights(this.checked(law));
   }
 
   /** The outcome number on which a 62-bit integer falls: the same in every implementation. */
@@ -126,12 +136,34 @@ export class Agreement {
     if (typeof integer !== "bigint" || integer < 0n || integer >= TOTAL) {
       refuse(`integer = ${quoted(integer)} is not a bigint from 0 to 2^62 - 1`);
     }
-    return this.lattice.outcome(this.checked(law), integer);
+    return this.#drawing("outcomes").lattice.outcome(this.checked(law), integer);
   }
 
-  /** One private sample. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */
+  /**
+   * The report that words of 62 bits give, as a bigint: the same in every implementation. `word` is called for one after the other, and by
+   * default asks the system's generator.
+   */
+  report(law, word = randomInteger) {
+    const { reports } = this.#drawing(REPORTS);
+    return reports.draw(this.checked(law), numbersOf(law), word);
+  }
+
+  /** The numbers of the outcomes that a report names, one of which may be the person's own. `report`: a bigint, or its digits. */
+  outcomesOf(report) {
+    const digits = typeof report === "string" && /^(0|[1-9][0-9]{0,19})$/.test(report);
+    return this.#drawing(REPORTS).reports.outcomesOf(digits ? BigInt(report) : report);
+  }
+
+  /** One private sample, or the digits of a report. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */
   release(law) {
-    return { sample: this.domain.named(this.outcome(law, randomInteger())), agreement: this.id };
+    const sample = this.reports ? String(this.report(law)) : this.domain.named(this.outcome(law, randomInteger()));
+    return { sample, agreement: this.id };
+  }
+
+  /** This agreement, if what is released under it is of that kind. */
+  #drawing(wanted) {
+    if ((wanted === REPORTS) === (this.mechanism === REPORTS)) return this;
+    return refuse(this.reports ? "this agreement is on reports, which are no outcomes: use report and outcomesOf" : "this agreement is on samples, not on reports: use outcome and output");
   }
 }
 

@@ -6,7 +6,8 @@ import { dense } from "./lattice.js";
 const MOST = Number.MAX_SAFE_INTEGER; // whole numbers up to it are added up exactly
 const ROUNDING = 1e-9; // by which shares that were rounded may miss 1
 const SLACK = 1e-9; // by which rounding may leave a band
-const origins = new WeakMap(); // the domain that a law was made for: outcome 2 of another may be another thing
+const origins = new WeakMap(); // the domain that a law was made for, since outcome 2 of another may be another thing; and its counts
+const UNITS = 2 ** 53; // of which masses without counts are multiples
 
 /**
  * Refuse what is wrong with records or counts by themselves. It needs no agreement: call it before an agreement is asked for, since whoever
@@ -45,7 +46,7 @@ export function lawOf(agreement, given) {
   const found = new Map();
   const add = (outcome, count) => found.set(outcome, (found.get(outcome) ?? 0) + count);
   let outside = 0, unplaced = 0, placed = 0;
-  for (const [outcome, count, value] of records === undefined ? counted(domain, counts) : recorded(domain, records)) {
+  for (const [outcome, count, value] of records === undefined ? tallied(domain, counts) : recorded(domain, records)) {
     const place = outcome < 0 ? domain.nearest(value) : outcome;
     if (outcome < 0) outside += count;
     if (place < 0) unplaced += count;
@@ -59,9 +60,17 @@ export function lawOf(agreement, given) {
     placed += unplaced;
   }
   const outcomes = Float64Array.from(found.keys()).sort();
-  const law = placed ? withinBand(agreement, { outcomes, masses: outcomes.map((outcome) => found.get(outcome) / placed), outside }) : referenceOf(agreement, outside);
-  origins.set(law, domain);
+  const counted = outcomes.map((outcome) => found.get(outcome));
+  const law = placed ? withinBand(agreement, { outcomes, masses: counted.map((count) => count / placed), outside }) : referenceOf(agreement, outside);
+  origins.set(law, { domain, counted, placed });
   return law;
+}
+
+/** Whole numbers in proportion to a law: the counts that it was made of, or multiples of a unit where it was made or changed by hand. */
+export function numbersOf(law) {
+  const { counted = [], placed } = origins.get(law) ?? {};
+  const same = counted.length === law.masses.length && counted.every((count, place) => count / placed === law.masses[place]);
+  return Array.from(same ? counted : law.masses.map((mass) => Math.floor(mass * UNITS)), BigInt);
 }
 
 /** Whether counts are a list for another number of outcomes, none of which is known then. */
@@ -100,7 +109,7 @@ export function bandShare(law, { lower, upper, reference }, size) {
 export function checkedLaw(domain, law) {
   const { outcomes, masses } = law ?? {};
   if (!isFloats(outcomes) || !isFloats(masses)) refuse("law is none that agreement.law gave; make it of records or counts");
-  const origin = origins.get(law);
+  const origin = origins.get(law)?.domain;
   if (origin && origin !== domain && canonical(origin.terms) !== canonical(domain.terms)) {
     refuse("law was made for other outcomes than those of this agreement; make it by this agreement's law");
   }
@@ -130,7 +139,7 @@ function* recorded(domain, records) {
  * Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. A list of
  * another length than the domain says nothing of any outcome.
  */
-function* counted(domain, counts) {
+function* tallied(domain, counts) {
   const listed = isListed(counts), misfit = isMisfit(domain, counts);
   for (const [name, count] of entriesOf(counts)) yield [misfit ? -1 : listed ? name : domain.key(name), count];
 }

@@ -277,3 +277,54 @@ test("a budget is not taken for an empty one, raised, or cleared by a page", asy
     refused(() => new Budget({ limit: 1, storage, locks }), /no budget of this version/);
   }
 });
+
+const TOWNS = { discreet: 2, bits: 62, mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 29 } };
+
+test("a report names a block of outcomes, which holds the person's own more often than another", () => {
+  const towns = read(TOWNS);
+  const law = towns.law({ records: [7, 7, 7] });
+  let own = 0, other = 0;
+  for (let i = 0; i < 4000; i++) {
+    const held = towns.outcomesOf(towns.report(law));
+    own += held.includes(7);
+    other += held.includes(8);
+  }
+  // p_in = .495 and p_out = .268 of 4,000, each with a standard deviation below 32
+  assert.ok(Math.abs(own - 1980) < 200 && Math.abs(other - 1072) < 200, `${own} ${other}`);
+  const { sample } = towns.release(law);
+  assert.match(sample, /^(0|[1-9][0-9]*)$/);
+  assert.deepEqual(towns.outcomesOf(sample), towns.outcomesOf(BigInt(sample)));
+});
+
+test("what is no report is told, and a report is no outcome", () => {
+  const towns = read(TOWNS), law = towns.law({ records: [7] });
+  for (const wrong of [-1n, 11342n, "11342", "-1", "007", " 7", "7.0", 7, null, undefined, {}, "", 2n ** 64n]) refused(() => towns.outcomesOf(wrong), /is no report of this agreement/);
+  assert.equal(towns.outcomesOf("11341").length, towns.outcomesOf(11341n).length);
+  for (const call of [() => towns.output(law), () => towns.weights(law), () => towns.outcome(law, 0n)]) refused(call, /on reports, which are no outcomes: use report/);
+  for (const call of [() => read().report(read().law({ records: [0] })), () => read().outcomesOf(0n)]) refused(call, /on samples, not on reports/);
+  refused(() => towns.report({}), /make it of records or counts/);
+  refused(() => read({ ...TOWNS, blocks: undefined }), /needs blocks/);
+  refused(() => read({ blocks: TOWNS.blocks }), /blocks has no meaning for the mechanism optimal/);
+});
+
+test("a law that was changed or made by hand is drawn from as it is", () => {
+  const towns = read(TOWNS), law = towns.law({ counts: new Map([[7, 1], [9, 1]]) });
+  const own = [2n ** 62n - 1n, 0n, 0n], words = (list) => { let place = 0; return () => list[place++]; };
+  const of = (one) => towns.report(one, words(own));
+  const seven = of(towns.law({ records: [7] })), nine = of(towns.law({ records: [9] }));
+  assert.notEqual(seven, nine);
+  assert.equal(of(law), seven);
+  law.masses.set([0, 1]);
+  assert.equal(of(law), nine);
+  assert.equal(of({ outcomes: Float64Array.of(7, 9), masses: Float64Array.of(0, 1) }), nine);
+});
+
+test("a report is charged, kept and repeated like a sample", async () => {
+  const towns = read(TOWNS), kept = new Map();
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value), removeItem: (key) => kept.delete(key) };
+  const budget = new Budget({ limit: 1, storage, locks: { request: (_, call) => Promise.resolve(call()) } });
+  const first = await budget.release(towns, towns.law({ records: [7] }));
+  for (let i = 0; i < 5; i++) assert.deepEqual(await budget.release(towns, towns.law({ records: [i] })), first);
+  assert.equal(budget.spent, 1);
+  await assert.rejects(budget.release(read(), read().law({ records: [0] })), /does not allow another epsilon/);
+});

@@ -14,23 +14,39 @@ test("all outcomes of an agreement have bodies of one length, which hold the req
     { size: labels.length, labels }, { size: 2 }, { size: 11 }, { size: 1000 }, { size: 20, interval: [0, 50] }, { size: 300, interval: [-1e-6, 1e-6] },
     { size: 129, interval: [-1e300, 1e300] }, { size: 7, interval: [1e-300, 1.3] }, { size: 9, interval: [-0.1, 0.2] }, { size: 50, interval: [1e20, 1e22] },
   ]) {
-    const { domain } = read(family);
-    const bodies = Array.from({ length: domain.size }, (_, place) => bodyOf(request(domain.named(place)), domain));
+    const agreement = read(family), { domain } = agreement;
+    const bodies = Array.from({ length: domain.size }, (_, place) => bodyOf(request(domain.named(place)), agreement));
     assert.equal(new Set(bodies.map((body) => new TextEncoder().encode(body).length)).size, 1, JSON.stringify(family));
     bodies.forEach((body, place) => assert.deepEqual(JSON.parse(body), request(domain.named(place))));
     if (!family.interval) assert.ok(bodies.some((body) => !body.endsWith(" "))); // no longer than it has to be
   }
 });
 
+test("all reports of an agreement have bodies of one length, which hold every digit", () => {
+  for (const [size, blocks] of [
+    [104, { kind: "affine", q: 107, t: 1, c: 29 }], [1000, { kind: "affine", q: 31, t: 3, c: 8 }], [64, { kind: "masks", w: 17 }], [64, { kind: "masks", w: 63 }],
+    [2000, { kind: "ranks", w: 3 }], [65, { kind: "ranks", w: 32 }], [5, { kind: "values" }], [2 ** 31 - 1, { kind: "affine", q: 2 ** 31 - 1, t: 1, c: 2 ** 30 }],
+  ]) {
+    const agreement = Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "reports", epsilon: 1, family: { kind: "simplex", size }, blocks }));
+    const law = agreement.law({ records: [0] }), last = 2n ** 62n - 1n;
+    const words = [[0n, 0n], [0n, last - 2n ** 40n], [last, 0n, 0n]].map((list) => () => list.shift() ?? 1n);
+    const drawn = [...words.map((word) => agreement.report(law, word)), ...Array.from({ length: 50 }, () => agreement.report(law))].map(String);
+    const bodies = drawn.map((report) => bodyOf(request(report), agreement));
+    assert.equal(new Set(bodies.map((body) => new TextEncoder().encode(body).length)).size, 1, JSON.stringify(blocks));
+    bodies.forEach((body, place) => assert.equal(JSON.parse(body).sample, drawn[place]));
+    if (size > 1000) assert.ok(new Set(drawn.map((report) => report.length)).size > 1); // else there was nothing to show
+  }
+});
+
 test("no number takes more room in JSON than is kept for one", () => {
-  const { domain } = read({ size: 3, interval: [0, 1] });
+  const agreement = read({ size: 3, interval: [0, 1] });
   const view = new DataView(new ArrayBuffer(8));
   for (let draw = 0; draw < 200_000; draw++) {
     view.setBigUint64(0, globalThis.crypto.getRandomValues(new BigUint64Array(1))[0]);
     const value = draw % 2 ? view.getFloat64(0) : (view.getUint32(0) / 2 ** 32 - 0.5) * 10 ** (-(draw % 9)) * (1 + 2 ** -50);
-    if (Number.isFinite(value)) assert.ok(JSON.stringify(value).length <= longestSample(domain), `${value}`);
+    if (Number.isFinite(value)) assert.ok(JSON.stringify(value).length <= longestSample(agreement), `${value}`);
   }
-  assert.equal(JSON.stringify(-0.0000012345678901234567).length, longestSample(domain));
+  assert.equal(JSON.stringify(-0.0000012345678901234567).length, longestSample(agreement));
 });
 
 test("what a signature means is said, and a page claims to have checked nothing", () => {

@@ -144,3 +144,17 @@ test("rows that are no counts are entries, and none is refused", () => {
   assert.throws(() => countsOf("red, 3\ngreen, -2", 9), /Row 2 has the count -2/);
   assert.throws(() => countsOf("red, 3\ngreen, 2\nblue", 9), /Row 3 has no count/);
 });
+
+test("a report is said to name many outcomes, one of which is the person's, perhaps", () => {
+  const towns = read({ mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 28 } });
+  const said = Object.fromEntries(asked(towns).map(([heading, text]) => [heading, text.replaceAll("\u00a0", " ")]));
+  assert.match(said["What leaves your device"], /^One report, and /);
+  assert.match(said["What it can be"], /names about 27 outcomes at once, of 104: .* One of them is yours, perhaps: the report does not say which, or whether any is\./);
+  // p_in = e^1 28/(107 + 28 (e^1 - 1)), p_out = (e^1 27 + 79) 28/106/(107 + 28 (e^1 - 1)), N/2^62 = 107/(107 + 28 (e^1 - 1))
+  const { blind, inside, outside } = towns.reports.chances, all = 107 + 28 * Math.expm1(1);
+  assert.ok(Math.abs(inside - (28 * Math.E) / all) < 1e-12 && Math.abs(blind - 107 / all) < 1e-12 && Math.abs(outside - (28 * ((27 * Math.E) + 79)) / 106 / all) < 1e-12);
+  assert.match(said["How it is drawn"], /names it with a chance of 49.1 %, and any other outcome with a chance of 26 %/);
+  assert.match(said["How often it is chance alone"], /^With a chance of 68.9 % a report is drawn without looking/);
+  const values = read({ mechanism: "reports", epsilon: 4, family: { kind: "simplex", size: 3 }, blocks: { kind: "values" } });
+  assert.match(Object.fromEntries(asked(values))["What it can be"], /A report names one outcome, of 3: .* It may be yours, or any other\./);
+});

@@ -15,8 +15,10 @@ That is the profile of one pair of distributions on three points, the *dominatin
 
 and a pair that dominates at every beta dominates adaptive compositions too (Zhu, Dong and Wang, AISTATS 2022, Theorem 10).
 
-The integers of the real draw obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
-is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for the draw itself.
+The integers really drawn with obey the same bound: with s = sum L / 2^62 and U <= e^eps L, the argument above with a = L(A)/sum L
+is that of the box b = s, so `profile_of` reads alpha off the lattice and holds for what is drawn, not for a formula beside it.
+A report is a uniform block with probability N/2^62, so its laws lie in a box with s = N/2^62 and the same argument holds. Two clients never
+reach that bound, since some blocks hold the outcomes of both: it is not claimed to be attained.
 Every number here is an upper bound: masses and deltas are rounded up.
 """
 
@@ -94,24 +96,42 @@ class LatticeSampler(Protocol):
     def lattice(self) -> Lattice: ...
 
 
+@runtime_checkable
+class ReportingSampler(Protocol):
+    """The same of what releases reports: how many of 2^62 words give a report that has nothing to do with the client."""
+
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def uniform_weight(self) -> int: ...
+
+
 def check_profile(profile: Any) -> None:
     """Raise an error for anything but the profile of a box."""
     check_kind("profile", profile, BoxProfile, "pass profile_of(sampler) or BoxProfile(...)")
 
 
-def profile_of(sampler: LatticeSampler) -> BoxProfile:
-    """The profile of the integers that a sampler draws with, on outcomes, cells or points."""
-    if isinstance(sampler, type) or not isinstance(sampler, LatticeSampler):
+def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
+    """The profile of the integers that a sampler draws with, on outcomes, cells or points, or on the blocks of reports."""
+    if isinstance(sampler, type) or not isinstance(sampler, (LatticeSampler, ReportingSampler)):
         raise DiscreetError(
-            f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)"
+            f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...), MollifierSampler(...), ReportSampler(...)"
         )
+    lattice = sampler if isinstance(sampler, LatticeSampler) else None
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    shared = Fraction(sampler.lattice.shared_total, TOTAL)
+    shared = Fraction(_shared_words(sampler), TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2 and then falls: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
-    return BoxProfile(epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=_is_attained(sampler, alpha))
+    return BoxProfile(
+        epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=lattice is not None and _is_attained(lattice, alpha)
+    )
+
+
+def _shared_words(sampler: LatticeSampler | ReportingSampler) -> int:
+    """Of 2^62 words, how many have nothing to do with the client."""
+    return sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
 
 
 def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:

@@ -2,14 +2,14 @@
 
 from discreet.agreement._agreement import (
     Agreement,
-    JointTerms,
     _refuse_repeats as _refuse_repeats,
     learned_purpose as learned_purpose,
     weights_path as weights_path,
 )
 from discreet.agreement._continuous_terms import ContinuousTerms
 from discreet.agreement._family_terms import FamilyTerms
+from discreet.agreement._mechanism_terms import BlockTerms, JointTerms
 from discreet.agreement._terms import MOST_LISTED as MOST_LISTED
 from discreet.domain import VERSION
 
-__all__ = ["VERSION", "Agreement", "ContinuousTerms", "FamilyTerms", "JointTerms"]
+__all__ = ["VERSION", "Agreement", "BlockTerms", "ContinuousTerms", "FamilyTerms", "JointTerms"]

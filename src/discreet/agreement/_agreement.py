@@ -22,14 +22,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 from discreet._base.files import atomic_write, check_target, reason
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
 from discreet.agreement._family_terms import BESIDE, KINDS, FamilyTerms, read_family_terms
+from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
-from discreet.agreement._terms import AgreementTerms, Fields, check_kind_fields, check_object
+from discreet.agreement._terms import Fields, check_kind_fields, check_object
 from discreet.domain import VERSION, Domain, canonical, check_version, read_number
 from discreet.errors import (
     DiscreetError,
@@ -41,13 +42,13 @@ from discreet.errors import (
 )
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.mechanisms import (
-    AROUND,
+    MECHANISM_NAMES,
     MECHANISMS,
-    MOST_TOGETHER,
     AnyFamily,
     ComposedSampler,
     JointSampler,
     MollifierSampler,
+    ReportSampler,
     Sampler,
     check_mechanism,
     sampler_named,
@@ -56,37 +57,9 @@ from discreet.privacy import Gaussian, Privacy, Pure, check_epsilon, privacy_doc
 from discreet.privacy.tradeoff import weak_rounds_warning
 from discreet.release import BITS
 
-F = TypeVar("F", bound=AnyFamily)
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_AGREEMENT = Fields.of("discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint")
-_JOINT = Fields.of("samples around")
-
-
-@dataclass(frozen=True, eq=False)
-class JointTerms(AgreementTerms):
-    """How several samples of each client are drawn at once: how many, and from a box around what.
-
-    Args:
-        samples: how many samples of each client, at least 2.
-        around: "envelope" or "product".
-
-    Raises:
-        DiscreetError: for terms out of range.
-    """
-
-    FIELDS = ("samples", "around")
-
-    samples: int
-    around: str
-
-    def __post_init__(self) -> None:
-        fix = "one sample of each client is agreed on without joint"
-        object.__setattr__(
-            self, "samples", check_count("joint.samples", self.samples, least=2, most=MOST_TOGETHER, fix=fix)
-        )
-        if self.around not in AROUND:
-            raise DiscreetError(f"joint.around = {self.around!r} is not one of {', '.join(AROUND)}")
+_AGREEMENT = Fields.of("discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks")
 
 
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
@@ -106,7 +79,7 @@ class Agreement:
 
     Args:
         family: the outcomes and the bounds, as an agreement states them.
-        mechanism: "optimal", "linear" or "mollifier".
+        mechanism: "optimal", "linear", "mollifier", or "reports", whose releases are blocks of outcomes in place of samples.
         epsilon: the pure budget of one release, also where another notion is promised: log(B/b) of its box.
         rounds: how many samples each client releases.
         purpose: what for, in words.
@@ -115,6 +88,7 @@ class Agreement:
         other: the number of the outcome that values outside the domain count as. None: they are left out, or moved to the nearest end
             of an interval. A client without remaining values is treated as the reference. Devices and gateways follow this rule.
         joint: the terms of several samples drawn together, if each round releases several.
+        blocks: the blocks that reports name; only for the mechanism "reports".
 
     Raises:
         DiscreetError: for terms out of range.
@@ -129,6 +103,7 @@ class Agreement:
     reference: ReferenceTerms | None = None
     other: int | None = None
     joint: JointTerms | None = None
+    blocks: BlockTerms | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
@@ -136,6 +111,7 @@ class Agreement:
             object.__setattr__(self, "other", _check_other(self.other, self.family))
         if self.joint is not None:
             self._check_joint()
+        self._check_blocks()
         if self.reference is not None and self.mechanism != MollifierSampler.name:
             raise DiscreetError(f"reference has no meaning for the mechanism {self.mechanism}; leave it out")
         if self.privacy is not None:
@@ -153,10 +129,29 @@ class Agreement:
         if self.privacy is not None or isinstance(self.family, ContinuousTerms):
             raise DiscreetError("joint is for pure epsilon on a list of outcomes; leave it out")
 
+    def _check_blocks(self) -> None:
+        """Refuse blocks of another mechanism than reports, and reports without blocks or on what has none."""
+        if self.mechanism != ReportSampler.name:
+            if self.blocks is not None:
+                raise DiscreetError(f"blocks has no meaning for the mechanism {self.mechanism}; leave it out")
+            return
+        if isinstance(self.family, ContinuousTerms) or self.family.kind != "simplex":
+            raise DiscreetError(
+                "mechanism = 'reports' is for every distribution on a list of outcomes, a Simplex; on a band or a continuous family agree "
+                "on 'optimal', or cut an interval into cells: Simplex(Interval(low, high, cells=n))"
+            )
+        if self.privacy is not None:
+            raise DiscreetError(
+                f"mechanism = 'reports' is for pure epsilon, not for {self.privacy}; agree on 'linear', or leave privacy out"
+            )
+        if self.blocks is None:
+            raise DiscreetError("mechanism = 'reports' needs blocks; use Agreement.of(ReportSampler(...))")
+        self.blocks.on(self.family.size)
+
     @classmethod
     def of(
         cls,
-        sampler: Sampler[AnyFamily] | JointSampler | ComposedSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ComposedSampler | ReportSampler,
         *,
         rounds: int = 1,
         purpose: str = "",
@@ -186,8 +181,8 @@ class Agreement:
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
             )
-        if not isinstance(sampler, JointSampler) and type(sampler) not in MECHANISMS.values():
-            raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISMS)}")
+        if not isinstance(sampler, (JointSampler, ReportSampler)) and type(sampler) not in MECHANISMS.values():
+            raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
         made = cls(
             family=_terms_of(sampler, check_version(version)),
             mechanism=sampler.name,
@@ -198,6 +193,7 @@ class Agreement:
             reference=ReferenceTerms.of(sampler) if isinstance(sampler, MollifierSampler) else None,
             other=None if other is None else _outcome_number(other, sampler),
             joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
+            blocks=BlockTerms.of(sampler) if isinstance(sampler, ReportSampler) else None,
         )
         doubt = made.doubt_of_rounds
         if doubt is not None and is_called_by_user("agreement"):
@@ -255,6 +251,8 @@ class Agreement:
             terms["other"] = self.other
         if self.joint is not None:
             terms["joint"] = self.joint.document
+        if self.blocks is not None:
+            terms["blocks"] = self.blocks.document
         return terms
 
     @property
@@ -312,11 +310,7 @@ class Agreement:
                 "differ: read it with the agreement it names"
             )
 
-    @overload
-    def sampler(self, family: F, *, reference: Any = None) -> Sampler[F]: ...
-    @overload
-    def sampler(self, family: None = None, *, reference: Any = None) -> Sampler[Any]: ...
-    def sampler(self, family: AnyFamily | None = None, *, reference: Any = None) -> Sampler[Any]:
+    def sampler(self, family: AnyFamily | None = None, *, reference: Any = None) -> Any:
         """The agreed sampler.
 
         Args:
@@ -324,11 +318,15 @@ class Agreement:
             reference: the same for a mollifier's own reference.
 
         Returns:
-            The sampler.
+            A `Sampler` of the mechanism agreed on; for reports a `ReportSampler`.
 
         Raises:
             DiscreetError: for a missing or different family or reference, and for an agreement on several samples drawn together.
         """
+        if self.blocks is not None:
+            if reference is not None:
+                raise DiscreetError("reference has no meaning for reports; leave it out")
+            return self.report_sampler(family)
         if self.joint is not None:
             raise DiscreetError(
                 f"agreement {self.id} is on {self.joint.samples} samples of each client drawn together, not on one; use "
@@ -379,7 +377,26 @@ class Agreement:
         self.check_sampler(found)
         return found
 
-    def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler) -> None:
+    def report_sampler(self, family: Any = None) -> ReportSampler:
+        """The sampler agreed on, of an agreement on reports.
+
+        Args:
+            family: needed where the agreement does not hold all of it; checked against what it holds.
+
+        Returns:
+            The sampler, with the blocks that were agreed on.
+
+        Raises:
+            DiscreetError: for an agreement on samples, for what is missing, and for what is not what was agreed on.
+        """
+        if self.blocks is None:
+            raise DiscreetError(f"agreement {self.id} is on samples, not on reports; use agreement.sampler()")
+        whole: Any = self.family.family() if family is None else family
+        found = ReportSampler(whole, epsilon=self.epsilon, blocks=self.blocks.on(whole.size))
+        self.check_sampler(found)
+        return found
+
+    def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> None:
         """Reject a sampler other than the agreed one; the error names both agreements."""
         own = replace(
             Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version), other=self.other
@@ -469,7 +486,8 @@ class Agreement:
             if "reference" in terms
             else None,
             other=_check_other(terms["other"], None) if "other" in terms else None,
-            joint=JointTerms(**check_object("joint", terms["joint"], _JOINT)) if "joint" in terms else None,
+            joint=JointTerms(**check_object("joint", terms["joint"], JOINT)) if "joint" in terms else None,
+            blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
         )
 
 
@@ -487,15 +505,17 @@ def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> i
     return found
 
 
-def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler) -> int:
+def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> int:
     family = sampler.family
     if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
         return _check_other(0, _terms_of(sampler, VERSION))  # raises the error that explains it
     return int(family.domain.numbers([label])[0])
 
 
-def _terms_of(sampler: Sampler[AnyFamily] | JointSampler, version: int) -> FamilyTerms | ContinuousTerms:
-    if isinstance(sampler, JointSampler):
+def _terms_of(
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, version: int
+) -> FamilyTerms | ContinuousTerms:
+    if isinstance(sampler, (JointSampler, ReportSampler)):
         return FamilyTerms.of(sampler.family, version)
     family = sampler.family
     if isinstance(family, ContinuousFamily):

@@ -16,8 +16,13 @@ every beta, no two of them are easier to distinguish than one pair on three poin
 `discreet.privacy.extreme_masses`. The notion is kept if its trade-off function lies below the corners (`discreet.privacy._notion`). Both
 are rationals, so one comparison proves sum (W - e^beta W')_+ <= delta(beta) 2^62 for every beta at once.
 
-A certificate is a JSON file with the integers; `discreet/audit/verify.py` verifies it with the standard library alone. A certificate for an
-agreement contains its id and its text, so that the script can check the terms as well.
+Reports have one of two probabilities: N w for a block that does not hold the client's outcome, N w + (2^62 - N) K for one that does, in
+units of 1/(2^62 b w) (`discreet.mechanisms._reports`). For two outcomes the blocks fall into four classes: they hold both, one or none of
+them, and the sizes of the classes are the same for every pair. A certificate lists the classes as outcomes. In each class all blocks have
+the same weights, so ratios are those of single reports. Its box bounds every client, since a report's probability is an average of the two.
+
+A certificate is a JSON file that holds the integers; `discreet/audit/verify.py` re-verifies it with the standard library alone. One that is
+for an agreement holds its id and the text that the id is the digest of, so that the script can check what was agreed on as well.
 """
 
 import json
@@ -37,7 +42,7 @@ from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import Bounds
-from discreet.mechanisms import AnyFamily, JointSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import (
     Gaussian,
     Privacy,
@@ -47,6 +52,7 @@ from discreet.privacy import (
     normal_quantile_below,
     privacy_document,
 )
+from discreet.release import TOTAL
 
 FORMAT = "discreet certificate"
 VERSION = 1
@@ -193,7 +199,7 @@ def certificate_of(
 
 
 def certificate(
-    sampler: Sampler[AnyFamily] | JointSampler,
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
     *,
     epsilon: float | None = None,
     privacy: Privacy | None = None,
@@ -202,14 +208,17 @@ def certificate(
 ) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
-    `epsilon`: the claim, by default the sampler's own. For a sampler with another promise it is the pure budget of its box, and its own
-    notion, or `privacy`, is claimed as well. There are at most `most_inputs` rows, evenly spread over the outcomes. On a continuous family
-    the outcomes are the released cells or points, and the clients are distributions on those. For a `JointSampler` they are the multisets,
-    and the clients the same as for one sample. `agreement`: the agreement of the certificate, whose id it then carries; the sampler must be
-    the agreed one, and the claim is the agreement's.
+    `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
+    notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
+    family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
+    multisets, and the clients the same as for one sample; of a `ReportSampler` they are the classes of blocks that hold both, one or none of
+    two outcomes, and the clients hold one of these for certain. `agreement`: the one that the certificate is for, whose id it then carries;
+    the sampler must be the one agreed on, and the claim is the agreement's.
     """
     if agreement is not None:
         _check_agreed(agreement, sampler, epsilon, privacy)
+    if isinstance(sampler, ReportSampler):
+        return _report_certificate(sampler, epsilon, privacy, agreement)
     if not isinstance(sampler, JointSampler):
         check_sampler(sampler)
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
@@ -235,8 +244,35 @@ def certificate(
     return Certificate(claim, repr(sampler), names, tuple(map(tuple, rows)), (box[0], box[1]), notion, agreement)
 
 
+def _report_certificate(
+    sampler: ReportSampler, epsilon: float | None, privacy: Privacy | None, agreement: Agreement | None
+) -> Certificate:
+    """Of two clients that hold different outcomes for certain; which ones does not matter."""
+    if privacy is not None and not isinstance(privacy, Pure):
+        raise DiscreetError(f"privacy = {privacy}: reports are certified for pure epsilon; pass epsilon=")
+    if sampler.family.size < 2:
+        raise DiscreetError("a single outcome has a single report; there are no two clients to compare")
+    blocks, uniform = sampler.blocks, sampler.uniform_weight
+    low = uniform * blocks.width
+    high = low + (TOTAL - uniform) * blocks.points
+    both = blocks.holding_both
+    one = blocks.holding - both
+    classes = [(both, high, high), (one, high, low), (one, low, high), (blocks.blocks - both - 2 * one, low, low)]
+    there = [each for each in classes if each[0]]
+    rows = tuple(tuple(each[0] * each[1 + client] for each in there) for client in range(2))
+    box = tuple(number * low for number, _, _ in there), tuple(number * high for number, _, _ in there)
+    claim = (
+        privacy.epsilon if isinstance(privacy, Pure) else sampler.epsilon if epsilon is None else check_epsilon(epsilon)
+    )
+    names = ("one outcome for certain", "another outcome for certain")
+    return Certificate(claim, repr(sampler), names, rows, box, None, agreement)
+
+
 def _check_agreed(
-    agreement: Agreement, sampler: Sampler[AnyFamily] | JointSampler, epsilon: float | None, privacy: Privacy | None
+    agreement: Agreement,
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
+    epsilon: float | None,
+    privacy: Privacy | None,
 ) -> None:
     check_kind("agreement", agreement, Agreement, "pass Agreement.read(path)")
     if epsilon is not None or privacy is not None:

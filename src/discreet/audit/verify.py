@@ -286,13 +286,24 @@ def departures(record: dict[str, Any]) -> list[str]:
         found.append("epsilon is not the one agreed on")
     if terms.get("privacy") != record.get("privacy"):
         found.append("the promise beside epsilon is not the one agreed on")
-    if not is_whole(bits) or not 0 < bits < 10**4 or record["total"] != 1 << bits:
+    reports = (
+        terms.get("mechanism") == "reports"
+    )  # whose outcomes are classes of blocks, and totals multiples of 2^bits
+    if not is_whole(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
-    if size is not None and (
+    if reports:
+        if len(record["weights"][0]) > 4:
+            found.append("the classes of blocks are more than two outcomes make")
+    elif size is not None and (
         not is_whole(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))
     ):
         found.append("the outcomes are not as many as agreed on")
     return found
+
+
+def has_agreed_total(total: int, bits: int, reports: bool) -> bool:
+    """Whether weights are in units of 2^-bits; those of reports in units that divide it."""
+    return total > 0 and total % (1 << bits) == 0 if reports else total == 1 << bits
 
 
 def has_agreed_size(weights: int, size: int, joint: Any) -> bool:

@@ -8,6 +8,7 @@ import typer
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.cli import _options as terms_told
 from discreet.cli._options import (
+    AgreedGoal,
     AllowLarge,
     Bounds,
     CellCount,
@@ -21,8 +22,8 @@ from discreet.cli._options import (
     Nu,
     Purpose,
     Rounds,
-    ServedGoal,
     Upper,
+    ask_whom_to_serve,
     choose_mechanism,
     promise,
     refuse_large,
@@ -34,8 +35,17 @@ from discreet.cli._printing import plain, say, write_json
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
-from discreet.mechanisms import MEMBERS_ALONE, LinearSampler, MollifierSampler, sampler_named
-from discreet.privacy import Pure
+from discreet.mechanisms import (
+    MEMBERS_ALONE,
+    AnyFamily,
+    LinearSampler,
+    MollifierSampler,
+    ReportSampler,
+    Sampler,
+    population_mechanism,
+    sampler_named,
+)
+from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import large_epsilon_warning
 from discreet.tables import Coding
 
@@ -53,7 +63,7 @@ def agree(
     cells: CellCount = None,
     lower: Lower = None,
     upper: Upper = None,
-    serve: ServedGoal = None,
+    serve: AgreedGoal = None,
     mechanism: MechanismName = None,
     rounds: Rounds = 1,
     purpose: Purpose = "",
@@ -91,7 +101,8 @@ def agree(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        name, taken = choose_mechanism(serve, mechanism, may_ask=not json)
+        serve = ask_whom_to_serve(serve, mechanism, may_ask=not json)
+        name, taken = choose_mechanism(serve, mechanism, may_ask=False)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
@@ -100,9 +111,16 @@ def agree(
         whole = Simplex(require_domain(domain, domain_size, bounds, cells))
         _refuse_look_alikes(whole)
         family = stated_family(whole.domain, lower, upper)
+        if serve == "population" and mechanism is None:
+            name = population_mechanism(family, promised)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
-        sampler = sampler_named(name, family, privacy=promised)
+        sampler: Sampler[AnyFamily] | ReportSampler
+        if name == ReportSampler.name:
+            sampler = _report_sampler(family, promised)
+            taken = _what_reports_spare(sampler) if mechanism is None else None
+        else:
+            sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label)
@@ -135,6 +153,28 @@ def agree(
         if taken is not None:
             lines.append(taken)
     say("\n".join(lines))
+
+
+def _report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
+    """The sampler of reports, where there is one."""
+    if not isinstance(family, Simplex):
+        raise DiscreetError(
+            "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper, or say --mechanism optimal"
+        )
+    if not isinstance(promised, Pure):
+        raise DiscreetError(
+            "--mechanism reports promises pure epsilon; give --epsilon alone, or say --mechanism linear"
+        )
+    return ReportSampler(family, privacy=promised)
+
+
+def _what_reports_spare(sampler: ReportSampler) -> str:
+    """Why reports were chosen, and what to say for samples."""
+    ratio = sampler.by_values().variance() / sampler.variance()
+    return (
+        f"reports were taken: for the same accuracy of a share, values (--mechanism linear) need {ratio:.3g} times the clients; a report "
+        "is no sample of a client's records"
+    )
 
 
 def _few(found: Agreement) -> str:

@@ -17,8 +17,15 @@ from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certific
 from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, promise, stated_family
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
-from discreet.families import FiniteFamily
-from discreet.mechanisms import JointSampler, OptimalSampler, Sampler, check_mechanism, sampler_named
+from discreet.families import FiniteFamily, Simplex
+from discreet.mechanisms import (
+    JointSampler,
+    OptimalSampler,
+    ReportSampler,
+    Sampler,
+    check_mechanism,
+    sampler_named,
+)
 from discreet.privacy import Privacy, privacy_document
 
 REFUTED = 1
@@ -78,7 +85,7 @@ def certify(
         typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: an agreement."),
     ] = None,
     mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear or mollifier.")
+        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear, mollifier or reports.")
     ] = None,
     lower: Lower = None,
     upper: Upper = None,
@@ -128,15 +135,24 @@ def _stated_sampler(
     mechanism: str | None,
     lower: float | None,
     upper: float | None,
-) -> Sampler[FiniteFamily] | JointSampler:
-    """The sampler stated by options, or by an agreement."""
+) -> Sampler[FiniteFamily] | JointSampler | ReportSampler:
+    """The sampler that options state, or an agreement."""
     if agreement is not None:
         if any(given is not None for given in (outcomes, mechanism, lower, upper)):
             raise DiscreetError("--agreement says it all; leave out --outcomes, --mechanism, --lower and --upper")
+        if agreement.blocks is not None:
+            return agreement.report_sampler()
         return agreement.sampler() if agreement.joint is None else agreement.joint_sampler()
     assert outcomes is not None
     name = check_mechanism(OptimalSampler.name if mechanism is None else mechanism, "--mechanism")
-    return sampler_named(name, stated_family(outcomes, lower or None, upper), privacy=stated)
+    family = stated_family(outcomes, lower or None, upper)
+    if name == ReportSampler.name:
+        if not isinstance(family, Simplex):
+            raise DiscreetError(
+                "--mechanism reports is for every distribution on outcomes; leave out --lower and --upper"
+            )
+        return ReportSampler(family, privacy=stated)
+    return sampler_named(name, family, privacy=stated)
 
 
 def _load_callable(name: str) -> Callable[[Any, int], Any]:

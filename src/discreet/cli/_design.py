@@ -185,6 +185,10 @@ def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
             f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
             "the equal cells of an interval (--bounds LO HI --cells N)"
         )
+    if agreed.blocks is not None:
+        raise DiscreetError(
+            f"agreement {agreed.id[:12]} is on reports, and a design is learned from samples; collect under --mechanism linear or optimal"
+        )
     return coding_and_sampler(agreed)
 
 

@@ -24,6 +24,9 @@ from discreet.estimation import (
     Estimate,
     Liars,
     Population,
+    ReportedPopulation,
+    ReportLiars,
+    ReportTally,
     Reweighted,
     SampleTally,
     agreed_joint_outcomes,
@@ -36,14 +39,17 @@ from discreet.estimation import (
     outlook,
     population,
     record,
+    reported_population,
+    reported_statistic,
     rounds_cost,
     tally,
     tally_joint,
+    tally_reports,
     write_rows,
     write_weighted,
 )
 from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, Sampler
+from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, ReportSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
@@ -57,15 +63,17 @@ from discreet.tables import (
     open_source,
 )
 
-TOP = 15  # outcomes to list by default
+AnyPopulation = Population | ReportedPopulation
+AnyLiars = Liars | ReportLiars
+TOP = 15  # outcomes to list where nobody says how many
 
 
 def estimate_blocks(
-    found: Population,
+    found: AnyPopulation,
     agreed: Agreement,
     statistics: list[Estimate],
     known: Any,
-    lies: Liars | None,
+    lies: AnyLiars | None,
     doubts: list[str],
     top: int | None,
     *,
@@ -97,28 +105,33 @@ def estimate_blocks(
     return [*blocks, _choice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
 
 
-def _headline(found: Population, agreed: Agreement) -> str:
+def _headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = terms_told.mechanism_text(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
     return (
-        f"[bold]{pluralise(found.samples, 'sample')}[/bold]{of}, {kind} on {agreed.family.description}, "
+        f"[bold]{pluralise(found.samples, _released(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
         f"{terms_told.promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
-def _percent(found: Population) -> str:
+def _released(found: AnyPopulation) -> str:
+    """What one client released."""
+    return "report" if isinstance(found, ReportedPopulation) else "sample"
+
+
+def _percent(found: AnyPopulation) -> str:
     return f"{100 * found.confidence:g} %"
 
 
-def _listed_outcomes(found: Population, known: Any, top: int | None) -> list[int]:
-    """The outcomes to list: by decreasing share; bins in the order of their values."""
+def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[int]:
+    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
     most = (TOP if found.finest is None else MOST) if top is None else top
     largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
     return largest if found.finest is None else sorted(largest)
 
 
-def _shares(found: Population, known: Any, lies: Liars | None, shown: list[int], *, ranked: bool) -> Table:
-    """The table of listed outcomes. For `ranked` ones it has only intervals that hold after ranking."""
+def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool) -> Table:
+    """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
     law, together = found.law, f"all {len(found.counts):,} at once"
     columns = ["share, %" if found.exact else "samples, %"]
     columns += [f"{_percent(found)} interval, {together}"] if ranked else [f"{_percent(found)} interval", together]
@@ -156,22 +169,23 @@ def _interval_text(low: float, high: float) -> str:
     return f"{_share(low)} to {_share(high)}"
 
 
-def _statistics(statistics: list[Estimate], found: Population) -> Table:
+def _statistics(statistics: list[Estimate], found: AnyPopulation) -> Table:
     cells = any(each.blur for each in statistics)
-    columns = ["among samples", f"{_percent(found)} interval"]
+    reported = isinstance(found, ReportedPopulation)  # a share among reports is no share of clients
+    columns = [*([] if reported else ["among samples"]), f"{_percent(found)} interval"]
     made = table("statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else []))
     for each in statistics:
         row = [] if each.estimate is None else [number(each.estimate)]
-        row += [number(each.released), f"{number(each.low)} to {number(each.high)}"]
+        row += [*([] if reported else [number(each.released)]), f"{number(each.low)} to {number(each.high)}"]
         if cells:
             row.append(f"+-{number(each.blur)}" if each.blur else "")
         made.add_row(plain(each.name), *row)
     return made
 
 
-def _interval_notes(found: Population) -> str:
+def _interval_notes(found: AnyPopulation) -> str:
     whole = isinstance(found.sampler.family, Simplex)
-    if found.exact:
+    if isinstance(found, ReportedPopulation) or found.exact:
         cut = "0 and 100 %" if whole else "what clients inside the family can hold"
         return (
             "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
@@ -197,14 +211,19 @@ def _interval_notes(found: Population) -> str:
     )
 
 
-def _liars_text(found: Population) -> str:
-    one, who = liars(found), "sample" if found.rows is None else "client"
+def _liars_text(found: AnyPopulation) -> str:
+    one, who = liars(found), _released(found) if found.rows is None else "client"
     ends = "" if found.exact else f", and an end of the range that is left for it by {_share(one.band_shift)} %"
     return (
         f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
-        f"share by {_share(one.shift)} %{ends}; {liars_per_half_interval(found):,} can shift it by half the longest interval. (--liars M: "
-        "intervals that hold although M of them lie.)"
+        f"share by {_share(one.shift)} %{ends}{_many_at_once(found)}; {liars_per_half_interval(found):,} can shift it by half the longest "
+        "interval. (--liars M: intervals that hold although M of them lie.)"
     )
+
+
+def _many_at_once(found: AnyPopulation) -> str:
+    """What a lie can do beyond one share."""
+    return ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
 
 
 def _examples_text(found: Reweighted) -> str:
@@ -215,9 +234,14 @@ def _examples_text(found: Reweighted) -> str:
     )
 
 
-def _choice(found: Population) -> str:
-    """Which mechanism to choose when, with the numbers of this agreement."""
+def _choice(found: AnyPopulation) -> str:
+    """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
+    if isinstance(found, ReportedPopulation) or isinstance(sampler, ReportSampler):
+        return (
+            "[bold]Which mechanism[/bold]: reports to learn the population and nothing else; linear where samples are to look like records "
+            "too, optimal where each should look like its own client."
+        )
     if isinstance(sampler, JointSampler):
         return (
             "[bold]Which mechanism[/bold]: this one where all samples of a client together should look like it; linear, one sample of each "
@@ -252,7 +276,7 @@ def _choice(found: Population) -> str:
     )
 
 
-def _fidelities(found: Population, known: Any) -> Table:
+def _fidelities(found: AnyPopulation, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
     made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in law_fidelities(found, known).items():
@@ -325,7 +349,9 @@ def estimate(
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    sample: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the samples.")] = "sample",
+    sample: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column that holds the samples (reports: report).")
+    ] = "sample",
     rounds: Annotated[
         int | None,
         typer.Option(metavar="J", help="Every client has J samples, of J rounds: estimate from all of them."),
@@ -336,10 +362,10 @@ def estimate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
-    """Estimate the population's shares and statistics from one private sample of each client.
+    """The population's shares and statistics, from one private sample or report of each client.
 
-    Linear mechanism: the estimate is unbiased, and the intervals cover sampling noise. Optimal and mollifier: several populations can give
-    the same samples, and an interval covers all of them.
+    Linear mechanism and reports: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can
+    lead to the same samples, and an interval holds them all.
     """
     if top is not None:
         check_count("top", top)
@@ -347,19 +373,32 @@ def estimate(
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with open_source(source) as records:
         agreed = agreement_of(records, agreement)
-        sampler, tallied = _tallied(records, agreed, stated_domain(domain, None, None, None), sample, rounds)
+        stated = stated_domain(domain, None, None, None)
+        tallied: SampleTally | ReportTally
+        if agreed.blocks is None:
+            sampler, tallied = _tallied(records, agreed, stated, sample, rounds)
+        else:
+            _refuse_for_reports(bins, rounds, examples, weighted=synthetic is not None and rows is None)
+            column = "report" if sample == "sample" else sample
+            tallied = tally_reports(records, agreed, stated, column=column, keep=statistic is not None)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; --examples, and --synthetic "
             "without --rows N, are for one sample of each client: leave them out, or say --rows N"
         )
     public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
-    if tallied.rows is None:
-        found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+    found: AnyPopulation
+    if isinstance(tallied, ReportTally):
+        found = reported_population(tallied.counts.sampler, counts=tallied.counts, confidence=confidence)
+        kept = () if tallied.reports is None else tallied.reports
+        statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
     else:
-        found = population(sampler, samples=tallied.rows, rounds=rounds, examples=public, confidence=confidence)
+        if tallied.rows is None:
+            found = population(sampler, counts=tallied.counts, bins=bins, examples=public, confidence=confidence)
+        else:
+            found = population(sampler, samples=tallied.rows, rounds=rounds, examples=public, confidence=confidence)
+        statistics = [found.statistic(name) for name in statistic or ()]
     coding = replace(tallied.coding, domain=found.domain)
-    statistics = [found.statistic(name) for name in statistic or ()]
     known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
     doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
@@ -404,6 +443,20 @@ def _tallied(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
+def _refuse_for_reports(bins: int | None, rounds: int | None, examples: str | None, *, weighted: bool) -> None:
+    """What an estimate from reports cannot do, with what to do instead."""
+    if bins is not None:
+        raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
+    if rounds is not None:
+        raise DiscreetError("--rounds is for samples; estimate the reports of one round at a time")
+    if examples is not None:
+        raise DiscreetError("--examples is for samples; leave it out, or agree on samples (--mechanism linear)")
+    if weighted:
+        raise DiscreetError(
+            "--synthetic without --rows N writes samples with weights, and a report is no sample; say --rows N for rows from the estimate"
+        )
+
+
 def _rounds(rounds: int | None, agreed: Agreement) -> int:
     """The number of samples of each client."""
     if rounds is None:
@@ -415,7 +468,7 @@ def _rounds(rounds: int | None, agreed: Agreement) -> int:
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
 
 
-def _lies(found: Population, number: int) -> Liars:
+def _lies(found: AnyPopulation, number: int) -> AnyLiars:
     check_count("--liars", number, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
     return what_liars_do(found, number)
 
@@ -497,15 +550,16 @@ def _public(examples: str | None, coding: Coding, value: str | None, client: str
 
 
 def _write_synthetic(
-    found: Population, coding: Coding, source: str, output: str, rows: int | None, sample: str
+    found: AnyPopulation, coding: Coding, source: str, output: str, rows: int | None, sample: str
 ) -> None:
     if rows is None:
+        assert isinstance(found, Population)  # of reports rows alone are written
         write_weighted(found, file_source(source), coding, output, sample=sample)
     else:
         write_rows(found, coding, output, rows)
 
 
-def _draw(found: Population, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private samples {promise_label(agreed.promise, agreed.epsilon)}"
+def _draw(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
+    of = f"{found.clients:,} private {_released(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)

@@ -109,11 +109,20 @@ ServedGoal = Annotated[
         "terminal; elsewhere population.",
     ),
 ]
+AgreedGoal = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="population|clients",
+        help="Estimate a population (mechanism reports where they need fewer clients, else linear), or serve each client (optimal)? Asked "
+        "on a terminal; elsewhere linear.",
+    ),
+]
 MechanismName = Annotated[
     str | None,
     typer.Option(
-        metavar="linear|optimal|mollifier",
-        help="Instead of --for, the mechanism itself. mollifier: an older one, for comparison.",
+        metavar="linear|optimal|reports|mollifier",
+        help="Instead of --for, the mechanism itself. reports: for the population alone. mollifier: an older one, for comparison.",
     ),
 ]
 
@@ -123,7 +132,9 @@ TableSource = Annotated[
         metavar="IN", help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input."
     ),
 ]
-EachEpsilon = Annotated[float | None, typer.Option("--epsilon", metavar="E", help="Privacy budget of each sample.")]
+EachEpsilon = Annotated[
+    float | None, typer.Option("--epsilon", metavar="E", help="Privacy budget of each sample or report.")
+]
 Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Samples of each client.")]
 Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the samples are for.")]
 Lower = Annotated[

@@ -51,19 +51,68 @@ from discreet.estimation import (
     ways,
 )
 from discreet.families import ContinuousFamily, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, AnyFamily, Sampler, risk_on_atoms
+from discreet.mechanisms import (
+    SERVING,
+    AnyFamily,
+    LinearSampler,
+    ReportSampler,
+    Sampler,
+    population_mechanism,
+    risk_on_atoms,
+)
 from discreet.plots import USUAL_EPSILONS, check_picture
+from discreet.privacy import Pure
 
 _DIVERGENCES = ("tv", "kl")
 
 
-def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily], RoundsCost | None]:
-    """The outcomes of an agreement (cells of a continuous family), its sampler, and the cost of its rounds."""
+def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily] | ReportSampler, RoundsCost | None]:
+    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
     agreement = Agreement.read(path)
-    sampler = agreement.sampler()
+    if agreement.blocks is not None:
+        reports = agreement.report_sampler()
+        return reports.family.domain, reports, rounds_cost(agreement)
+    sampler: Sampler[AnyFamily] = agreement.sampler()
     family = sampler.family
     domain = line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain
     return domain, sampler, rounds_cost(agreement)
+
+
+def print_reports_plan(
+    sampler: ReportSampler, rounds: RoundsCost | None, clients: int, accuracy: float, confidence: float, *, json: bool
+) -> None:
+    """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
+    needed = _clients_or_none(sampler, accuracy, confidence)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
+            "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
+            "outlook": _numbers(look), "clients_for_accuracy": needed,
+            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
+        })  # fmt: skip
+        return
+    made = table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
+    numbers = (look.at_worst, look.if_rare, look.together, look.total)
+    made.add_row(*("" if x is None else number(x, 3) for x in numbers), _many(needed))
+    say(
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
+        "reports as agreed: one of each client.",
+        made,
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
+        f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
+        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
+    )
+
+
+def _clients_or_none(
+    sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
+) -> int | None:
+    """How many clients an accuracy takes; None where no number is enough."""
+    try:
+        return clients_for(sampler, accuracy=accuracy, confidence=confidence, together=together)
+    except ImpossibleError:
+        return None
 
 
 def print_agreed_plan(
@@ -231,8 +280,10 @@ class PlanRow:
     kl: float
     linear: Outlook
     optimal: Outlook
-    clients: int | None  # needed by the linear mechanism for the requested accuracy of each share
-    together: int | None  # the same for all shares at once
+    clients: int | None  # that the linear mechanism needs for the accuracy asked for, of each share
+    together: int | None  # and of all of them at once
+    reports: ReportSampler | None  # what reports would be; None where epsilon is too small for any
+    report_clients: int | None  # that they need for the same accuracy of each share
 
 
 def plan(
@@ -291,6 +342,15 @@ def plan(
                 "the domain"
             )
         outcomes, sampler, rounds = agreed_sampler(agreement)
+        if isinstance(sampler, ReportSampler):
+            if example is not None or bins is not None:
+                raise DiscreetError(
+                    "--example and --bins are for samples; the agreement is on reports: simulate them with agreement.sampler() and "
+                    "reported_population(...)"
+                )
+            OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
+            print_reports_plan(sampler, rounds, clients, accuracy, confidence, json=json)
+            return
         laws = _example(example, client, value, other, nulls, outcomes)
         print_agreed_plan(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
         return
@@ -328,6 +388,7 @@ def plan(
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
         _together(rows, accuracy),
         _answer(mechanism, smallest, clients, accuracy),
+        *(_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
         *(several_blocks(compared) if compared else []),
     ]
@@ -347,17 +408,46 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
     }
-    needed: dict[bool, int | None] = {}
-    for together in (False, True):
-        try:
-            needed[together] = clients_for(
-                samplers["linear"], accuracy=accuracy, confidence=confidence, together=together
-            )
-        except ImpossibleError:
-            needed[together] = None
+    each, together = (
+        _clients_or_none(samplers["linear"], accuracy, confidence, together=together) for together in (False, True)
+    )
+    reports = _reports_at(family, epsilon)
+    by_reports = None if reports is None else _clients_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    return PlanRow(optimal.epsilon, *risks, looks["linear"], looks["optimal"], needed[False], needed[True])
+    return PlanRow(optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports)
+
+
+def _reports_at(family: Simplex, epsilon: float) -> ReportSampler | None:
+    """Reports where values need more clients; None where values are as good, or on an interval."""
+    if population_mechanism(family, Pure(epsilon)) != ReportSampler.name:
+        return None
+    return ReportSampler(family, epsilon=epsilon)
+
+
+def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
+    """What reports spare, where they spare anything."""
+    if all(row.reports is None for row in rows):
+        return []
+    return [
+        "[bold]If only the population matters[/bold], let clients send reports, which are no samples of their records "
+        f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}:",
+        _by_reports(rows, accuracy),
+    ]
+
+
+def _by_reports(rows: list[PlanRow], accuracy: float) -> Table:
+    """What the population takes by reports and by values, at each epsilon."""
+    made = table(
+        "epsilon", f"clients for {accuracy:g}\nby reports", "\nby values", "times", "--for population takes", texts=0
+    )
+    for row in rows:
+        chosen = LinearSampler.name if row.reports is None else ReportSampler.name
+        both = row.clients is not None and row.report_clients is not None
+        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else ""
+        by_reports = row.clients if row.reports is None else row.report_clients
+        made.add_row(f"{row.epsilon:g}", _many(by_reports), _many(row.clients), times or "1", chosen)
+    return made
 
 
 def _smallest(
@@ -502,6 +592,8 @@ def _record(
                 "optimal": asdict(row.optimal),
                 "clients_for_accuracy": row.clients,
                 "clients_for_accuracy_together": row.together,
+                "population": LinearSampler.name if row.reports is None else ReportSampler.name,
+                "clients_for_accuracy_by_reports": row.clients if row.reports is None else row.report_clients,
             }
             for row in rows
         ],

@@ -269,7 +269,8 @@ def _only_local(**options: Any) -> None:
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
-    yield f"{pluralise(summary.clients, 'sample')} to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    what = "sample" if agreement.blocks is None else "report"
+    yield f"{pluralise(summary.clients, what)} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
@@ -296,17 +297,18 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
     if summary.over_budget:
         yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        yield f"{pluralise(summary.without_records, 'listed client')} without records drew from the reference"
+        released = "drew from" if agreement.blocks is None else "reported as"
+        yield f"{pluralise(summary.without_records, 'listed client')} without records {released} the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"
     yield f"agreement {agreement.id}"
     if ledger is not None:
-        yield f"{summary.known:,} samples were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
-        yield "releasing this round again gives the same samples, even on changed data, and spends nothing more"
+        yield f"{summary.known:,} {what}s were in ledger {ledger} already, {summary.clients - summary.known:,} were charged to it"
+        yield f"asking for this round again gives the same {what}s, whatever the data, and spends nothing more"
     elif request.secret is None:
         yield "no secret was given: running this again is a new release and spends epsilon again (see discreet secret)"
     else:
-        yield "with the same secret and data, this round gives the same samples again and spends nothing more; new data are a new round"
+        yield f"with the same secret and data, this round gives the same {what}s again and spends nothing more; new data are a new round"
 
 
 def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: bool) -> None:

@@ -37,8 +37,8 @@ from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily
-from discreet.ledger import IDENTITY, Budget, Destination, Ledger, client_ledger_exists, refuse_forgetting
-from discreet.mechanisms import AnyFamily, Sampler
+from discreet.ledger import IDENTITY, Budget, Destination, Entry, Ledger, client_ledger_exists, refuse_forgetting
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
 
 NO_KEY = "none"
 _POINT = 32  # largest number of bytes of a coordinate in JSON
@@ -48,9 +48,10 @@ _POINT = 32  # largest number of bytes of a coordinate in JSON
 class Receipt:
     """The acknowledgement of a sample that is on the collection's disk.
 
-    `counted`: whether the sample was new; otherwise it had been counted before. `agreement` and `round`: of the sample. `outside` and
-    `problem` describe a sample drawn now, for the device only: the share of its data outside the agreement's domain, and one sentence about
-    it. The collector does not see them.
+    `counted`: whether it was new; else it had been told before, and was not counted again. `agreement` and `round`: what the sample was
+    released under. `outside` and `problem` are for the device alone, and about a sample that was drawn now: the share of what it holds that
+    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell. Under an agreement on reports
+    `sample` is the digits of the report.
     """
 
     counted: bool
@@ -166,7 +167,7 @@ class Client:
         given = to if entry.to is None else entry.to
         agreed = self._document(entry.agreement)
         sampler = agreed.sampler(self._family)
-        said = json_value(entry.as_released(sampler))
+        said = entry_value(entry, sampler)
         body = collector.sample_body(
             agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler)
         )
@@ -200,8 +201,8 @@ class Client:
             trusted=self._key is not None,
         )
 
-    def _longest(self, agreement: str, sampler: Sampler[AnyFamily]) -> int:
-        """The number of bytes of the longest sample under an agreement."""
+    def _longest(self, agreement: str, sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+        """The bytes of the longest sample that there can be under an agreement."""
         if agreement not in self._lengths:
             self._lengths[agreement] = longest_sample(sampler)
         return self._lengths[agreement]
@@ -234,6 +235,12 @@ class Client:
         return self._token
 
 
+def entry_value(entry: Entry, sampler: Sampler[AnyFamily] | ReportSampler) -> Any:
+    """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
+    released = entry.as_released(sampler)
+    return str(released) if isinstance(sampler, ReportSampler) else json_value(released)
+
+
 def json_value(sample: Any) -> Any:
     """A sample as a JSON value."""
     if isinstance(sample, np.ndarray):
@@ -241,8 +248,10 @@ def json_value(sample: Any) -> Any:
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
-def longest_sample(sampler: Sampler[AnyFamily]) -> int:
-    """The number of bytes of a sampler's longest sample in a body."""
+def longest_sample(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+    """The bytes that the longest of a sampler's samples or reports takes in a body."""
+    if isinstance(sampler, ReportSampler):
+        return collector.written_length(str(sampler.blocks.largest))
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim

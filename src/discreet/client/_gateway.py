@@ -4,10 +4,10 @@ A gateway always keeps a ledger of its population. Its owner's budget bounds wha
 however it names its collections. The ledger stores the samples, so after any failure a second run sends the same ones, and every client is
 counted once. Data that changed meanwhile change nothing, and no error reveals the change.
 
-What the collector can see (whether samples come, how many, the length of a request) depends on the data only through the samples. (It sees
-the number of clients.) The table is read once before the collector is contacted: a row without a client, or an invalid count, is an error
-then. Values outside the agreement's domain follow its public rule (`discreet.client._holding`). A sample is sent as the number of its
-outcome.
+What the collector can see (whether samples come, how many, how long a request is) does not depend on what clients hold, except through
+the samples. The table is read once before the collector is asked anything: a row without a client, or a count that is none, is an error
+then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
+its outcome, a report as a number of 64 bits. (How many clients there are does show.)
 
 A collector's question is answered once: under one agreement, on one column, in one round. The ledger checks this in the transaction that
 charges the clients, so two simultaneous runs cannot both pass.
@@ -167,7 +167,7 @@ def send_table(
     )  # fmt: skip
     given = books.destination(asked) or to
     counted = again = refused = 0
-    for samples, body in _bodies(_with_outcome_numbers(drawn, agreed, domain), client, given, agreed, number, held):
+    for samples, body in _bodies(_with_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
         try:
             verdict = service.verdict(body, protocol.ARROW, samples)
         except CollectorError as error:
@@ -230,10 +230,12 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
 
 
 def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
-    """Samples with the numbers of their outcomes, if they are texts, whose lengths differ."""
+    """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length. Reports are numbers already."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if agreed.blocks is not None:
+        return drawn
     samples = drawn.column("sample")
     if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
         return drawn
@@ -242,7 +244,7 @@ def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> 
 
 
 def _bodies(
-    drawn: "pa.Table", client: str, to: Destination, agreed: Agreement, number: int, secret: Secret
+    drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""
     import pyarrow as pa
@@ -250,12 +252,13 @@ def _bodies(
     about = {"agreement": agreed.id, "round": str(number)}
     if _NUMBERS in drawn.schema.names:
         about["samples"] = "numbers"
-    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else "sample")
+    released = "sample" if agreed.blocks is None else "report"
+    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else released)
     for start in range(0, drawn.num_rows, _BATCH):
         part = drawn.slice(start, _BATCH)
         called = [
             protocol.name_in(to.collection, secret.value, str(one), address=to.address)
-            for one in part.column(client).to_pylist()
+            for one in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
         ]
         keys = [protocol.key_of(name, agreed.id, number) for name in called]
         columns = {

@@ -23,9 +23,10 @@ from discreet.agreement import Agreement
 from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
-from discreet.mechanisms import AnyFamily, Sampler
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
 
 Floats = NDArray[np.float64]
+AnySampler = Sampler[AnyFamily] | ReportSampler
 Result = TypeVar("Result")
 _SLACK = 1e-9  # tolerance for rounding at the edges of a band
 
@@ -69,18 +70,19 @@ class Holding:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
         return cls(amounts=found)
 
-    def fit(self, sampler: Sampler[AnyFamily], agreement: Agreement) -> DeviceDraw:
-        """The draw of this device's sample under the agreement. No input is an error."""
+    def fit(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
+        """How a sample or a report of this device is drawn under the agreement. No input is refused."""
         family = sampler.family
 
         def fit() -> DeviceDraw:
             if isinstance(family, ContinuousFamily):
+                assert not isinstance(sampler, ReportSampler)  # whose family is a simplex
                 return self._fit_density(sampler, family)
             return self._fit_outcomes(sampler, family.domain, agreement.other)
 
         return _attempt(fit, lambda error: _served_as_reference(sampler, str(error)))
 
-    def _fit_outcomes(self, sampler: Sampler[AnyFamily], domain: Domain, other: int | None) -> DeviceDraw:
+    def _fit_outcomes(self, sampler: AnySampler, domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
         if self.records is not None:
             numbers = _outcome_numbers(domain, self.records)
@@ -115,7 +117,7 @@ class Holding:
         if law is not held:
             problems.append("the device's distribution is outside the agreement's family, and was moved to its edge")
         problem = "; ".join(problems)
-        return _guard_draw(sampler, lambda: int(sampler.release_number(law, constant_time=True)), share, problem)
+        return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), share, problem)
 
     def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None:
@@ -145,12 +147,19 @@ def _points(records: list[Any], dim: int) -> Floats:
     return np.array(rows).reshape(-1, dim)
 
 
-def _moved_inside(law: Floats, sampler: Sampler[AnyFamily]) -> Floats:
-    """The distribution; under the linear mechanism, one outside its band is moved straight towards the reference, to the band's edge.
+def _draw_evenly(sampler: AnySampler, law: Floats) -> int:
+    """A draw that takes as long whatever the law is, and whatever comes out."""
+    if isinstance(sampler, ReportSampler):
+        return sampler.release_number(law)
+    return int(sampler.release_number(law, constant_time=True))
+
+
+def _moved_inside(law: Floats, sampler: AnySampler) -> Floats:
+    """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
 
     That mechanism accepts only members of the band.
     """
-    if sampler.mixing is None:
+    if isinstance(sampler, ReportSampler) or sampler.mixing is None:
         return law
     own = np.broadcast_to(np.asarray(sampler.reference), law.shape)
     away, bounds = law - own, sampler.family.bounds
@@ -184,9 +193,21 @@ def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
     return domain.find_cells(np.clip(numbers_or_nan(records), domain.edges[0], domain.edges[-1]))
 
 
-def _guard_draw(sampler: Sampler[AnyFamily], draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
-    """The draw; if it fails on the device's data, the reference's draw."""
-    return DeviceDraw(lambda: _attempt(draw, lambda _: sampler.release_reference_number()), outside, problem)
+def _guard_draw(sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
+    """The draw; should it fail on what the device holds, the reference's."""
+    return DeviceDraw(lambda: _attempt(draw, lambda _: _draw_reference(sampler)), outside, problem)
+
+
+def _draw_reference(sampler: AnySampler) -> int:
+    """A draw that does not look at the device."""
+    if isinstance(sampler, ReportSampler):
+        return sampler.release_number(_uniform(sampler))
+    return sampler.release_reference_number()
+
+
+def _uniform(sampler: ReportSampler) -> Floats:
+    """The reference of reports."""
+    return np.full(sampler.family.size, 1.0 / sampler.family.size)
 
 
 def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
@@ -199,11 +220,13 @@ def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], 
         return otherwise(error)
 
 
-def _served_as_reference(sampler: Sampler[AnyFamily], problem: str) -> DeviceDraw:
-    """A draw of the reference. On outcomes it takes the same steps as any other, so that its time reveals nothing."""
+def _served_as_reference(sampler: AnySampler, problem: str) -> DeviceDraw:
+    """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
+    if isinstance(sampler, ReportSampler):
+        return _guard_draw(sampler, lambda: _draw_reference(sampler), 1.0, told)
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _moved_inside(reference / reference.sum(), sampler)
-    return _guard_draw(sampler, lambda: int(sampler.release_number(law, constant_time=True)), 1.0, told)
+    return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), 1.0, told)

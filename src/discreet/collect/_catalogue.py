@@ -23,13 +23,22 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
-from discreet.collect._reading import Outcomes
+from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, digest, id_with_prefix
 from discreet.errors import DiscreetError, StoreError
-from discreet.estimation import LARGEST, cells_as_bins, coding_and_sampler, notes, population, record, reference_on
-from discreet.mechanisms import AnyFamily, Sampler
-from discreet.tables import Coding
+from discreet.estimation import (
+    LARGEST,
+    cells_as_bins,
+    coding_and_sampler,
+    notes,
+    population,
+    record,
+    reference_on,
+    reported_population,
+)
+from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
+from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
@@ -41,7 +50,7 @@ class CollectedAgreement:
 
     kept: StoredAgreement
     coding: Coding
-    sampler: Sampler[AnyFamily]
+    sampler: Sampler[AnyFamily] | ReportSampler
     rounds: tuple[int, ...]
 
     @property
@@ -65,9 +74,9 @@ class CollectedAgreement:
         return self.agreement.family.beside
 
     @cached_property
-    def outcomes(self) -> Outcomes:
-        """The valid samples."""
-        return Outcomes(self.coding)
+    def outcomes(self) -> Outcomes | ReportNumbers:
+        """What samples or reports have to be."""
+        return ReportNumbers(self.sampler) if isinstance(self.sampler, ReportSampler) else Outcomes(self.coding)
 
     @property
     def round(self) -> int:
@@ -93,8 +102,12 @@ class CollectedAgreement:
         ]
 
 
-def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding, Sampler[AnyFamily]]:
-    """The agreement with its labels, its coding and its sampler; an error if its samples cannot be counted or estimated."""
+def collectable(
+    agreement: Agreement, domain: Any = None
+) -> tuple[Agreement, Coding, Sampler[AnyFamily] | ReportSampler]:
+    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+    if agreement.blocks is not None:
+        return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
@@ -103,6 +116,18 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         return agreement, coding, sampler
     reference_on(coding.domain, sampler.reference)
     return replace(agreement, family=agreement.family.on(coding.domain)), coding, sampler
+
+
+def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
+    """The same of an agreement on reports. A store cannot give them back: what is not estimated here would not be estimated at all."""
+    if coding.size > MOST_LISTED:
+        raise DiscreetError(
+            f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_LISTED:,} at most; gather reports in "
+            "files, and estimate from them: discreet estimate"
+        )
+    assert not isinstance(agreement.family, ContinuousTerms)  # on which no reports are agreed
+    named = replace(agreement, family=agreement.family.on(coding.domain))
+    return named, coding, named.report_sampler()
 
 
 class Catalogue:
@@ -277,18 +302,23 @@ class Estimates:
 def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], confidence: float) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; before the first sample, a document without estimates."""
     agreed = collected.agreement
-    if counts.any():
-        found = population(collected.sampler, counts=counts, confidence=confidence)
+    sampler = collected.sampler
+    if counts.any() and isinstance(sampler, ReportSampler):
+        counted = ReportCounts.from_table(sampler, counts)
+        reported = reported_population(sampler, counts=counted, confidence=confidence)
+        return record(reported, agreed, notes(reported, agreed))
+    if counts.any() and not isinstance(sampler, ReportSampler):
+        found = population(sampler, counts=counts, confidence=confidence)
         return record(found, agreed, notes(found, agreed))
     return {
-        "samples": 0,
+        "reports" if isinstance(sampler, ReportSampler) else "samples": 0,
         "agreement": agreed.id,
         "mechanism": agreed.mechanism,
         "epsilon": agreed.epsilon,
         "confidence": confidence,
         "shares": [],
         "statistics": [],
-        "notes": ["there are no samples yet"],
+        "notes": [f"there are no {'reports' if isinstance(sampler, ReportSampler) else 'samples'} yet"],
     }
 
 

@@ -1,8 +1,10 @@
 """`export`: the samples of a collection as a table, from which `discreet estimate` computes what the service shows.
 
-A store keeps the count of each outcome and which clients took part, but not who sent what. The rows are made from the counts: each outcome
-as often as counted, in random order, numbered in that order. The numbers identify no client; they only make the rows distinct. A cell is
-written as a point in it that is read back into that cell, which is checked before writing.
+A store keeps how often each outcome was said, and who has spoken, but not who said what. So the rows are made of the counts: as many
+of each outcome as were counted, in random order, and numbered in that order. The numbers say nothing of any client; they are there because
+each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
+
+Reports are not exported: a store keeps the table that they add up to, from which single ones cannot be told.
 """
 
 from dataclasses import dataclass
@@ -60,13 +62,18 @@ def export(
         What was written.
 
     Raises:
-        DiscreetError: for a missing agreement, one without samples, and an output that cannot be written.
+        DiscreetError: for an agreement that is not there, one without samples or on reports, and an output that may not be written.
     """
     if not hasattr(store, "agreements"):
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
+    if agreed.blocks is not None:
+        raise DiscreetError(
+            f"agreement {agreed.id} is on reports, and a store keeps how often they named each outcome, not the reports; read the estimate "
+            "from the service: GET /estimate"
+        )
     kind = format_of(str(output))
     if str(output) == STANDARD:
         raise DiscreetError("an export appears whole or not at all; name a file")

@@ -38,6 +38,7 @@ from discreet.collect._pool import Seal, add_outcomes
 from discreet.collect._store import (
     DAMAGED,
     AgreementRow,
+    AgreementRows,
     Arrival,
     Registers,
     StoredAgreement,
@@ -219,7 +220,8 @@ class PostgresStore(Registers):
                 counted = add_outcomes(pool, (place.number, round), new)
                 self._write_pool(database, slot, self._seal.write(pool))
                 for (number, round_number), added_to in sorted(counted.items()):
-                    _count(database, (number, round_number, slot), added_to)
+                    row = _agreement_row(database, self._writer.places, number)
+                    _count(database, (number, round_number, slot), row.places_counted(added_to), row.outcomes)
                 database.execute(_ARRIVE, (place.number, round, day, slot, len(new)))
         return verdicts
 
@@ -235,7 +237,7 @@ class PostgresStore(Registers):
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
                 counts = totals(cursor.execute(rows, (place.number, round)), place.outcomes)
-        return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], (place.number, round))
+        return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], place, round)
 
     def check_seal(self) -> None:
         """Seal the pools if there is a key; an error if they are sealed under another key."""
@@ -295,8 +297,9 @@ def _row(cursor: Any) -> Any:
     return found
 
 
-def _agreement_row(database: Connection, known: dict[str, AgreementRow], agreement: str) -> AgreementRow:
-    row = "SELECT number, collection, outcomes, rounds FROM discreet_agreements WHERE id = %s"
+def _agreement_row(database: Connection, known: AgreementRows, agreement: str | int) -> AgreementRow:
+    by = "id" if isinstance(agreement, str) else "number"
+    row = f"SELECT number, collection, outcomes, rounds, text FROM discreet_agreements WHERE {by} = %s"
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
@@ -321,9 +324,8 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
     return verdicts
 
 
-def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]]) -> None:
-    """Add a batch (outcome, number) to the counts of an agreement in a round, in a slot."""
-    (outcomes,) = _row(database.execute("SELECT outcomes FROM discreet_agreements WHERE number = %s", where[:1]))
+def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]], outcomes: int) -> None:
+    """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot; it has so many counts."""
     numbers = blocks_to_write(new, outcomes)
     database.execute(_COUNT, (numbers, add_to_blocks(_lock_blocks(database, where, numbers), new), *where))
 
@@ -347,7 +349,7 @@ class _PostgresConnection:
         self._database: Connection | None = None
         self._process = 0
         self._forgotten: list[Connection] = []
-        self.places: dict[str, AgreementRow] = {}  # rows of agreements in the open database
+        self.places: AgreementRows = {}  # of agreements, in the database that is open
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

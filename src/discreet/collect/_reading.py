@@ -3,13 +3,17 @@
 JSON is read strictly: in UTF-8, each field once, no unknown field, no NaN. Arrow streams pass the same checks as files from others
 (`discreet.tables._arrow`), and each column must have its stated type.
 
-Samples become outcome numbers as in `discreet estimate`, but without conversion: a text is a label, a whole number is a number, a point
-lies in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of an error, never the value.
+Samples become outcome numbers as `discreet estimate` reads them, but without any conversion: a text is a label, a whole number is a number,
+and a point is in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of what is wrong, never
+the value.
+
+A report is a whole number. JSON holds its digits as a text, since many readers of JSON round numbers past 2^53; Arrow holds it as an integer.
 """
 
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,13 +26,18 @@ from numpy.typing import NDArray
 from discreet.client import MOST_BATCH, MOST_NAME
 from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
 from discreet.collect._requests import bad_request, unprocessable
+from discreet.collect._store import stored_reports
 from discreet.domain import CellDomain, Labels, Numbers
 from discreet.errors import DiscreetError
+from discreet.mechanisms import Reports, ReportSampler
 from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
 
 Integers = NDArray[np.int64]
 
 _LARGEST_WHOLE = 2**63
+_NONE = -1
+_MOST_REPORT = 2**64 - 1  # which names all of 64 outcomes, as no block does
+_DIGITS = re.compile("0|[1-9][0-9]{0,19}")
 
 
 class Outcomes:
@@ -88,6 +97,44 @@ class Outcomes:
         return bool(pa.types.is_integer(kind) or numeric)
 
 
+class ReportNumbers:
+    """The reports of an agreement, and what a report has to be.
+
+    Args:
+        sampler: what releases them.
+    """
+
+    def __init__(self, sampler: ReportSampler) -> None:
+        self._blocks = sampler.blocks
+
+    @property
+    def allowed_samples(self) -> str:
+        """What a report may be."""
+        return f"a report of the agreement: {self._blocks.layout}, its digits as a text (in Arrow an integer)"
+
+    allowed_numbers = allowed_samples
+
+    def numbers(self, samples: Sequence[Any]) -> Integers:
+        """Every report of a JSON document as stores keep it, -1 for what is none: a block never has all of 64 outcomes."""
+        digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
+        given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
+        return self._stored_numbers(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
+
+    def of_column(self, column: pa.Array) -> Integers:
+        """The same for a column of integers without nulls."""
+        values = column.to_numpy(zero_copy_only=False)
+        return self._stored_numbers(np.where(values < 0, np.uint64(_MOST_REPORT), values.astype(np.uint64)))
+
+    of_numbers = of_column
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether a column of that type can hold reports."""
+        return bool(pa.types.is_integer(kind))
+
+    def _stored_numbers(self, reports: Reports) -> Integers:
+        return np.where(self._blocks.are_blocks(reports), stored_reports(reports), _NONE)
+
+
 def holds_texts(kind: pa.DataType) -> bool:
     """Whether a column of that type contains texts, directly or by a dictionary."""
     return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
@@ -124,15 +171,16 @@ class SampleRequest:
     columns: bool = False
     numbered: bool = False
 
-    def outcomes(self, outcomes: Outcomes) -> NDArray[np.int64]:
-        """The outcome of every sample; one invalid sample is an error for the whole request."""
+    def outcomes(self, outcomes: Outcomes | ReportNumbers) -> NDArray[np.int64]:
+        """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
             found = [self._of_column(outcomes, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
             numbers = outcomes.numbers(self.samples)
-        if numbers.min(initial=0) < 0:
-            wrong = int(np.argmax(numbers < 0))
+        wrong_ones = numbers == _NONE
+        if wrong_ones.any():
+            wrong = int(np.argmax(wrong_ones))
             allowed = outcomes.allowed_numbers if self.numbered else outcomes.allowed_samples
             raise unprocessable(f"{self.place(wrong, 'sample')} is not {allowed}")
         return numbers
@@ -143,7 +191,7 @@ class SampleRequest:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
-    def _of_column(self, outcomes: Outcomes, column: pa.Array) -> NDArray[np.int64]:
+    def _of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
         if self.numbered:
             return outcomes.of_numbers(column)
         if not outcomes.fits(column.type):

@@ -33,6 +33,7 @@ from discreet.agreement import Agreement
 from discreet.collect._pool import KEPT, Seal, add_outcomes, read_seal
 from discreet.collect._store import (
     AgreementRow,
+    AgreementRows,
     Arrival,
     Registers,
     Store,
@@ -155,7 +156,11 @@ class SqliteStore(Registers):
                 pool = self._seal.read(_pool(database))
                 counted = add_outcomes(pool, (place.number, round), new)
                 database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
-                rows = [(*group, *each) for group, added in counted.items() for each in added]
+                rows = [
+                    (*group, *each)
+                    for group, added in counted.items()
+                    for each in _agreement_row(database, self._writer.places, group[0]).places_counted(added)
+                ]
                 database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", rows)
                 database.execute(
                     f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (place.number, round, day, len(new))
@@ -175,7 +180,7 @@ class SqliteStore(Registers):
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
             counts = counts_from(database.execute(rows, (place.number, round)), place.outcomes)
-            return add_waiting(counts, [self._seal.read(_pool(database))], (place.number, round))
+            return add_waiting(counts, [self._seal.read(_pool(database))], place, round)
 
     def check_seal(self) -> None:
         """Seal the pool if there is a key; an error if it is sealed under another key."""
@@ -229,8 +234,8 @@ def _pool(database: sqlite3.Connection) -> bytes:
     return bytes(found[0])
 
 
-def _agreement_row(database: sqlite3.Connection, known: dict[str, AgreementRow], agreement: str) -> AgreementRow:
-    row = "SELECT number, collection, outcomes, rounds FROM agreements WHERE id = ?"
+def _agreement_row(database: sqlite3.Connection, known: AgreementRows, agreement: str | int) -> AgreementRow:
+    row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {'id' if isinstance(agreement, str) else 'number'} = ?"
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
@@ -251,7 +256,7 @@ class _SqliteConnection:
         self._database: sqlite3.Connection | None = None
         self._opened_as: tuple[int, ...] = ()
         self._forgotten: list[sqlite3.Connection] = []
-        self.places: dict[str, AgreementRow] = {}  # rows of agreements in the open file
+        self.places: AgreementRows = {}  # of agreements, in the file that is open
 
     @contextmanager
     def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:

@@ -1,9 +1,9 @@
 """`Store`: the data of a collection, and the parts that stores of every engine share.
 
-    spoken      (collection, round, digest of the client's name) -> digest of the key of its sample
-    counted     (agreement, round, outcome) -> number
-    pool        outcomes that are not counted yet: they wait for others (`discreet.collect._pool`)
-    arrived     (agreement, round, day) -> number
+    spoken      (collection, round, digest of the client's name) -> digest of the key its sample came with
+    counted     (agreement, round, outcome) -> how many; of reports: (agreement, round, place in the table of `ReportCounts`) -> how many
+    pool        outcomes and reports that are not counted there yet: they wait for others (`discreet.collect._pool`)
+    arrived     (agreement, round, day) -> how many
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
     signatures  agreement -> key, signature and addresses (`discreet.client._protocol.StatementSignature`)
@@ -16,8 +16,13 @@ by the service's clock, kept for people: nothing is decided by them, and the out
 The engine decides by its constraints (a primary key on collection, round and client) what becomes of each arrival. Rows of agreements and
 checks of arrivals and counts are here, and need no engine.
 
-A store with a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if it is added again. A gateway
-has a random id, drawn when its first token is added. It keeps the id when its token is replaced, so its clients stay the same.
+Reports wait in the pool as they came, and are counted in batches by the table of `discreet.mechanisms.ReportCounts`, which is as long as the
+blocks have points, however many reports there are. Single reports are not kept and cannot be had back. Their number is the sum of the table
+over what one report adds.
+
+A store that holds a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if a file that holds it is
+added again. A gateway has an id of its own, drawn at random when its first token is added. It keeps the id when its token is replaced, so
+its clients stay the same clients.
 """
 
 import enum
@@ -25,13 +30,14 @@ import hashlib
 import json
 import secrets
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
@@ -40,6 +46,8 @@ from discreet.client import StatementSignature, read_signature
 from discreet.collect._pool import Group, Pool
 from discreet.errors import DiscreetError, StoreError, check_count
 from discreet.estimation import line_of
+from discreet.families import Simplex
+from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 
 DIGEST = 16  # bytes
 
@@ -69,7 +77,7 @@ class Enrolment:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A sample on its way into a store, as an outcome number."""
+    """A sample on its way into a store, as the number of its outcome; or a report, as `stored_reports` writes it."""
 
     client: bytes  # digests, 16 bytes each: see `digest`
     key: bytes
@@ -104,7 +112,7 @@ class Store(Protocol):
         """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """The count of each outcome."""
+        """How often each outcome came; of reports, the table of `ReportCounts`."""
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""
@@ -250,38 +258,76 @@ LEAST_PREFIX = 12  # least digits of a prefix of an id
 
 @dataclass(frozen=True)
 class AgreementRow:
-    """The row of an agreement in a store: numbers in place of ids, for long tables."""
+    """Where an agreement stands in a store: numbers in place of ids, in tables that are long. `outcomes`: how many counts it has."""
 
     number: int
     collection: int
     outcomes: int
     rounds: int
+    reports: ReportSampler | None = None  # what releases them, of an agreement on reports
 
     def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
         """Raise an error for outcomes and digests that are out of range."""
         check_count("round", round, most=self.rounds)
         for arrival in arrivals:
-            if not 0 <= arrival.outcome < self.outcomes:
-                raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
             if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
                 raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
+        if self.reports is not None:
+            self.reports.check_reports(sent_reports([arrival.outcome for arrival in arrivals]))
+            return
+        for arrival in arrivals:
+            if not 0 <= arrival.outcome < self.outcomes:
+                raise DiscreetError(f"outcome = {arrival.outcome!r} is not one of the {self.outcomes:,} agreed on")
+
+    def places_counted(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
+        if self.reports is None:
+            return list(released)
+        numbers, often = np.array(list(released), dtype=np.int64).reshape(-1, 2).T
+        table = ReportCounts(self.reports).add(np.repeat(sent_reports(numbers), often)).table
+        places = np.flatnonzero(table)
+        return list(zip(places.tolist(), table[places].tolist(), strict=True))
 
 
-def find_agreement_row(known: dict[str, AgreementRow], agreement: str, look: Callable[[], Any]) -> AgreementRow:
-    """The row of an agreement; it never moves, so one look is enough."""
+def stored_reports(reports: Reports) -> NDArray[np.int64]:
+    """Reports as whole numbers of 64 bits with a sign, which pools and engines have: those from 2^63 on, which masks can be, are negative."""
+    return reports.view(np.int64)
+
+
+def sent_reports(stored: ArrayLike) -> Reports:
+    """The reports that were stored like that."""
+    return np.asarray(stored, dtype=np.int64).view(np.uint64)
+
+
+def report_counter(agreement: Agreement) -> ReportSampler | None:
+    """What releases the reports of an agreement on reports, by the numbers of outcomes; None for an agreement on samples."""
+    if agreement.blocks is None or isinstance(agreement.family, ContinuousTerms):
+        return None
+    size = agreement.family.size
+    return ReportSampler(Simplex(size), epsilon=agreement.epsilon, blocks=agreement.blocks.on(size))
+
+
+AgreementRows = dict[str | int, AgreementRow]  # by id and by number
+
+
+def find_agreement_row(known: AgreementRows, agreement: str | int, look: Callable[[], Any]) -> AgreementRow:
+    """Where an agreement stands, by its id or number; it never moves, so one look (a row, or None) is enough."""
     if agreement not in known:
         found = look()
         if found is None:
             raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-        known[agreement] = AgreementRow(*found)
+        number, collection, outcomes, rounds, text = found
+        reports = report_counter(Agreement.from_json(text)) if f'"{ReportSampler.name}"' in text else None
+        known[agreement] = AgreementRow(number, collection, outcomes, rounds, reports)
     return known[agreement]
 
 
 def outcome_count(agreement: Agreement) -> int:
-    """The number of outcomes that are counted separately: on a continuous family, the cells that an estimate joins to bins."""
+    """How many counts there are: of outcomes; on a continuous family of the cells that an estimate puts together; of reports their table."""
     if isinstance(agreement.family, ContinuousTerms):
         return line_of(agreement.sampler()).size
-    return agreement.domain.size
+    counter = report_counter(agreement)
+    return agreement.domain.size if counter is None else len(ReportCounts(counter).table)
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
@@ -356,13 +402,19 @@ def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> li
     return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
 
 
-def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], group: Group) -> NDArray[np.int64]:
-    """The counts of an agreement in a round, including the pools."""
-    for pool in pools:
-        waiting = np.array(pool.get(group, []), dtype=np.int64)
-        if waiting.min(initial=0) < 0 or waiting.max(initial=0) >= len(counts):
-            raise StoreError(DAMAGED)
-        np.add.at(counts, waiting, 1)
+def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], place: AgreementRow, round: int) -> NDArray[np.int64]:
+    """The counts of an agreement in a round, and what waits in the pools besides."""
+    group: Group = (place.number, round)
+    waiting = Counter(each for pool in pools for each in pool.get(group, []))
+    if not waiting:
+        return counts
+    try:
+        added = np.array(place.places_counted(waiting.items()), dtype=np.int64)
+    except DiscreetError:  # a number that is no report
+        raise StoreError(DAMAGED) from None
+    if added[:, 0].min() < 0 or added[:, 0].max() >= len(counts):
+        raise StoreError(DAMAGED)
+    counts[added[:, 0]] += added[:, 1]
     return counts
 
 

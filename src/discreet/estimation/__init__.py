@@ -30,6 +30,7 @@ from discreet.estimation._reports import (
     report_liars,
     reported_average,
     reported_population,
+    reported_statistic,
 )
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
@@ -43,12 +44,14 @@ if TYPE_CHECKING:
         rehearsal as rehearsal,
     )
     from discreet.estimation._sample_tables import (
+        ReportTally as ReportTally,
         SampleTally as SampleTally,
         agreed_joint_outcomes as agreed_joint_outcomes,
         check_clients_apart as check_clients_apart,
         coding_and_sampler as coding_and_sampler,
         tally as tally,
         tally_joint as tally_joint,
+        tally_reports as tally_reports,
         write_rows as write_rows,
         write_weighted as write_weighted,
     )
@@ -78,6 +81,7 @@ __all__ = [
     "report_liars",
     "reported_average",
     "reported_population",
+    "reported_statistic",
     "rounds_cost",
     "ways",
 ]
@@ -88,8 +92,8 @@ __getattr__ = lazy_names(
         "_record": "law_fidelities notes record",
         "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
         "_sample_tables": (
-            "SampleTally agreed_joint_outcomes check_clients_apart coding_and_sampler tally tally_joint write_rows "
-            "write_weighted"
+            "ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
+            "coding_and_sampler tally tally_joint tally_reports write_rows write_weighted"
         ),
     },
     extra="cli",

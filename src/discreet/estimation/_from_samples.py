@@ -30,7 +30,7 @@ from discreet.estimation._inversion import Inversion, inversion_of, joint_invers
 from discreet.estimation._population import Population
 from discreet.estimation._reweighting import example_laws, reweight_examples
 from discreet.families import ContinuousFamily
-from discreet.mechanisms import AnyFamily, ComposedSampler, JointSampler, Sampler
+from discreet.mechanisms import AnyFamily, ComposedSampler, JointSampler, ReportSampler, Sampler
 
 Floats = NDArray[np.float64]
 
@@ -79,6 +79,10 @@ def population(
     if clients is not None:
         check_distinct(clients, samples)
     released_by = sampler
+    if isinstance(sampler, ReportSampler) or (isinstance(sampler, Agreement) and sampler.blocks is not None):
+        raise DiscreetError(
+            f"{sampler!r} releases reports, which are no samples; use reported_population(..., reports=)"
+        )
     if isinstance(sampler, Agreement):
         sampler = sampler.sampler() if sampler.joint is None else sampler.joint_sampler()
     if isinstance(sampler, JointSampler):

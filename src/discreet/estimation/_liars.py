@@ -29,6 +29,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._intervals import Ends, clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._population import Population, Shares
+from discreet.estimation._reports import ReportedPopulation, ReportLiars, report_liars
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,8 @@ class Liars:
         )
 
 
-def liars(found: Population, number: int = 1) -> Liars:
-    """The possible effect of liars among the clients on an estimate.
+def liars(found: Population | ReportedPopulation, number: int = 1) -> Liars | ReportLiars:
+    """What liars among the clients can have done to an estimate.
 
     Args:
         found: the estimate.
@@ -69,6 +70,8 @@ def liars(found: Population, number: int = 1) -> Liars:
     Raises:
         DiscreetError: for an invalid number, or one larger than that of the clients.
     """
+    if isinstance(found, ReportedPopulation):
+        return report_liars(found, number)
     if not isinstance(found, Population):
         raise DiscreetError(f"found = {found!r} is not an estimate; pass the result of population(...)")
     number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
@@ -81,8 +84,8 @@ def liars(found: Population, number: int = 1) -> Liars:
     return Liars(number, shift, band_shift if found.exact else min(band_shift, 1.0), found)
 
 
-def liars_per_half_interval(found: Population) -> int:
-    """The number of liars that can move a share by half the length of the longest interval."""
+def liars_per_half_interval(found: Population | ReportedPopulation) -> int:
+    """How many liars can move a share by half the length of the longest interval."""
     longest = float((found.law.high - found.law.low).max())
     return math.ceil(0.5 * longest / liars(found, 1).shift - 1e-9)
 

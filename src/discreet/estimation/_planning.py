@@ -7,12 +7,15 @@ with h(x) >= q0 and l(x) <= q1. The longest reach of an interval over these coun
 
     for every population, with that confidence the interval covers the true share and reaches no further.
 
-If P is identifiable, the reach is the distance from the unbiased estimate to the farther end, which also bounds the error of the estimate.
-Otherwise it is half of the interval. This holds for each share alone: of k shares (1 - confidence) k may be missed. For all of them together
-every interval gets a k-th of the error probability (Bonferroni), as in `Shares.all_low` and `all_high`.
+Where P is identifiable the reach is that from the unbiased estimate to the farther end, so the estimate is no further from the truth
+either; elsewhere it is half of the interval. That is a promise for each share alone: of k shares (1 - confidence) k may be missed. For
+all of them together every interval gets a k-th of what the confidence leaves (Bonferroni), as `Shares.all_low` and `all_high` do.
+
+For reports q is the probability that a report holds the outcome. It can be anything from p_out to p_in, and the same argument holds.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
-from discreet.estimation._inversion import Inversion, inversion_of, invert_intervals
+from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
 from discreet.families import ContinuousFamily, FiniteFamily, as_floats
-from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler
 
 Floats = NDArray[np.float64]
-Released = Sampler[AnyFamily] | JointSampler  # what releases the samples
+Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
 _PLACES, _MOST_COUNTS = 129, 4096
 _PEAKS, _CLOSER, _PARTS = 4, 4, 17  # refinement of the search around the longest reach
 _MANY = 1e8  # clients from which on a slightly longer normal interval replaces the exact one
@@ -112,7 +115,12 @@ class Outlook:
 
 
 def outlook(
-    sampler: Sampler[AnyFamily], *, mechanism: str, clients: int, confidence: float = 0.95, bins: int | None = None
+    sampler: Sampler[AnyFamily] | ReportSampler,
+    *,
+    mechanism: str,
+    clients: int,
+    confidence: float = 0.95,
+    bins: int | None = None,
 ) -> Outlook:
     """The accuracy of the share that is hardest to estimate (any outcome, if the reference is uniform).
 
@@ -120,18 +128,19 @@ def outlook(
     """
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
-    inversion = inversion_of(sampler)
-    if isinstance(sampler.family, ContinuousFamily):
+    inversion = _inversion(sampler)
+    if isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _masses(sampler), sampler.carrier.size  # one number for all outcomes: there may be 2^40
+        masses, size = _masses(sampler), _shares(sampler)  # one number stands for every outcome: there may be 2^40
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
-        spread = np.sqrt(masses * (1.0 - masses) / clients).mean() * size * inversion.low.released
+        shown = np.array([_uniform_chance(sampler)]) if isinstance(sampler, ReportSampler) else masses
+        spread = np.sqrt(shown * (1.0 - shown) / clients).mean() * size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
         mechanism,
@@ -172,15 +181,38 @@ def _hardest(masses: Floats) -> list[float]:
     return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
 
 
+def _inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion:
+    """The lines of a sampler; for reports the line from a probability that a report holds an outcome to its share."""
+    if not isinstance(sampler, ReportSampler):
+        return inversion_of(sampler)
+    chances = sampler.chances
+    line = Line(-sampler.family.size * chances.outside / chances.gap, 1.0 / chances.gap)
+    return Inversion(line, line)
+
+
+def _uniform_chance(sampler: ReportSampler) -> float:
+    """The probability that a report holds an outcome in the uniform population."""
+    return sampler.chances.outside + sampler.chances.gap / sampler.family.size
+
+
+def _shares(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+    """How many shares there are."""
+    return sampler.family.size if isinstance(sampler, ReportSampler) else sampler.carrier.size
+
+
 def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
-    """The least and the largest share of an outcome with that reference mass under distributions in the box."""
+    """The least and the largest share under laws in the box of an outcome with that reference mass."""
+    if isinstance(sampler, ReportSampler):
+        return sampler.chances.outside, sampler.chances.inside
     b, B = sampler.constants.b, sampler.constants.B
     others = 1.0 - mass
     least = max(b * mass, 1.0 - B * others) if others else 1.0  # B may be infinite
     return least, max(least, min(B * mass, 1.0 - b * others))
 
 
-def _masses(sampler: Sampler[AnyFamily]) -> Floats:
+def _masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
+    if isinstance(sampler, ReportSampler):
+        return np.array([1.0 / sampler.family.size])
     if isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(f"{sampler!r}: the number of clients depends on the share; give mass=, its reference mass")
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
@@ -194,12 +226,13 @@ def _reaches(inversion: Inversion, sampler: Released, mass: float, released: Flo
         first, last = _released_range(sampler, mass)  # only shares that can be released count
         reach = np.maximum(released - np.maximum(low, first), np.minimum(high, last) - released)
         return np.minimum(inversion.low.released * reach, 1.0)
+    assert not isinstance(sampler, ReportSampler)  # which determine the population
     least, most = invert_intervals(inversion, sampler.bounds, np.full_like(released, mass), (low, high))
     return 0.5 * (most - least)
 
 
 def clients_for(
-    sampler: Sampler[AnyFamily],
+    sampler: Sampler[AnyFamily] | ReportSampler,
     *,
     accuracy: float,
     confidence: float = 0.95,
@@ -209,20 +242,20 @@ def clients_for(
     """The number of clients that brings each share within `accuracy`, for every population, with that confidence for each.
 
     Args:
-        sampler: the sampler of the samples.
-        accuracy: the longest reach of a share's interval.
-        confidence: of the interval.
-        mass: the reference mass of the outcome, by default of the one whose share is hardest to estimate.
-        together: whether the confidence is for all shares at once.
+        sampler: what will release the samples or reports.
+        accuracy: how far the interval of a share may reach.
+        confidence: with which it holds.
+        mass: of the outcome in question under the reference, if not the one whose share is hardest to know.
+        together: the confidence is to be that of all shares at once.
 
     Raises:
         ImpossibleError: if no number of clients is enough.
     """
     POSITIVE.check("accuracy", accuracy)
     OPEN_UNIT.check("confidence", confidence)
-    inversion = inversion_of(sampler)
+    inversion = _inversion(sampler)
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
-    return clients_within(inversion, sampler, masses, accuracy, confidence, sampler.carrier.size if together else 1)
+    return clients_within(inversion, sampler, masses, accuracy, confidence, _shares(sampler) if together else 1)
 
 
 def clients_within(
@@ -253,7 +286,7 @@ def clients_within(
 
 
 def epsilon_for_accuracy(
-    mechanism: type[Sampler[Any]],
+    mechanism: type[Sampler[Any]] | type[ReportSampler],
     family: FiniteFamily,
     *,
     clients: int,
@@ -265,16 +298,19 @@ def epsilon_for_accuracy(
 
     `together`: all shares at once. The result is at least `LEAST_EPSILON`, also for an accuracy that needs no samples.
     """
-    if not (isinstance(mechanism, type) and issubclass(mechanism, Sampler)):
-        raise DiscreetError(f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler or OptimalSampler")
+    if not (isinstance(mechanism, type) and issubclass(mechanism, (Sampler, ReportSampler))):
+        raise DiscreetError(
+            f"mechanism = {mechanism!r} is not a kind of sampler; pass LinearSampler, OptimalSampler or ReportSampler"
+        )
+    make: Callable[..., Any] = mechanism
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
     noise = Noise(clients, confidence, family.size if together else 1)
 
     def missing(log_epsilon: float) -> float:
-        sampler = mechanism(family, epsilon=math.exp(log_epsilon))
-        return half_width(inversion_of(sampler), sampler, _masses(sampler), noise) - accuracy
+        sampler = make(family, epsilon=math.exp(log_epsilon))
+        return half_width(_inversion(sampler), sampler, _masses(sampler), noise) - accuracy
 
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
     if missing(high) > 0.0:

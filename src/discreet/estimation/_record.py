@@ -19,6 +19,7 @@ from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._population import Estimate, Population
+from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
 from discreet.families import serves_everybody
 
@@ -49,28 +50,31 @@ def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     )
 
 
-def notes(found: Population, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
-    """Notes for the reader. `named`: the samples name their agreement; `distinct`: each is another client's."""
-    return [*_trust_notes(agreed, named=named, distinct=distinct), *_outsider_notes(found), *found.doubts]
+def notes(
+    found: Population | ReportedPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
+) -> list[str]:
+    """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
+    trusted = _trust_notes(agreed, named=named, distinct=distinct)
+    return trusted if isinstance(found, ReportedPopulation) else [*trusted, *_outsider_notes(found), *found.doubts]
 
 
 def record(
-    found: Population,
+    found: Population | ReportedPopulation,
     agreed: Agreement,
     notes: Sequence[str],
     *,
     statistics: Sequence[Estimate] = (),
     truth: Floats | None = None,
-    lies: Liars | None = None,
+    lies: Liars | ReportLiars | None = None,
 ) -> dict[str, Any]:
-    """An estimate as JSON values. `truth`: the average client's distribution, if known. `lies`: the effect of a number of liars."""
-    one = liars(found)
+    """All of an estimate as JSON holds it. `truth`: the average client's law, where it is known. `lies`: what so many liars can have done."""
+    one, released = liars(found), "reports" if isinstance(found, ReportedPopulation) else "samples"
     parts = {
         "released": found.released_shares,
         "law": found.law,
         **({} if lies is None else {"despite_liars": lies.law}),
     }
-    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, "samples": found.counts.tolist()}
+    columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, released: found.counts.tolist()}
     for name, part in parts.items():
         fields = vars(part)
         columns[name] = [
@@ -85,13 +89,13 @@ def record(
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
     shares = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     made: dict[str, Any] = {
-        "samples": found.samples,
+        released: found.samples,
         "agreement": agreed.id,
         "mechanism": agreed.mechanism,
         "epsilon": agreed.epsilon,
         "confidence": found.confidence,
         "identifiable": found.exact,
-        "largest_bias_of_samples": found.largest_bias,
+        **({} if isinstance(found, ReportedPopulation) else {"largest_bias_of_samples": found.largest_bias}),
         "margin_at_worst": found.margin_at_worst,
         "shares": shares,
         "statistics": [asdict(each) for each in statistics],
@@ -122,9 +126,9 @@ def record(
     return made
 
 
-def law_fidelities(found: Population, truth: Floats) -> dict[str, Fidelity]:
-    """The distances from the truth to each of an estimate's distributions."""
-    laws = {"the samples": found.released_shares.estimate}
+def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dict[str, Fidelity]:
+    """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
+    laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
     if found.exact:
         laws["the nearest law"] = found.nearest
     if found.reweighted is not None:

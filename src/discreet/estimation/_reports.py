@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average
@@ -61,6 +62,21 @@ class ReportedPopulation:
     def exact(self) -> bool:
         """Whether the average client is identifiable: it is."""
         return True
+
+    @property
+    def finest(self) -> None:
+        """Finer bins, of which there are none."""
+        return
+
+    @property
+    def rows(self) -> None:
+        """Several releases of each client, of which there are none."""
+        return
+
+    @property
+    def reweighted(self) -> None:
+        """An estimate by public examples, of which there is none."""
+        return
 
     @cached_property
     def released_shares(self) -> Shares:
@@ -116,6 +132,11 @@ class ReportLiars:
     shift: float
     found: ReportedPopulation = field(repr=False)
 
+    @property
+    def band_shift(self) -> float:
+        """By how much they can have moved what would be left of a share without noise: the same."""
+        return self.shift
+
     def shift_of(self, outcomes: Iterable[Any]) -> float:
         """By how much they can have moved the estimated share of a set of outcomes together, at most.
 
@@ -150,7 +171,7 @@ class ReportLiars:
 
 
 def reported_population(
-    sampler: ReportSampler,
+    sampler: ReportSampler | Agreement,
     *,
     reports: ArrayLike | None = None,
     counts: ReportCounts | None = None,
@@ -159,7 +180,7 @@ def reported_population(
     """The population behind reports, one of each client.
 
     Args:
-        sampler: what released them.
+        sampler: what released them, or the agreement on it.
         reports: the reports.
         counts: instead: what counted them.
         confidence: of every interval.
@@ -171,6 +192,8 @@ def reported_population(
         DiscreetError: for numbers that are no reports of this sampler, counts of another, or nothing at all.
     """
     OPEN_UNIT.check("confidence", confidence)
+    if isinstance(sampler, Agreement):
+        sampler = sampler.report_sampler()
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
     if counts is None and reports is not None:
         counts = ReportCounts(sampler).add(reports)
@@ -226,6 +249,42 @@ def reported_average(
         ends.append(min(max(share(found), least), most))
     mean = float(often @ sums) / len(given)
     return Estimate(name, share(mean), ends[0], ends[1], mean)
+
+
+def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike) -> Estimate:
+    """A statistic of outcomes that are numbers, behind reports: "mean" or "at-most:X".
+
+    Args:
+        found: the estimate.
+        name: which statistic.
+        reports: the reports that it was made from.
+
+    Returns:
+        An unbiased estimate and its interval.
+
+    Raises:
+        DiscreetError: for outcomes that are no numbers, and for statistics that have no interval behind reports.
+    """
+    numbers = found.domain.values
+    if numbers is None:
+        raise DiscreetError(f"statistic = {name!r} needs outcomes that are numbers; those of this agreement are labels")
+    if found.domain.edges is not None:
+        raise DiscreetError(
+            f"statistic = {name!r} behind reports of cells has no interval; agree on values (--mechanism linear), which are points of them"
+        )
+    kind, _, at = name.partition(":")
+    if kind == "mean" and not at:
+        values = np.asarray(numbers, dtype=np.float64)
+    elif kind == "at-most":
+        try:
+            values = (np.asarray(numbers) <= float(at)).astype(np.float64)
+        except ValueError:
+            raise DiscreetError(f"statistic = {name!r}: {at!r} is not a number; write at-most:10") from None
+    else:
+        raise DiscreetError(
+            f"statistic = {name!r} has no interval behind reports; ask for mean or at-most:X, or agree on values (--mechanism linear)"
+        )
+    return reported_average(found.sampler, reports=reports, values=values, confidence=found.confidence, name=name)
 
 
 def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:

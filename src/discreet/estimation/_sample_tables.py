@@ -27,7 +27,8 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import LARGEST, line_of
 from discreet.estimation._population import Population
-from discreet.mechanisms import AnyFamily, JointSampler, Sampler
+from discreet.estimation._reports import ReportedPopulation
+from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, Sampler
 from discreet.tables import (
     FEW,
     FIRST_MARK,
@@ -46,6 +47,7 @@ from discreet.tables import (
     writer_to,
 )
 
+REPORT, AGREEMENT = "report", "agreement"
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
@@ -71,6 +73,11 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
 
     On a continuous family samples are read by its cells, which an estimate joins to bins.
     """
+    if agreement.blocks is not None:
+        raise DiscreetError(
+            f"agreement {agreement.id} is on reports, which are no samples; estimate with `discreet estimate` or "
+            "reported_population(agreement, reports=...), or agree on samples (--mechanism linear)"
+        )
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain(agreement, domain)
         sampler = agreement.sampler()
@@ -100,7 +107,12 @@ def tally(
     `rounds`: the number of samples of each client; records must then name their clients.
     """
     if sample not in source.schema:
-        raise DiscreetError(f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}")
+        fix = f"; agreement {agreement.id} is on samples, and these are reports under another" * (
+            REPORT in source.schema
+        )
+        raise DiscreetError(
+            f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
+        )
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = _typed_column(source, sample, coding)
@@ -147,6 +159,67 @@ def tally(
     if clients:
         clients.check()
     return SampleTally(counts, typed, named, clients is not None)
+
+
+@dataclass(frozen=True)
+class ReportTally:
+    """Reports counted by outcome, and how they are read; `named` and `distinct` as for samples. `reports`: where they were asked for."""
+
+    counts: ReportCounts
+    coding: Coding
+    named: bool
+    distinct: bool
+    reports: NDArray[np.uint64] | None
+
+
+def tally_reports(
+    source: Source, agreement: Agreement, domain: Any = None, *, column: str = REPORT, keep: bool = False
+) -> ReportTally:
+    """Count the reports of a source, one of each client. `keep`: hold them too, for averages."""
+    coding = agreed_coding(agreement, domain)
+    sampler = agreement.report_sampler(agreed_family(agreement, coding))
+    if column not in source.schema:
+        fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
+            "sample" in source.schema
+        )
+        raise DiscreetError(
+            f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
+        )
+    if not (source.is_untyped or source.schema[column].is_integer()):
+        raise DiscreetError(
+            f"column {column!r} of {source.name} holds {source.schema[column]}; reports are whole numbers (64 bits, without a sign)"
+        )
+    named = AGREEMENT in source.schema
+    others = pl.col(AGREEMENT).ne_missing(agreement.id) if named else pl.lit(False)
+    who = client_column_name(source, column)
+    clients = _DistinctClients(source, who) if who in source.schema else None
+    whole = pl.col(column).cast(pl.UInt64, strict=False).alias(_KEY)
+
+    def count_frame(frame: Any) -> Any:
+        return (
+            frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
+            .group_by(_KEY)
+            .agg(pl.len().alias("reports"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
+        )
+
+    counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
+    needed = [column, *([AGREEMENT] if named else []), *([who] if clients else [])]
+    for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=who if clients else None):
+        if frame[_OTHERS].sum():
+            _refuse_other_agreements(source, agreement, AGREEMENT)
+        if frame[_KEY].null_count():
+            raise DiscreetError(
+                f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {sampler.blocks.layout}"
+            )
+        reports = np.repeat(frame[_KEY].to_numpy(), frame["reports"].to_numpy())
+        counted.add(reports)
+        if keep:
+            kept.append(reports)
+        if clients:
+            clients.note(frame)
+    if clients:
+        clients.check()
+    return ReportTally(counted, coding, named, clients is not None, np.concatenate(kept) if kept else None)
 
 
 def tally_joint(
@@ -321,8 +394,8 @@ def outcome_weights(found: Population) -> Floats:
     return weights
 
 
-def synthetic_counts(found: Population, rows: int) -> NDArray[np.int64]:
-    """The number of `rows` rows for each outcome: the shares of `found.nearest`, each off by less than one row."""
+def synthetic_counts(found: Population | ReportedPopulation, rows: int) -> NDArray[np.int64]:
+    """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
     wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
     whole = np.floor(wanted).astype(np.int64)
     missing = rows - int(whole.sum())
@@ -366,8 +439,8 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     return written
 
 
-def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int:
-    """Write rows with the shares of the estimated distribution, in random order, in parts."""
+def write_rows(found: Population | ReportedPopulation, coding: Coding, output: str, rows: int) -> int:
+    """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
     left = synthetic_counts(found, rows)
     schema = pa.schema([("sample", coding.sample_type)])
@@ -377,7 +450,9 @@ def write_rows(found: Population, coding: Coding, output: str, rows: int) -> int
             left -= taken
             numbers = rng.permutation(np.repeat(np.arange(len(taken)), taken))
             place = rng.random(len(numbers))
-            binned = found.finest is not None
-            column = pa.array(points_within(found, numbers, place)) if binned else samples_of(coding, numbers, place)
+            if isinstance(found, Population) and found.finest is not None:
+                column = pa.array(points_within(found, numbers, place))
+            else:
+                column = samples_of(coding, numbers, place)
             writer.write(pa.RecordBatch.from_arrays([column], schema=schema))
     return rows

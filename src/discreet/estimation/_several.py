@@ -25,7 +25,7 @@ from discreet.divergences import divergence
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._planning import outlook
 from discreet.families import Bounds, FiniteFamily, Simplex
-from discreet.mechanisms import AROUND, JointSampler, LinearSampler, Multisets, OptimalSampler
+from discreet.mechanisms import AROUND, JointSampler, LinearSampler, Multisets, OptimalSampler, ReportSampler
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import constants_for_privacy
 
@@ -175,7 +175,7 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
     """The cost of an agreement's rounds compared with one sample of each client; None for one round, or if rounds are better.
 
     Linear samples of clients like the reference: the error of n J samples is proportional to 1/(gamma sqrt(n J)). Other samplers are judged
-    by the linear one with the same promise, since their samples leave a range of populations.
+    by the linear one of the same promise, since their samples leave a range of populations. Of reports the variances are compared.
 
     Args:
         agreement: on finitely many outcomes; None is returned for a continuous family.
@@ -186,6 +186,12 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
     terms, rounds, promise = agreement.family, agreement.rounds, agreement.promise
     if rounds == 1 or not isinstance(terms, FamilyTerms) or terms.size == 1 or agreement.joint is not None:
         return None
+    if agreement.blocks is not None:
+        outcomes = Simplex(terms.size)  # labels may be known by their digest alone
+        single = ReportSampler(outcomes, privacy=agreement.together)
+        report = ReportSampler(outcomes, privacy=promise, blocks=agreement.blocks.on(terms.size))
+        factor = math.sqrt(report.variance() / (rounds * single.variance()))
+        return RoundsCost(rounds, agreement.together, factor) if factor > 1.0 else None
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
     together = agreement.together

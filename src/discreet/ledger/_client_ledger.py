@@ -45,10 +45,10 @@ from discreet._base.moved import OldName
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
-from discreet.families import ContinuousFamily
+from discreet.families import ContinuousFamily, check_laws
 from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
-from discreet.mechanisms import AnyFamily, Client, JointSampler, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 
 _KEY = "key"
@@ -138,7 +138,7 @@ _BOUND = "identity"  # the line with the ledger's identity
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge. `sample` is the number of the released outcome, cell, point or multiset.
+    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report itself.
 
     `place` is a seed drawn independently of the data and stored so that a second call returns the same. On a continuous family it fixes the
     point's place within its cell; for several samples drawn together it fixes their order. `to` is the collector the sample was drawn for,
@@ -155,8 +155,10 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler) -> Any:
-        """The sample as it was released: an outcome, or a point."""
+    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> Any:
+        """The sample as it was released: an outcome, or a point; a report is a whole number."""
+        if isinstance(sampler, ReportSampler):
+            return self.sample
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
     spelled = OldName("as_released")
@@ -196,7 +198,7 @@ class Ledger:
 
     def release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         p: LawLike | Client,
         *,
         agreement: Agreement,
@@ -205,9 +207,11 @@ class Ledger:
         """One private sample of this client, charged to the budget. The same agreement and round return the same sample, even if p has
         changed.
 
-        On outcomes the draw executes the same instructions for every p. A `JointSampler` returns all samples drawn together, for one
-        charge.
+        On outcomes, and of reports, the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the
+        samples that are drawn at once, for one charge.
         """
+        if isinstance(sampler, ReportSampler):
+            return self._release_report(sampler, p, agreement=agreement, round=round)
         if not isinstance(sampler, JointSampler):
             check_sampler(sampler)
         held: Any = p
@@ -224,8 +228,25 @@ class Ledger:
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 
+    def _release_report(self, sampler: ReportSampler, p: Any, *, agreement: Agreement, round: int) -> int:
+        laws = sampler.family.as_rows(p)
+        if laws.ndim != 1:
+            raise DiscreetError(f"p holds {math.prod(laws.shape[:-1])} laws; a ledger is one client's, who has one law")
+        check_laws(laws)
+
+        def draw() -> int:
+            return sampler.release_number(laws)
+
+        return self._release(sampler, draw, agreement=agreement, round=round).sample
+
     def release_to(
-        self, to: Destination, sampler: Sampler[AnyFamily], draw: Callable[[], int], *, agreement: Agreement, round: int
+        self,
+        to: Destination,
+        sampler: Sampler[AnyFamily] | ReportSampler,
+        draw: Callable[[], int],
+        *,
+        agreement: Agreement,
+        round: int,
     ) -> Entry:
         """The answer to a collector's question: the stored one, perhaps under another agreement, or a new one that is charged.
 
@@ -257,7 +278,7 @@ class Ledger:
 
     def _release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -278,7 +299,7 @@ class Ledger:
         )
 
     def released_sample(
-        self, sampler: Sampler[AnyFamily] | JointSampler, *, agreement: Agreement, round: int = 1
+        self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, *, agreement: Agreement, round: int = 1
     ) -> Any:
         """The sample released under this agreement in this round, or None. Nothing is drawn or charged.
 

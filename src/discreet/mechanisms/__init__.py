@@ -15,11 +15,13 @@ from discreet.mechanisms._cells_and_points import (
 from discreet.mechanisms._discretisation import DensityAtoms as DensityAtoms
 from discreet.mechanisms._linear import MEMBERS_ALONE as MEMBERS_ALONE, LinearSampler
 from discreet.mechanisms._mechanism_names import (
+    MECHANISM_NAMES as MECHANISM_NAMES,
     MECHANISMS,
     SERVED,
     SERVING as SERVING,
     check_mechanism,
     mechanism_for,
+    population_mechanism,
     sampler_named,
 )
 from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as normalised_law
@@ -28,9 +30,11 @@ from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as Pr
 from discreet.mechanisms._output_law import OutputLaw
 from discreet.mechanisms._reports import ReportCounts, ReportSampler
 from discreet.mechanisms._reports._blocks import (
+    BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,
     BlockFamily as BlockFamily,
     Reports as Reports,
+    blocks_named as blocks_named,
 )
 from discreet.mechanisms._sampler import (
     AnyFamily as AnyFamily,
@@ -71,6 +75,7 @@ __all__ = [
     "check_mechanism",
     "mechanism_for",
     "nearest_member",
+    "population_mechanism",
     "sampler_named",
 ]
 

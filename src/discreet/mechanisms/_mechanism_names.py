@@ -1,25 +1,32 @@
 """The mechanisms by name, and the mechanism for each goal (population or clients), for agreements, tables and commands.
 
-To estimate the population, use linear: its samples give unbiased estimates of every share. For samples that resemble their own client, use
-optimal, which is at least as close to every client. Its samples determine a share of the population only up to a range
-(`discreet.estimation._inversion`). Most tables are sampled to estimate the population, so that is the default.
+The mechanisms by their own names, and by whom samples are to serve: the one table of them, for agreements, tables and commands.
+
+To estimate the population take linear: its samples give every share back without bias. Where nothing but the population matters, reports give
+the same shares from fewer clients (`population_mechanism`). To have each sample look like its own client
+take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
+(`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
 """
 
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
+from discreet.families import Simplex
 from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._reports import ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
-from discreet.privacy import Privacy
+from discreet.privacy import Privacy, Pure
 
 F = TypeVar("F", bound=AnyFamily)
 
 MECHANISMS: dict[str, type[Sampler[Any]]] = {
     kind.name: kind for kind in (OptimalSampler, LinearSampler, MollifierSampler)
 }
+
+MECHANISM_NAMES = (*MECHANISMS, ReportSampler.name)  # reports are no samples, so theirs is no `Sampler`
 
 SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
 SERVING: dict[str, type[Sampler[Any]]] = {name: MECHANISMS[name] for name in SERVED.values()}
@@ -46,6 +53,8 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
         raise DiscreetError(
             f"serve = {serve!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
         )
+    if serve == "population" and mechanism == ReportSampler.name:
+        return mechanism
     if mechanism not in (None, SERVED[serve]):
         raise DiscreetError(
             f"serve = {serve!r} (--for) takes the mechanism {SERVED[serve]!r}, not {mechanism!r}; leave one of the two out"
@@ -53,10 +62,32 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
     return SERVED[serve]
 
 
+def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
+    """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
+
+    Values stay where k-ary randomised response is as good, on intervals, whose means and quantiles are told by values, on families that
+    are no `Simplex`, and under notions other than pure epsilon.
+
+    Args:
+        family: who the clients may be.
+        privacy: what one release promises.
+
+    Returns:
+        "reports" or "linear".
+    """
+    if not isinstance(family, Simplex) or not isinstance(privacy, Pure) or family.domain.edges is not None:
+        return LinearSampler.name
+    try:
+        reports = ReportSampler(family, privacy=privacy)
+    except DiscreetError:  # of an epsilon at which no report says anything
+        return LinearSampler.name
+    return ReportSampler.name if reports.variance() < reports.by_values().variance() else LinearSampler.name
+
+
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
-    """Check the name of a mechanism; the error lists the valid names."""
-    if not isinstance(name, str) or name not in MECHANISMS:
-        raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISMS)}")
+    """The name of a mechanism; anything else is refused, with the names there are."""
+    if not isinstance(name, str) or name not in MECHANISM_NAMES:
+        raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISM_NAMES)}")
     return name
 
 
@@ -69,8 +100,10 @@ def sampler_named(
     privacy: Privacy | None = None,
     reference: Any = None,
 ) -> Sampler[F]:
-    """The sampler of that name; `reference`: that of a mollifier, if it is not the family's own."""
-    kind = MECHANISMS[check_mechanism(name)]
+    """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
+    if check_mechanism(name) == ReportSampler.name:
+        raise DiscreetError(f"mechanism = {name!r} releases no samples; use ReportSampler(family, epsilon=...)")
+    kind = MECHANISMS[name]
     if reference is None:
         return kind(family, epsilon=epsilon, how=how, privacy=privacy)
     if kind is not MollifierSampler:

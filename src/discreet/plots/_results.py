@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation import Population
+from discreet.estimation import Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
 from discreet.plots._labels import promise_label, shorten_name
 from discreet.plots._style import (
@@ -36,7 +36,7 @@ _TAIL = 1e-3  # of the reference, at each end
 
 
 def population(
-    found: Population,
+    found: Population | ReportedPopulation,
     *,
     truth: LawLike | None = None,
     most: int = 15,
@@ -46,7 +46,7 @@ def population(
     """Draw an estimated population: every share with its interval, the estimate by public examples, and the truth if it is known.
 
     Args:
-        found: The result of `discreet.estimation.population`.
+        found: What `discreet.estimation.population` or `reported_population` returned.
         truth: The true shares, one for each outcome, or by label.
         most: The number of labels to show, the largest shares first; cells of an interval are all shown.
         ax: Axes to draw on; by default a new figure.
@@ -58,12 +58,14 @@ def population(
     Raises:
         DiscreetError: `truth` does not have one share for each outcome, or `ax` is not one axes.
     """
-    check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
+    if not isinstance(found, ReportedPopulation):
+        check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
     known = None if truth is None else _shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
-        usual = f"The population behind {found.clients:,} private samples {promise}"
+        released = "reports" if isinstance(found, ReportedPopulation) else "samples"
+        usual = f"The population behind {found.clients:,} private {released} {promise}"
         title = usual if title is None else legible(title, usual)
     shares = _PopulationShares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
@@ -78,7 +80,7 @@ def population(
     return drawn
 
 
-def _shares(truth: Any, found: Population) -> Floats:
+def _shares(truth: Any, found: Population | ReportedPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
@@ -108,8 +110,8 @@ class _PopulationShares:
     confidence: float
 
     @classmethod
-    def of(cls, found: Population, truth: Floats | None) -> "_PopulationShares":
-        """The shares of an estimated population."""
+    def of(cls, found: Population | ReportedPopulation, truth: Floats | None) -> "_PopulationShares":
+        """Those of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
         span = _span(found)
@@ -134,15 +136,15 @@ class _PopulationShares:
         return COLOURS["linear" if self.exact else "optimal"]
 
 
-def _span(found: Population) -> tuple[float, float]:
-    """The range of the cells; for a continuous family, all but a thousandth of its reference at each end."""
-    cells = found if found.finest is None else found.finest
-    edges = cells.domain.edges
+def _span(found: Population | ReportedPopulation) -> tuple[float, float]:
+    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
+    finest = found.finest
+    edges = found.domain.edges if finest is None else finest.domain.edges
     if edges is None:
         return 0.0, 1.0
-    if found.finest is None:
+    if finest is None:
         return float(edges[0]), float(edges[-1])
-    low, high = np.interp([_TAIL, 1.0 - _TAIL], np.append(0.0, np.cumsum(cells.reference)), edges)
+    low, high = np.interp([_TAIL, 1.0 - _TAIL], np.append(0.0, np.cumsum(finest.reference)), edges)
     return float(low), float(high)
 
 

@@ -4,7 +4,12 @@ from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
 from discreet._base.moved import old_names
-from discreet.release._below import draw_below as draw_below, keyed_words as keyed_words, next_below as next_below
+from discreet.release._below import (
+    draw_below as draw_below,
+    keyed_word_rows as keyed_word_rows,
+    keyed_words as keyed_words,
+    next_below as next_below,
+)
 from discreet.release._drawing import outcome_in_constant_time, outcomes, weights
 from discreet.release._keyed import (
     DIGEST_WORDS as DIGEST_WORDS,
@@ -42,6 +47,12 @@ if TYPE_CHECKING:
         ClientColumns as ClientColumns,
         plan_of as plan_of,
     )
+    from discreet.release._plain import (
+        RefusedRow as RefusedRow,
+        laws_and_messages as laws_and_messages,
+        note_words as note_words,
+        word_rows as word_rows,
+    )
 
 __all__ = [
     "TOTAL",
@@ -64,6 +75,7 @@ __getattr__ = old_names(
             "_clients": (
                 "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW plan_of"
             ),
+            "_plain": "RefusedRow laws_and_messages note_words word_rows",
         },
     ),
 )

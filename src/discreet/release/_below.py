@@ -54,6 +54,17 @@ def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
         number += 1
 
 
+def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
+    """The first words of `keyed_words` of many clients, a row of eight for each."""
+    start = struct.pack("<Q", 0)
+    hashed = [
+        hashlib.blake2b(start + message, key=key.value, person=_PERSON, digest_size=8 * _WORDS).digest()
+        for message in messages
+    ]
+    words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, _WORDS)
+    return (words >> np.uint64(64 - BITS)).astype(np.int64)
+
+
 def next_below(words: Iterator[int], bound: int) -> int:
     """The next integer of a stream, uniform on 0 .. bound - 1."""
     limit = check_bound(bound)

@@ -128,8 +128,8 @@ _ENTRIES = 1 << 20  # in a matrix of masses
 Law = tuple[NDArray[np.uint64], NDArray[np.uint64]]  # outcomes in increasing order, and their numbers
 
 
-class _RefusedRow(Exception):
-    """A rejected row: its number, the place of the bad record, and the reason."""
+class RefusedRow(Exception):
+    """A row that is refused: which, which of its records, and why."""
 
     def __init__(self, row: int, place: int, why: int) -> None:
         super().__init__(row, place, why)
@@ -157,15 +157,11 @@ def draw(
     if first == last:
         return -1
     try:
-        laws = list(_laws(plan.size, clients, first, last))
-    except _RefusedRow as bad:
+        laws, messages = laws_and_messages(plan.size, clients, first, last)
+    except RefusedRow as bad:
         problem[0], problem[1] = bad.place, bad.why
         return bad.row
-    hashed = [
-        hashlib.blake2b(message, key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS).digest()
-        for message in map(_message, _heads(clients, first, last), laws)
-    ]
-    words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
+    words = word_rows(key, messages)
     uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
     if isinstance(plan, UniformPlan):
         drawn[first:last], shared = uniform // plan.lower, plan.size * plan.lower
@@ -174,19 +170,39 @@ def draw(
     own = np.flatnonzero(uniform >= shared)
     for row, found in zip(own, _outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True):
         drawn[first + row] = found
-    if order.size:
-        order[first:last] = words[:, 1]
+    note_words(words, slice(first, last), order, digest)
     if within.size:
         within[first:last] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
     return -1
+
+
+def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) -> tuple[list[Law], list[bytes]]:
+    """What clients hold in whole numbers, and their canonical inputs; raises `RefusedRow` for the first that is refused."""
+    laws = list(_laws(size, clients, first, last))
+    return laws, list(map(_message, _heads(clients, first, last), laws))
+
+
+def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
+    """The eight words of each client, a row each, as `discreet.release._keyed.draw_words` gives them."""
+    hashed = [
+        hashlib.blake2b(message, key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS).digest()
+        for message in messages
+    ]
+    return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
+
+
+def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]) -> None:
+    """Take from the words what to sort clients by, where that is asked for, and what the digest of the input adds up."""
+    if order.size:
+        order[rows] = words[:, 1]
+    digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
 def _laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers."""
     lengths = np.diff(clients.ends[first : last + 1])
     if (lengths > LONGEST).any():
-        raise _RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
+        raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
     if clients.counts.size or clients.weights.size:
         for row in range(first, last):
             held = slice(clients.ends[row], clients.ends[row + 1])
@@ -202,7 +218,7 @@ def _laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[
     if records.size and int(records.max()) >= size:
         place = int(np.argmax(records >= size))
         row = first + int(rows[place])
-        raise _RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
+        raise RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
     pairs, numbers = np.unique((rows << np.uint64(32)) | records, return_counts=True)
     edges = np.searchsorted(pairs, np.arange(last - first + 1, dtype=np.uint64) << np.uint64(32))
     outcomes, numbers = pairs & np.uint64(0xFFFFFFFF), numbers.astype(np.uint64)
@@ -218,7 +234,7 @@ def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int])
     total = 0
     for place, (outcome, count) in enumerate(zip(outcomes, counts, strict=True)):
         if outcome >= size or count < 0 or count > _MOST_COUNTS - total:
-            raise _RefusedRow(
+            raise RefusedRow(
                 row, place, REFUSED_OUTSIDE if outcome >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
             )
         total += count
@@ -229,15 +245,15 @@ def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[flo
     for place, (outcome, weight) in enumerate(zip(outcomes, weights, strict=True)):
         if outcome >= size or not 0.0 <= weight < math.inf:
             why = REFUSED_OUTSIDE if outcome >= size else REFUSED_INFINITE if weight > 0.0 else REFUSED_NEGATIVE
-            raise _RefusedRow(row, place, REFUSED_NAN if weight != weight else why)
-    sums: dict[int, float] = {}  # in the order of the compiled code, so that both overflow alike
+            raise RefusedRow(row, place, REFUSED_NAN if weight != weight else why)
+    sums: dict[int, float] = {}  # in the order in which compiled code adds them, for where they overflow
     for outcome, weight in sorted(zip(outcomes, weights, strict=True), key=lambda record: record[0]):
         sums[outcome] = sums.get(outcome, 0.0) + weight
     total = 0.0
     for each in sums.values():
         total += each
     if total == math.inf:
-        raise _RefusedRow(row, 0, REFUSED_OVERFLOW)
+        raise RefusedRow(row, 0, REFUSED_OVERFLOW)
     return integer_law_of_weights(outcomes, weights)
 
 

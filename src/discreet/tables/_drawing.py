@@ -29,7 +29,7 @@ from discreet.domain import Interval
 from discreet.errors import DiscreetError
 from discreet.families import Simplex
 from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-from discreet.mechanisms import OptimalSampler
+from discreet.mechanisms import OptimalSampler, ReportSampler
 from discreet.release import (
     DIGEST_WORDS,
     REFUSED_INFINITE,
@@ -39,20 +39,25 @@ from discreet.release import (
     REFUSED_OVERFLOW,
     ClientColumns,
     InputDigest,
+    RefusedRow,
     RunKey,
+    laws_and_messages,
+    note_words,
     plan_of,
+    word_rows,
 )
 from discreet.tables._arrow import check_batch, is_list, names_of
 from discreet.tables._clients import plain_clients
 from discreet.tables._coding import Coding
-from discreet.tables._outputs import published_batch
+from discreet.tables._outputs import published_batch, published_reports
 from discreet.tables._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.tables._request import Job
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
-_WORTH_SHARING = 8192  # least clients for each thread
+_REPORTS_TOGETHER = 1 << 16
+_WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
 _PROBLEMS = {
     REFUSED_OUTSIDE: "an outcome is not in the domain",
@@ -67,7 +72,8 @@ _PROBLEMS = {
 class Draws:
     """The result of a draw: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
 
-    `digest` covers the clients and all their records; those of several draws add up (`discreet.release._keyed`).
+    Of a report, `outcomes` holds the lower 32 bits and `within` the upper ones over 2^32, which no double rounds: so a ledger keeps samples
+    and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
     """
 
     outcomes: NDArray[np.int64]
@@ -77,17 +83,22 @@ class Draws:
 
 
 class Kernel:
-    """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement).
+    """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement), or (client, report, agreement).
 
-    `client` contains integers or texts, each client once (checked, at no cost if they are in order). `outcomes` contains lists of outcome
-    numbers, in any order and with repetitions. `counts`, if present, contains lists of counts (integers) or weights (any numbers, or
-    integers that the job calls weights). An empty list draws from the reference.
+    `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
+    outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
+    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference; its report is a
+    uniform block.
     """
 
     def __init__(self, job: Job) -> None:
         self.coding = job.reading.coding
         self.agreement_id = job.agreement.id
-        self.plan = plan_of(job.sampler.lattice, job.sampler.mixing)
+        self._size = job.sampler.family.size if isinstance(job.sampler, ReportSampler) else job.sampler.carrier.size
+        self._reports = job.sampler if isinstance(job.sampler, ReportSampler) else None
+        self._plan = (
+            None if isinstance(job.sampler, ReportSampler) else plan_of(job.sampler.lattice, job.sampler.mixing)
+        )
         self._columns = job.reading.columns
         self._key: RunKey = job.key
 
@@ -114,20 +125,28 @@ class Kernel:
             )
         refuse_repeated_clients(clients)
         drawn = self.draw(clients, threads=os.cpu_count() or 1)
-        return published_batch(called, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
+        return self.publish(called, drawn)
+
+    def publish(self, clients: pa.Array, drawn: Draws) -> pa.RecordBatch:
+        """What was drawn for clients, as records."""
+        if self._reports is not None:
+            return published_reports(clients, _joined_bits(drawn), self.agreement_id)
+        return published_batch(clients, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by."""
         number = len(clients)
-        code = _draw_functions(clients)
-        state = code.state_of(self._key)
+        code = None if self._reports is not None else _draw_functions(clients)
+        state = self._key if code is None else code.state_of(self._key)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
-        within = np.empty(number if self.coding.has_cells else 0)
+        within = np.empty(number if code is None or self.coding.has_cells else 0)
 
         def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
             problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
-            bad = code.draw(self.plan, clients, state, first, last, outcomes, order, within, sums, problem)
+            draw: Any = _draw_reports if code is None else code.draw
+            kind = self._plan if self._reports is None else self._reports
+            bad = draw(kind, clients, state, first, last, outcomes, order, within, sums, problem)
             a, b, c, d = sums.tolist()
             return bad, problem, InputDigest((a, b, c, d))
 
@@ -146,14 +165,45 @@ class Kernel:
     def _refuse(self, row: int, problem: int) -> None:
         """Raise the error for a row, without its client or outcome, which are private."""
         fix = (
-            f"outcomes are 0 to {self.plan.size - 1}"
-            if problem == REFUSED_OUTSIDE
-            else "counts are finite and at least 0"
+            f"outcomes are 0 to {self._size - 1}" if problem == REFUSED_OUTSIDE else "counts are finite and at least 0"
         )
         raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
 
     def __reduce__(self) -> Any:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
+
+
+def _draw_reports(
+    sampler: ReportSampler,
+    clients: ClientColumns,
+    key: RunKey,
+    first: int,
+    last: int,
+    low: NDArray[np.int64],
+    order: NDArray[np.uint64],
+    high: NDArray[np.float64],
+    digest: NDArray[np.uint64],
+    problem: NDArray[np.int64],
+) -> int:
+    """As the functions that draw samples: reports of some clients, in halves of 32 bits."""
+    for start in range(first, last, _REPORTS_TOGETHER):
+        stop = min(start + _REPORTS_TOGETHER, last)
+        try:
+            laws, messages = laws_and_messages(sampler.family.size, clients, start, stop)
+        except RefusedRow as bad:
+            problem[0], problem[1] = bad.place, bad.why
+            return bad.row
+        reports = sampler.release_messages(key, messages, laws)
+        low[start:stop] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        high[start:stop] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
+        note_words(word_rows(key, messages), slice(start, stop), order, digest)
+    return -1
+
+
+def _joined_bits(drawn: Draws) -> NDArray[np.uint64]:
+    """The reports of which a draw holds two halves."""
+    upper = (drawn.within * 2.0**32).astype(np.uint64)
+    return (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
 
 
 def _draw_functions(clients: ClientColumns) -> ModuleType:

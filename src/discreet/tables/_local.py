@@ -21,7 +21,7 @@ from discreet.release import InputDigest
 from discreet.tables._clients import client_array, client_list, plain_clients
 from discreet.tables._coding import MARK_LISTED
 from discreet.tables._disk import STANDARD
-from discreet.tables._outputs import REPLACE_HINT, format_of, published_batch, writer_to
+from discreet.tables._outputs import REPLACE_HINT, format_of, writer_to
 from discreet.tables._records import RecordReader
 from discreet.tables._request import Job, Progress, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
@@ -108,7 +108,8 @@ class Release:
     def schema(self) -> pa.Schema:
         """The schema of the batches; its metadata carry the agreement."""
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
-        kinds = (client, self.job.reading.coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
+        released = pa.uint64() if self.job.released_column == "report" else self.job.reading.coding.sample_type
+        kinds = (client, released, pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
@@ -132,7 +133,7 @@ class Release:
         )
 
     def table(self) -> pa.Table:
-        """All samples: a table of the client column, `sample` and `agreement`."""
+        """All samples: a table of the client column, `sample` (of reports `report`) and `agreement`."""
         if self._table is None:
             self._table = pa.Table.from_batches(self.batches(), schema=self.schema).combine_chunks()
         return self._table
@@ -198,8 +199,7 @@ class Release:
         """The records of a group: in order of client, or without clients and with words to sort them by."""
         import pyarrow.compute as pc
 
-        job = self.job
-        batch = published_batch(names, job.reading.coding, drawn.outcomes, drawn.within, job.agreement.id)
+        batch = self.kernel.publish(names, drawn)
         if self._drop_client:
             return batch.drop_columns("client").append_column("order", pl.Series(drawn.order).to_arrow())
         return batch.take(pc.sort_indices(batch.column("client")))
@@ -277,7 +277,8 @@ def sample(
         terms: the keywords of `Request`.
 
     Returns:
-        A table of the client column under its own name, `sample` and `agreement`. (`Release` also has a `Summary`.)
+        A table of the client column under its own name, `sample` and `agreement`; under an agreement on reports with a column `report` of
+        64-bit integers in place of `sample`. (`Release` also gives a `Summary`.)
 
     Raises:
         DiscreetError: before anything is drawn, if the table cannot be released.

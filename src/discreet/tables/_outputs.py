@@ -30,13 +30,22 @@ _ROW_GROUP = 1 << 20
 def published_batch(
     clients: pa.Array, coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64], agreement_id: str
 ) -> pa.RecordBatch:
-    """Clients and their drawn outcomes as records (client, sample, agreement)."""
-    agreement = pa.DictionaryArray.from_arrays(
-        pl.Series(np.zeros(len(clients), dtype=np.int8)).to_arrow(),
+    """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
+    columns = [clients, samples_of(coding, outcomes, within), _agreement_column(agreement_id, len(clients))]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def published_reports(clients: pa.Array, reports: NDArray[np.uint64], agreement_id: str) -> pa.RecordBatch:
+    """Clients and the reports that were drawn for them, as records (client, report, agreement)."""
+    columns = [clients, pl.Series(reports).to_arrow(), _agreement_column(agreement_id, len(clients))]
+    return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
+
+
+def _agreement_column(agreement_id: str, rows: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        pl.Series(np.zeros(rows, dtype=np.int8)).to_arrow(),
         pl.Series([agreement_id]).to_arrow().cast(pa.string()),
     )
-    columns = [clients, samples_of(coding, outcomes, within), agreement]
-    return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
 
 
 def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.float64]) -> pa.Array:

@@ -7,7 +7,7 @@ to the columns of a table. `Progress` follows a release. `Summary` says what was
 import difflib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Required, TypedDict, Unpack
+from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
 from discreet.families import ContinuousFamily, Simplex
-from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, Sampler, mechanism_for, sampler_named
+from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, ReportSampler, Sampler, mechanism_for, sampler_named
 from discreet.privacy import Pure
 from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
@@ -49,7 +49,7 @@ class RequestTerms(TypedDict, total=False):
     round: int
     purpose: str | None
     family: AnyFamily | None
-    sampler: Sampler[AnyFamily] | None
+    sampler: Sampler[AnyFamily] | ReportSampler | None
     agreement: Agreement | None
     secret: Secret | str | Path | None
     show_values: bool
@@ -70,11 +70,11 @@ class Request:
         outside: "error" raises an error for values without an outcome and without `other`; "agreed" follows the agreement's rule, as a
             device does: they become its `other` outcome or are left out, and a client without remaining values draws from the reference.
         epsilon: the privacy budget of each sample.
-        serve: the goal, which chooses the mechanism: "population" (linear: its shares can be estimated without bias; the default) or
-            "clients" (optimal: each sample is as close to its own client as possible).
-        mechanism: or the mechanism itself: "linear", "optimal" or "mollifier".
-        rounds: the number of samples that each client releases in all (by default 1); together they spend rounds * epsilon.
-        round: the number of this round, from 1.
+        serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
+            bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
+        mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
+        rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
+        round: which of them this is, from 1.
         purpose: what the samples are for; part of the agreement.
         family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
@@ -139,9 +139,13 @@ class Request:
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
         )  # fmt: skip
 
-    def _sampler(self, coding: Coding) -> Sampler[AnyFamily]:
-        """The sampler for the family of clients."""
+    def _sampler(self, coding: Coding) -> Sampler[AnyFamily] | ReportSampler:
+        """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
+        if self.mechanism == ReportSampler.name:
+            if agreement is None:
+                return ReportSampler(coding.domain, privacy=privacy)
+            return agreement.report_sampler(agreed_clients(agreement, coding))
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
         family = agreed_clients(agreement, coding)
@@ -187,21 +191,26 @@ class Job:
     """
 
     reading: Reading
-    sampler: Sampler[AnyFamily]
+    sampler: Sampler[AnyFamily] | ReportSampler
     agreement: Agreement
     question: Question
     key: RunKey
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """The columns of the samples: clients keep their column's name, unless it collides with another."""
-        name = self.reading.columns.client
-        return ("client" if name in ("sample", "agreement") else name, "sample", "agreement")
+        """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
+        name, released = self.reading.columns.client, self.released_column
+        return ("client" if name in (released, "agreement") else name, released, "agreement")
+
+    @property
+    def released_column(self) -> str:
+        """What one release of a client is called."""
+        return "report" if isinstance(self.sampler, ReportSampler) else "sample"
 
 
-def _warn_of_narrow_cells(sampler: Sampler[AnyFamily]) -> None:
-    """Warn of narrow cells: a list of values fills few of them, and no cell is drawn more than B times as often as under the reference."""
-    if not isinstance(sampler.family, ContinuousFamily):
+def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler) -> None:
+    """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
+    if isinstance(sampler, ReportSampler) or not isinstance(sampler.family, ContinuousFamily):
         return
     moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
     if moved < _LITTLE:
@@ -242,10 +251,14 @@ def _agreement_in(terms: RequestTerms) -> Agreement | None:
         epsilon = terms.get("epsilon")
         if epsilon is None:
             raise DiscreetError("epsilon is not given; say epsilon= beside family=")
-        sampler = sampler_named(_mechanism(terms, None), family, epsilon=epsilon)
+        name = _mechanism(terms, None)
+        if name == ReportSampler.name:
+            sampler = ReportSampler(cast("Simplex", family), epsilon=epsilon)  # which refuses any other
+        else:
+            sampler = sampler_named(name, family, epsilon=epsilon)
     if sampler is None:
         return agreement
-    if not isinstance(sampler, Sampler):
+    if not isinstance(sampler, (Sampler, ReportSampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
     return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
 

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, need_extra
 from discreet.ledger import Rounds
+from discreet.mechanisms import ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.tables._arrow import check_batch
 from discreet.tables._clients import (
@@ -328,6 +329,11 @@ def _job(request: Request, frame: DataFrame, where: str) -> Job:
     if request.coding.lenient:
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
+        )
+    if request.mechanism == ReportSampler.name:
+        raise DiscreetError(
+            "mechanism = 'reports' is for the local engine: Spark has no unsigned 64-bit integers; use discreet.tables.sample or --engine "
+            "local (files may be larger than memory), or agree on 'linear'"
         )
     return request.job(_polars_schema(frame), where=where)
 

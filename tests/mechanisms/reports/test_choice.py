@@ -3,8 +3,11 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from discreet import Band, DiscreetError, Gaussian, Interval, LinearSampler, Pure, Simplex
+from discreet.mechanisms import ReportSampler, mechanism_for, population_mechanism, sampler_named
 from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
     MaskedSubsets,
@@ -86,3 +89,27 @@ def test_extreme_budgets_have_blocks(epsilon: float) -> None:
     for size in (2, 3, 64, 65, 1000, 10**6):
         blocks = choose_blocks(size, Fraction(math.exp(epsilon)))
         assert 0 < blocks.width < blocks.points
+
+
+def test_the_population_is_served_by_whichever_has_the_smaller_variance() -> None:
+    """Over a grid; the linear mechanism's variance is its own, not that of blocks of one outcome."""
+    for size in (2, 3, 7, 20, 104, 1000, 100_003):
+        for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
+            family = Simplex(size)
+            chosen = population_mechanism(family, Pure(epsilon))
+            constants = LinearSampler(family, epsilon=epsilon).constants
+            held = 1.0 / size  # what a sample is in the uniform population
+            linear = held * (1.0 - held) / constants.gamma**2
+            reports = ReportSampler(family, epsilon=epsilon).variance()
+            assert chosen == ("reports" if reports < linear * (1 - 1e-9) else "linear"), (size, epsilon)
+
+
+def test_values_stay_where_there_are_no_reports() -> None:
+    band = Band(np.ones(104), lower=0.5, upper=2.0)
+    assert population_mechanism(band, Pure(1.0)) == "linear"
+    assert population_mechanism(Simplex(104), Gaussian(1.0)) == "linear"
+    assert population_mechanism(Simplex(Interval(0.0, 1.0, cells=104)), Pure(1.0)) == "linear"
+    assert population_mechanism(Simplex(104), Pure(1e-13)) == "linear"
+    assert mechanism_for("population", "reports") == mechanism_for(None, "reports") == "reports"
+    with pytest.raises(DiscreetError, match="releases no samples; use ReportSampler"):
+        sampler_named("reports", Simplex(104), epsilon=1.0)

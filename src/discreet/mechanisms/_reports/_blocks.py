@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -81,6 +81,16 @@ class BlockFamily(abc.ABC):
         return self.blocks * self.width // self.points
 
     @property
+    def largest(self) -> int:
+        """At least every report."""
+        return self.blocks - 1
+
+    @property
+    def holding_both(self) -> int:
+        """lambda: how many blocks hold two given points; the same for every pair."""
+        return self.holding * (self.width - 1) // (self.points - 1) if self.points > 1 else 0
+
+    @property
     def fraction(self) -> Fraction:
         """w/K: the probability that a uniform block holds a given point."""
         return Fraction(self.width, self.points)
@@ -105,6 +115,11 @@ class BlockFamily(abc.ABC):
     @abc.abstractmethod
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         """Whether each report's block holds each outcome; arrays are broadcast."""
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, int]:
+        """What tells these blocks from others of their kind, by the letters of the proofs: q, t and c, or w."""
 
     def outcomes_of(self, report: int) -> Integers:
         """The outcomes of a block, without padding."""
@@ -169,12 +184,20 @@ class Values(BlockFamily):
         return np.asarray(reports == outcomes.astype(np.uint64))
 
     @property
+    def parameters(self) -> dict[str, int]:
+        return {}
+
+    @property
     def layout(self) -> str:
         return f"a report is an outcome number below {self.size:,}"
 
 
 class _Subsets(BlockFamily):
     """What subsets have in common, however they are written."""
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        return {"w": self.width}
 
     @property
     def points(self) -> int:
@@ -200,6 +223,10 @@ class MaskedSubsets(_Subsets):
     @property
     def width(self) -> int:
         return self.members
+
+    @property
+    def largest(self) -> int:
+        return (1 << self.size) - 1
 
     @cached_property
     def _binomials(self) -> Reports:
@@ -320,9 +347,10 @@ class AffineBlocks(BlockFamily):
     name = "affine"
 
     def __post_init__(self) -> None:
-        q, points = self.prime, self.prime**self.digits
-        if not is_prime(q) or self.digits < 1 or not 1 <= self.window < q:
+        q = self.prime
+        if not is_prime(q) or not 1 <= self.digits <= LARGEST_COUNT.bit_length() or not 1 <= self.window < q:
             raise DiscreetError(f"q = {q}, t = {self.digits}, c = {self.window}: q is prime, t >= 1 and 1 <= c < q")
+        points = self.points
         if not 2 <= self.size <= points or points * q > LARGEST_COUNT:
             raise DiscreetError(f"{self.size:,} outcomes on {points:,} points: k <= q^t and q^(t+1) <= 2^62 are needed")
 
@@ -377,8 +405,29 @@ class AffineBlocks(BlockFamily):
         return np.asarray(value - self.prime * (value >= self.prime) < self.window)
 
     @property
+    def parameters(self) -> dict[str, int]:
+        return {"q": self.prime, "t": self.digits, "c": self.window}
+
+    @property
     def layout(self) -> str:
         return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
+
+
+BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
+
+
+def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFamily:
+    """The blocks of one of the `BLOCK_KINDS` on so many outcomes, with the parameters that it has; others are refused."""
+    match kind:
+        case "values":
+            return Values(size)
+        case "masks":
+            return MaskedSubsets(size, parameters["w"])
+        case "ranks":
+            return RankedSubsets(size, parameters["w"])
+        case "affine":
+            return AffineBlocks(size, parameters["q"], parameters["t"], parameters["c"])
+    raise DiscreetError(f"blocks.kind = {kind!r} is not one of {', '.join(BLOCK_KINDS)}")
 
 
 def _is_whole(number: object) -> bool:

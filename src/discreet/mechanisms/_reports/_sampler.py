@@ -33,7 +33,15 @@ from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
-from discreet.mechanisms._reports._blocks import BlockFamily, Chances, Integers, Reports, best_subset, choose_blocks
+from discreet.mechanisms._reports._blocks import (
+    BlockFamily,
+    Chances,
+    Integers,
+    Reports,
+    Values,
+    best_subset,
+    choose_blocks,
+)
 from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import (
@@ -44,6 +52,7 @@ from discreet.release import (
     client_message,
     draw_below,
     integer_law_of_counts,
+    keyed_word_rows,
     keyed_words,
     next_below,
 )
@@ -67,10 +76,11 @@ class ReportSampler:
         family: which outcomes there are: `Simplex(...)`, or a `Domain`.
         epsilon: the privacy budget of one report, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         privacy: `Pure(epsilon)`; other notions have no blocks.
+        blocks: those that were agreed on (`agreement.sampler()` passes them). By default those with the smallest variance.
 
     Raises:
-        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, and another notion
-            of privacy.
+        DiscreetError: for a family that is no simplex, an epsilon that is none or so small that a report says nothing, another notion
+            of privacy, and blocks on another number of outcomes.
 
     Example:
         >>> sampler = ReportSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -80,7 +90,12 @@ class ReportSampler:
     name: ClassVar[str] = "reports"
 
     def __init__(
-        self, family: Simplex[Any] | Domain[Any], *, epsilon: float | None = None, privacy: Privacy | None = None
+        self,
+        family: Simplex[Any] | Domain[Any],
+        *,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+        blocks: BlockFamily | None = None,
     ) -> None:
         if not isinstance(family, (Simplex, Domain)):
             raise DiscreetError(f"family = {family!r} is not a Simplex; reports are for every distribution on outcomes")
@@ -92,7 +107,9 @@ class ReportSampler:
         self._bound = at_most_exp(promise.epsilon)
         if self._bound - 1 < _LEAST_GROWTH:
             raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
-        self._blocks = choose_blocks(self._family.size, self._bound)
+        if blocks is not None and blocks.size != self._family.size:
+            raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
+        self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
         self._uniform_weight = _least_weight(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
@@ -152,6 +169,10 @@ class ReportSampler:
             1.0 if self._family.size == 1 else self.variance() / best_subset(self._family.size, float(self._bound))[1]
         )
 
+    def by_values(self) -> ReportSampler:
+        """The same with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
+        return ReportSampler(self._family, privacy=self._privacy, blocks=Values(self._family.size))
+
     def release(self, p: LawLike, *, rng: np.random.Generator | None = None) -> int | Reports:
         """One private report for each client, from the operating system's entropy. Each call spends epsilon anew.
 
@@ -173,6 +194,31 @@ class ReportSampler:
         drawn = [self._draw(draw_outcomes(part, randomness), randomness) for part in parts]
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
+
+    def release_number(self, p: LawLike) -> int:
+        """One report of one client, by the same steps whatever it holds and whichever block is taken: the time it takes tells neither.
+
+        A block that is uniform and one that holds the client's outcome are both drawn, and one of them is forgotten. A device whose
+        collector sees when a report comes draws like this: who knew which of the two it is would know more than epsilon allows.
+
+        Args:
+            p: what the client holds, as for `release`.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for what is no law of one client, before anything is drawn.
+        """
+        laws, randomness = self._family.as_rows(p), _randomness(None)
+        check_laws(laws)
+        if laws.ndim != 1:
+            raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
+        outcome = draw_outcomes(laws[None, :], randomness)
+        own = randomness.integers(1) >= self._uniform_weight
+        uniform = self._blocks.report(draw_below(randomness, self._blocks.blocks, 1))
+        holding = self._blocks.report_holding(outcome, draw_below(randomness, self._blocks.holding, 1))
+        return int(np.where(own, holding, uniform)[0])
 
     def release_records(self, records: Iterable[Any], *, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each record, which a client drew from its own law: the fast way for millions of clients.
@@ -219,11 +265,50 @@ class ReportSampler:
         law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")
-        words = keyed_words(key, client_message(client, outcomes, counts))
-        if next(words) < self._uniform_weight:
+        return self._draw_keyed(key, client_message(client, outcomes, counts), list(law), list(law.values()))
+
+    def release_messages(
+        self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+    ) -> Reports:
+        """The reports of many clients that `release_keyed` gives one by one, from their canonical inputs and laws in whole numbers.
+
+        A client that holds nothing reports a uniform block: its first word decides nothing, the next ones which block.
+
+        Args:
+            key: of one question in one round of one agreement.
+            messages: the canonical input of each client.
+            laws: the outcomes of each in increasing order, and how often each counts.
+
+        Returns:
+            An array of uint64.
+        """
+        words = keyed_word_rows(key, messages)
+        outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
+        for row, (_, numbers) in enumerate(laws):
+            totals[row] = _checked_total(int(numbers.sum(dtype=np.uint64)))
+        own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
+        again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
+        reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
+        b, r = self._blocks.blocks, self._blocks.holding
+        again[others] = words[others, 1] >= (TOTAL // b) * b
+        again[mine] = (words[mine, 1] >= (TOTAL // totals[mine]) * totals[mine]) | (words[mine, 2] >= (TOTAL // r) * r)
+        reports[others] = self._blocks.report(words[others, 1] % b)
+        places = words[mine, 1] % totals[mine]
+        for row, place in zip(mine.tolist(), places.tolist(), strict=True):
+            held, numbers = laws[row]
+            outcomes[row] = held[np.searchsorted(np.cumsum(numbers), place, side="right")] if len(held) > 1 else held[0]
+        reports[mine] = self._blocks.report_holding(outcomes[mine], words[mine, 2] % r)
+        for row in np.flatnonzero(again).tolist():
+            held, numbers = laws[row]
+            reports[row] = self._draw_keyed(key, messages[row], held.tolist(), numbers.tolist())
+        return reports
+
+    def _draw_keyed(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
+        """One report from the words of a client."""
+        words, total = keyed_words(key, message), _checked_total(sum(numbers))
+        if next(words) < self._uniform_weight or not total:
             return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
-        ends = list(accumulate(law.values()))
-        outcome = list(law)[bisect_right(ends, next_below(words, ends[-1]))]
+        outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
         rank = next_below(words, self._blocks.holding)
         return int(self._blocks.report_holding(_single(outcome), _single(rank))[0])
 
@@ -333,10 +418,14 @@ class ReportSampler:
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReportSampler) and (self.family, self.privacy) == (other.family, other.privacy)
+        return isinstance(other, ReportSampler) and self._terms == other._terms
 
     def __hash__(self) -> int:
-        return hash((ReportSampler, self.family, self.privacy))
+        return hash((ReportSampler, self._terms))
+
+    @property
+    def _terms(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
+        return self._family, self._privacy, self._blocks
 
 
 def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
@@ -352,6 +441,13 @@ def _least_weight(blocks: BlockFamily, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
     beta = 1 / (1 + (bound - 1) * blocks.fraction)
     return -(-TOTAL * beta.numerator // beta.denominator)
+
+
+def _checked_total(total: int) -> int:
+    """How many records a client holds, if a word of 62 bits can choose among them."""
+    if total > TOTAL:
+        raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
+    return total
 
 
 def _single(number: int) -> Integers:

@@ -86,13 +86,13 @@ class ReportCounts:
         return self._table.copy()
 
     @classmethod
-    def from_table(cls, sampler: ReportSampler, table: ArrayLike, reports: int) -> Self:
+    def from_table(cls, sampler: ReportSampler, table: ArrayLike, reports: int | None = None) -> Self:
         """The state that was kept as `table` and `reports`.
 
         Args:
             sampler: what released the reports.
             table: what `table` gave.
-            reports: what `reports` was.
+            reports: what `reports` was; by default as many as add up to the table.
 
         Returns:
             The same state.
@@ -103,8 +103,17 @@ class ReportCounts:
         found, given = cls(sampler), np.asarray(table)
         blocks = sampler.blocks
         each = blocks.window if isinstance(blocks, AffineBlocks) else blocks.width
-        good = given.shape == found._table.shape and given.dtype.kind in "iu" and 0 <= reports <= MOST_REPORTS
-        if not good or given.min() < 0 or given.max() > reports or int(given.sum()) != each * reports:
+        good = given.shape == found._table.shape and given.dtype.kind in "iu"
+        if good and reports is None:
+            reports = int(given.sum()) // each
+        if (
+            not good
+            or reports is None
+            or not 0 <= reports <= MOST_REPORTS
+            or given.min() < 0
+            or given.max() > reports
+            or int(given.sum()) != each * reports
+        ):
             raise DiscreetError("table is not one that so many reports of this sampler give")
         found._table[:], found._reports = given, reports
         return found

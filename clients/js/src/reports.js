@@ -1,0 +1,261 @@
+/**
+ * Reports: blocks of outcomes as one whole number each, from which a population is estimated with few clients.
+ *
+ * Blocks and draw are those of `discreet.mechanisms.ReportSampler` in Python. With N of 2^62 words a report is a uniform block, else a
+ * uniform block that holds an outcome of the client. That is epsilon-LDP in whole numbers however the outcome is drawn: between two clients
+ * no report is more than 1 + (2^62 - N) b/(N r) <= e^epsilon times as likely, where r of b blocks hold an outcome.
+ */
+import { count } from "./domain.js";
+import { atMostExp } from "./exact.js";
+import { quoted, refuse } from "./errors.js";
+
+const WORDS = 1n << 62n; // also blocks of a family at most
+const LARGEST_MASK = 64; // outcomes that have a bit of their own
+const MOST_ENTRIES = 1e7; // of a table of binomial coefficients, which Python has
+const LONGEST = 63; // digits of an outcome
+const LARGEST = 2 ** 31; // that q, t, c and w may be
+const SMALL_PRIME = 2 ** 26; // products of smaller numbers are whole as floats
+
+/** C(n, i) of a number n. */
+function binomial(n, i) {
+  let found = 1n;
+  for (let j = 0n; j < BigInt(i); j++) found = (found * (BigInt(n) - j)) / (j + 1n);
+  return n < i ? 0n : found;
+}
+
+/** The outcomes of the subset of a rank below C(size, members), from the largest to the smallest: of x_1 < x_2 < ... it is C(x_1, 1) + C(x_2, 2) + ... */
+function membersOf(rank, members, size) {
+  const found = [];
+  for (let i = members, high = size; i > 0; i--) {
+    let low = i - 1; // C(low, i) = 0 <= rank < C(high, i)
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (binomial(middle, i) <= rank) low = middle;
+      else high = middle;
+    }
+    rank -= binomial(low, i);
+    found.push(low);
+    high = low;
+  }
+  return found;
+}
+
+/** The members of the subset of a rank among those that hold an outcome: ranks are of the others, without a gap where it is. */
+function membersHolding({ members, size }, outcome, rank) {
+  const others = membersOf(rank, members - 1, size - 1).map((other) => other + (other >= outcome));
+  return [...others, outcome].sort((one, other) => other - one);
+}
+
+/** Single outcomes: a report is the number of one. */
+class Values {
+  constructor(size) {
+    Object.assign(this, { name: "values", size, points: BigInt(size), width: 1n, blocks: BigInt(size), holding: 1n });
+  }
+
+  report(rank) {
+    return rank;
+  }
+
+  reportHolding(outcome) {
+    return BigInt(outcome);
+  }
+
+  isBlock(report) {
+    return report < this.blocks;
+  }
+
+  outcomesOf(report) {
+    return [Number(report)];
+  }
+}
+
+/** All subsets of so many outcomes. */
+class Subsets {
+  constructor(size, members) {
+    const [blocks, holding] = [binomial(size, members), binomial(size - 1, members - 1)];
+    Object.assign(this, { size, members, points: BigInt(size), width: BigInt(members), blocks, holding });
+  }
+
+  report(rank) {
+    return this.written(membersOf(rank, this.members, this.size));
+  }
+
+  reportHolding(outcome, rank) {
+    return this.written(membersHolding(this, outcome, rank));
+  }
+}
+
+/** Subsets of at most 64 outcomes: bit x of a report is outcome x. */
+class MaskedSubsets extends Subsets {
+  name = "masks";
+
+  written(members) {
+    return members.reduce((mask, x) => mask | (1n << BigInt(x)), 0n);
+  }
+
+  isBlock(report) {
+    return report < 1n << this.points && this.outcomesOf(report).length === this.members;
+  }
+
+  outcomesOf(report) {
+    return Array.from({ length: this.size }, (_, x) => x).filter((x) => (report >> BigInt(x)) & 1n);
+  }
+}
+
+/** Subsets of a few of many outcomes: a report is the rank. */
+class RankedSubsets extends Subsets {
+  name = "ranks";
+
+  written(members) {
+    return members.reduce((sum, x, place) => sum + binomial(x, this.members - place), 0n);
+  }
+
+  isBlock(report) {
+    return report < this.blocks;
+  }
+
+  outcomesOf(report) {
+    return membersOf(report, this.members, this.size).reverse();
+  }
+}
+
+/** Blocks {x : (<a, x> + s) mod q < c} of vectors of t digits in base q, the lowest first: a report is (a - 1) q + s. */
+class AffineBlocks {
+  constructor(size, prime, digits, window) {
+    const q = BigInt(prime), points = q ** BigInt(digits), c = BigInt(window);
+    Object.assign(this, { name: "affine", size, prime, digits, window, points, width: (c * points) / q, blocks: (points - 1n) * q, holding: (points - 1n) * c });
+  }
+
+  /** The t digits of a vector or an outcome. */
+  digitsOf(number) {
+    const q = BigInt(this.prime), found = [];
+    for (let left = BigInt(number), place = 0; place < this.digits; place++, left /= q) found.push(Number(left % q));
+    return found;
+  }
+
+  /** <a, x> mod q; products of large digits are taken in whole numbers of any length. */
+  product(a, x) {
+    const { prime } = this;
+    const times = (one, other) => (prime <= SMALL_PRIME ? (one * other) % prime : Number((BigInt(one) * BigInt(other)) % BigInt(prime)));
+    return a.reduce((sum, digit, place) => (sum + times(digit, x[place])) % prime, 0);
+  }
+
+  report(rank) {
+    return rank;
+  }
+
+  reportHolding(outcome, rank) {
+    const { prime } = this, c = BigInt(this.window);
+    const before = rank / c, inner = this.product(this.digitsOf(before + 1n), this.digitsOf(outcome));
+    return before * BigInt(prime) + BigInt((Number(rank % c) - inner + prime) % prime);
+  }
+
+  isBlock(report) {
+    return report < this.blocks;
+  }
+
+  outcomesOf(report) {
+    const { prime, window, size } = this, q = BigInt(prime);
+    const a = this.digitsOf(report / q + 1n), s = Number(report % q), x = a.map(() => 0), found = [];
+    for (let outcome = 0; outcome < size; outcome++) {
+      if ((this.product(a, x) + s) % prime < window) found.push(outcome);
+      for (let place = 0; place < x.length && (x[place] = (x[place] + 1) % prime) === 0; place++);
+    }
+    return found;
+  }
+}
+
+function isPrime(number) {
+  for (let factor = 2; factor * factor <= number; factor++) if (number % factor === 0) return false;
+  return number > 1;
+}
+
+const KINDS = { values: [], masks: ["w"], ranks: ["w"], affine: ["q", "t", "c"] };
+
+/** The blocks that an agreement states, on so many outcomes: {kind} and the parameters of that kind. */
+function blocksOf(terms, size) {
+  const { kind, w, q, t, c } = terms;
+  if (kind === "values") return new Values(size);
+  const wrong = () => refuse(`blocks = ${quoted(terms)} are none on ${size} outcomes`);
+  if (kind === "affine") {
+    if (!isPrime(q) || t > LONGEST || c >= q) wrong();
+    const found = new AffineBlocks(size, q, t, c);
+    return size < 2 || found.points < BigInt(size) || found.points * BigInt(q) > WORDS ? wrong() : found;
+  }
+  if (w >= size) wrong();
+  if (kind === "masks") return size <= LARGEST_MASK ? new MaskedSubsets(size, w) : wrong();
+  const found = (w + 1) * size <= MOST_ENTRIES && new RankedSubsets(size, w);
+  return found && found.blocks <= WORDS ? found : wrong();
+}
+
+/** The terms of blocks as an agreement holds them, if they are some. */
+function termsOf(fields) {
+  if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse("mechanism = \"reports\" needs blocks, a JSON object");
+  const names = typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind) ? KINDS[fields.kind] : refuse(`blocks.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}`);
+  for (const name in fields) {
+    if (name !== "kind" && !names.includes(name)) refuse(`blocks has a field ${quoted(name)} that has no meaning for ${fields.kind}`);
+  }
+  return { kind: fields.kind, ...Object.fromEntries(names.map((name) => [name, count(`blocks.${name}`, fields[name], LARGEST)])) };
+}
+
+/** A uniform whole number below a bound: words past the last whole multiple of it are drawn anew. */
+function nextBelow(word, bound) {
+  const limit = (WORDS / bound) * bound;
+  let found = word();
+  while (found >= limit) found = word();
+  return found % bound;
+}
+
+const gcd = (one, other) => (other ? gcd(other, one % other) : one);
+
+/** The mechanism: its blocks, N, and the draw of a report. */
+export class Reports {
+  constructor(size, epsilon, blocks) {
+    const [numerator, denominator] = atMostExp(epsilon);
+    if ((numerator - denominator) * 10n ** 12n < denominator) refuse(`epsilon = ${epsilon}: a report would say nothing; take a larger epsilon`);
+    this.terms = termsOf(blocks);
+    this.blocks = blocksOf(this.terms, size);
+    const { width, points } = this.blocks;
+    const top = denominator * points, bottom = top + (numerator - denominator) * width;
+    this.uniformWeight = (WORDS * top + bottom - 1n) / bottom;
+  }
+
+  /**
+   * The report of a client. Words of 62 bits decide, in this order: whether the block is uniform, which record is drawn, and which block.
+   * `numbers`: how often each outcome was seen, as whole numbers, or in proportion.
+   */
+  draw({ outcomes }, numbers, word) {
+    const { blocks } = this;
+    if (word() < this.uniformWeight) return blocks.report(nextBelow(word, blocks.blocks));
+    const common = numbers.reduce(gcd, 0n);
+    let place = nextBelow(word, numbers.reduce((sum, each) => sum + each, 0n) / common), index = 0;
+    for (; place >= numbers[index] / common; index++) place -= numbers[index] / common;
+    return blocks.reportHolding(outcomes[index], nextBelow(word, blocks.holding));
+  }
+
+  /** How likely a report is drawn without looking at the client, and how likely it names an outcome that is, or is not, all that the client holds. */
+  get chances() {
+    const { width, points } = this.blocks;
+    const blind = Number(this.uniformWeight) / Number(WORDS), uniform = (blind * Number(width)) / Number(points);
+    const together = points > 1n ? Number(width - 1n) / Number(points - 1n) : 0;
+    return { blind, inside: uniform + (1 - blind), outside: uniform + (1 - blind) * together };
+  }
+
+  /** About how many outcomes a report names. */
+  get named() {
+    const { size, width, points } = this.blocks;
+    return Math.max(1, Math.round((Number(width) * size) / Number(points)));
+  }
+
+  /** The digits of a report that has the most of them. */
+  get longest() {
+    const { name, blocks, points } = this.blocks;
+    return String(name === "masks" ? (1n << points) - 1n : blocks - 1n);
+  }
+
+  /** The numbers of the outcomes that a report names. */
+  outcomesOf(report) {
+    if (typeof report !== "bigint" || report < 0n || !this.blocks.isBlock(report)) refuse(`report = ${quoted(report)} is no report of this agreement`);
+    return this.blocks.outcomesOf(report);
+  }
+}

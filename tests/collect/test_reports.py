@@ -1,0 +1,339 @@
+"""Collections of reports: each client is counted once, what is kept is as long as their table, and estimates are those of all reports."""
+
+import io
+import json
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet import DiscreetError
+from discreet.agreement import Agreement
+from discreet.cli._design import _read_samples
+from discreet.client._protocol import ARROW
+from discreet.collect import export, open_store
+from discreet.collect._catalogue import collectable
+from discreet.collect._pool import KEPT, MOST_GROUPS
+from discreet.collect._reading import ReportNumbers
+from discreet.collect._store import Arrival, Store, Verdict, digest, stored_reports
+from discreet.errors import StoreError
+from discreet.estimation import reported_population
+from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
+from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from tests.collect.behaviour import DAY, agreed
+from tests.collect.postgres import Server
+from tests.collect.running import one, running
+from tests.javascript.browser import chromium, until, watched
+
+FAMILIES: list[BlockFamily] = [
+    MaskedSubsets(64, 17),  # half of the masks are past 2^63
+    MaskedSubsets(7, 2),
+    RankedSubsets(90, 3),
+    AffineBlocks(104, 107, 1, 28),
+    AffineBlocks(1000, 11, 3, 3),
+    Values(5),
+]
+
+
+def sampler_of(blocks: BlockFamily) -> ReportSampler:
+    return ReportSampler(dc.Simplex(blocks.size), epsilon=1.0, blocks=blocks)
+
+
+def arrivals(reports: Any, first: int = 0) -> list[Arrival]:
+    """One report of each of so many clients."""
+    stored = stored_reports(np.asarray(reports, dtype=np.uint64)).tolist()
+    return [
+        Arrival(digest("client", str(first + i)), digest("key", str(first + i)), each) for i, each in enumerate(stored)
+    ]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        where = server.database()
+    else:
+        where = str(tmp_path / "store.db")
+    with closing(open_store(where)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
+def test_the_store_holds_the_table_of_all_reports(store: Store, blocks: BlockFamily) -> None:
+    sampler = sampler_of(blocks)
+    agreement = Agreement.of(sampler)
+    store.add(agreement)
+    reports = sampler.release_records(np.arange(300) % blocks.size)
+    sent = arrivals(reports)
+    done = 0
+    for many in (1, 1, 30, 40, 100, 128):
+        assert store.count(agreement.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
+        done += many
+        expected = ReportCounts(sampler).add(reports[:done])
+        assert store.counts(agreement.id, 1).tolist() == expected.table.tolist()
+        found = ReportCounts.from_table(sampler, store.counts(agreement.id, 1))
+        assert (found.reports, found.supports().tolist()) == (done, expected.supports().tolist())
+    assert store.count(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
+    other = [Arrival(each.client, digest("other key"), each.outcome) for each in sent[:3]]
+    assert store.count(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
+    assert store.counts(agreement.id, 1).tolist() == expected.table.tolist()
+
+
+def test_what_is_no_report_is_refused_and_nothing_is_counted(store: Store) -> None:
+    sampler = sampler_of(AffineBlocks(104, 107, 1, 28))
+    agreement = Agreement.of(sampler)
+    store.add(agreement)
+    for wrong in (sampler.blocks.blocks, -1):
+        with pytest.raises(DiscreetError, match="no report"):
+            store.count(
+                agreement.id, 1, [Arrival(digest("a"), digest("k"), 3), Arrival(digest("b"), digest("k"), wrong)], DAY
+            )
+    assert not store.counts(agreement.id, 1).any()
+
+
+def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(store: Store) -> None:
+    """More agreements than a pool holds: the one that waits for the longest is counted while another one's samples come."""
+    sampler = sampler_of(MaskedSubsets(64, 17))
+    reported = Agreement.of(sampler)
+    reports = sampler.release_records(np.arange(5))
+    store.add(reported)
+    store.count(reported.id, 1, arrivals(reports), DAY)
+    for number in range(MOST_GROUPS + 1):
+        plain = agreed(3, purpose=str(number))
+        store.add(plain)
+        store.count(plain.id, 1, [Arrival(digest("a"), digest("k"), 2)], DAY)
+        assert store.counts(plain.id, 1).tolist() == [0, 0, 1]
+    assert store.counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
+
+
+def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:
+    """Rows of counts: as many as the table is long, at most. The pool: fewer than 2 KEPT. The rest is who has spoken."""
+    sampler = sampler_of(AffineBlocks(104, 107, 1, 28))
+    agreement = Agreement.of(sampler)
+    store: Any = open_store(tmp_path / "store.db")
+    store.add(agreement)
+    kept = []
+    for turn in range(3):
+        store.count(agreement.id, 1, arrivals(sampler.release_records(np.arange(2000) % 104), 2000 * turn), DAY)
+        with store._reading() as database:
+            kept.append(database.execute("SELECT count(*) FROM counted").fetchone()[0])
+            (content,) = database.execute("SELECT content FROM pool").fetchone()
+            assert len(content) <= 1 + 24 + 8 * 2 * KEPT
+    assert kept == [107, 107, 107]
+    store.close()
+
+
+def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
+    sampler = sampler_of(AffineBlocks(104, 107, 1, 28))
+    agreement = Agreement.of(sampler)
+    store: Any = open_store(tmp_path / "store.db")
+    store.add(agreement)
+    store.count(agreement.id, 1, arrivals([5]), DAY)
+    with store._writing() as database:
+        database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [10**9]}),))
+    with pytest.raises(StoreError, match="damaged"):
+        store.counts(agreement.id, 1)
+    store.close()
+
+
+def reports_agreed(folder: Path, domain: Any, epsilon: float = 1.0) -> tuple[ReportSampler, Agreement]:
+    sampler = ReportSampler(dc.Simplex(domain), epsilon=epsilon)
+    agreement = Agreement.of(sampler, purpose="tests")
+    agreement.write(folder / "agreement.json")
+    return sampler, agreement
+
+
+@pytest.mark.slow
+def test_a_service_takes_reports_and_tells_what_they_tell(tmp_path: Path) -> None:
+    sampler, agreement = reports_agreed(tmp_path, 64)
+    reports = sampler.release_records(np.arange(120) % 9)
+    with running(tmp_path, "agreement.json") as collector:
+        assert collector.get("/estimate").json["notes"] == ["there are no reports yet"]
+        first = one(agreement, "c0", str(reports[0]))
+        assert collector.send(first).json == {"counted": 1, "again": 0, "refused": []}
+        assert collector.send(first).json == {"counted": 0, "again": 1, "refused": []}
+        rows = [{"client": f"c{i}", "key": f"key-c{i}", "sample": str(each)} for i, each in enumerate(reports[:60])]
+        assert collector.send({"agreement": agreement.id, "round": 1, "samples": rows}).json["counted"] == 59
+        table = pa.table(
+            {"client": [f"c{i}" for i in range(60, 120)], "key": ["k"] * 60, "sample": pa.array(reports[60:])}
+        )
+        body = io.BytesIO()
+        with pa.ipc.new_stream(body, table.schema.with_metadata({"agreement": agreement.id, "round": "1"})) as stream:
+            stream.write_table(table.replace_schema_metadata({"agreement": agreement.id, "round": "1"}))
+        assert collector.send(body.getvalue(), ARROW).json == {"counted": 60, "again": 0, "refused": []}
+        wrong = [
+            int(reports[0]),
+            "-1",
+            "01",
+            "",
+            " 1",
+            "1.0",
+            "x",
+            None,
+            True,
+            str(2**64),
+            str(2**64 - 1),
+            "0",
+            [],
+            "9" * 5000,
+        ]
+        for number, sample in enumerate(wrong):
+            answer = collector.send(one(agreement, f"w{number}", sample))
+            assert (answer.status, "sample is not a report of the agreement" in answer.json["error"]) == (422, True), (
+                sample
+            )
+        said = collector.get("/estimate").json
+        assert collector.stop() == 0
+    found = reported_population(sampler, reports=reports)
+    assert (said["reports"], said["mechanism"], said["identifiable"]) == (120, "reports", True)
+    assert [share["reports"] for share in said["shares"]] == found.counts.tolist()
+    for share, low, estimate, high in zip(
+        said["shares"], found.law.low, found.law.estimate, found.law.high, strict=True
+    ):
+        assert (share["law"]["low"], share["law"]["estimate"], share["law"]["high"]) == (low, estimate, high)
+    assert said["margin_at_worst"] == found.margin_at_worst
+    with closing(open_store(tmp_path / "samples.db")) as store, pytest.raises(DiscreetError, match="is on reports"):
+        export(store, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+    with pytest.raises(DiscreetError, match="is on reports, and a design is learned from samples"):
+        _read_samples(str(tmp_path / "samples.db"), None)
+
+
+def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
+    agreement = Agreement.of(ReportSampler(dc.Simplex(20_001), epsilon=1.0))
+    with pytest.raises(DiscreetError, match=r"on reports of 20,001 outcomes.*discreet estimate"):
+        collectable(agreement)
+
+
+TOWNS = [f"<b>town</b> {number}" for number in range(64)]
+SHOWN = """[...document.querySelectorAll('[data-estimate]')].map(({ dataset: { samples, estimate, low, high } }) =>
+  [samples, estimate, low, high].map(Number))"""
+
+
+@pytest.mark.slow
+def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
+    """Masks of 64 bits, which no float holds: a visitor sees the outcomes that are named, sends that very report, and is counted once."""
+    sampler, _ = reports_agreed(tmp_path, TOWNS)
+    lengths, sent = set(), []
+    with running(tmp_path, "agreement.json") as collector, chromium() as browser:
+        for visitor in range(3):
+            page = browser.new_context().new_page()
+            complaints, bodies = watched(page), list[str]()
+            page.on(
+                "request", lambda request, to=bodies: to.append(request.post_data) if request.method == "POST" else None
+            )
+            page.goto(f"{collector.address}/take-part")
+            until(page, "document.documentElement.dataset.ready")
+            asked = page.locator("#asked").inner_text()
+            assert "One report, and" in asked
+            assert "One of them is yours, perhaps" in asked
+            page.locator("#entry").fill(TOWNS[5])
+            page.locator("#add button").click()
+            assert page.locator("#drawn-heading").inner_text() == "What your report may name"
+            chances = sampler.chances
+            assert (
+                page.locator("#drawn .told").all_text_contents()[0] == f"100\u00a0% → {100 * chances.inside:.3g}\u00a0%"
+            )
+            assert (
+                page.locator("#drawn .told").all_text_contents()[1] == f"0\u00a0% → {100 * chances.outside:.3g}\u00a0%"
+            )
+            page.locator("#draw").click()
+            page.wait_for_selector("#sample-card:not([hidden])")
+            shown = json.loads(page.locator("#request").inner_text())
+            held = sampler.outcomes_of(int(shown["sample"])).tolist()
+            assert bodies == []  # nothing leaves before it is shown
+            assert re.findall(r"<b>town</b> \d+", page.locator("#sample").inner_text()) == held
+            told = page.locator("#sample-told").inner_text()
+            assert told.startswith(f"This is your report. One of these {len(held)} is yours, perhaps")
+            page.reload()  # and still the same one
+            until(page, "!document.getElementById('sample-card').hidden")
+            assert json.loads(page.locator("#request").inner_text()) == shown
+            page.locator("#send").click()
+            page.wait_for_selector("#receipt-card:not([hidden])")
+            assert [json.loads(body) for body in bodies] == [shown]
+            lengths.add(len(bodies[0].encode()))
+            sent.append(int(shown["sample"]))
+            assert collector.get("/estimate").json["reports"] == visitor + 1
+            page.locator("#send").click()
+            until(page, "document.getElementById('thanks').textContent.includes('arrived before')")
+            assert collector.get("/estimate").json["reports"] == visitor + 1
+            assert complaints() == []
+        said = collector.get("/estimate").json
+        page = browser.new_context().new_page()
+        complaints = watched(page)
+        page.goto(f"{collector.address}/")
+        until(page, "document.getElementById('samples').dataset.number === '3'")
+        page.locator("#all").click()
+        expected = [
+            [each["reports"], *(each["law"][end] for end in ("estimate", "low", "high"))] for each in said["shares"]
+        ]
+        assert page.evaluate(SHOWN) == sorted(expected, key=lambda each: -each[1])
+        assert page.locator("#many-told").inner_text() == "reports"
+        assert "names several outcomes at once" in page.locator("#what").inner_text()
+        assert complaints() == []
+        assert collector.said == ""
+    assert len(lengths) == 1
+    assert [each["reports"] for each in said["shares"]] == ReportCounts(sampler).add(sent).supports().tolist()
+
+
+@pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
+def test_reports_are_read_alike_from_json_and_from_every_type_of_arrow(blocks: BlockFamily) -> None:
+    read = ReportNumbers(sampler_of(blocks))
+    numbers = [
+        0,
+        1,
+        3,
+        5,
+        7,
+        100,
+        127,
+        blocks.blocks - 1,
+        blocks.blocks,
+        blocks.largest,
+        blocks.largest + 1,
+        2**63,
+        2**64 - 1,
+    ]
+    numbers += blocks.report(np.arange(min(blocks.blocks, 50))).tolist()
+    numbers = [each for each in numbers if each < 2**64]
+    good = blocks.are_blocks(np.array(numbers, dtype=np.uint64)).tolist()
+    found = read.numbers([str(each) for each in numbers])
+    assert [int(each) for each in found.view(np.uint64)] == [
+        n if g else 2**64 - 1 for n, g in zip(numbers, good, strict=True)
+    ]
+    assert read.of_column(pa.array(numbers, pa.uint64())).tolist() == found.tolist()
+    for kind in (pa.int8(), pa.uint8(), pa.int16(), pa.int32(), pa.int64()):
+        most = 2 ** (kind.bit_width - ("uint" not in str(kind))) - 1
+        kept = [place for place, each in enumerate(numbers) if each <= most]
+        column = pa.array([numbers[place] for place in kept], kind)
+        assert read.fits(kind)
+        assert read.of_column(column).tolist() == found[kept].tolist()
+        if "uint" not in str(kind):
+            assert read.of_numbers(pa.array([-1, -(2 ** (kind.bit_width - 1))], kind)).tolist() == [-1, -1]
+    for kind in (pa.float64(), pa.string(), pa.bool_(), pa.dictionary(pa.int8(), pa.string())):
+        assert not read.fits(kind)
+    wrong: list[Any] = [
+        0,
+        3,
+        -1,
+        1.0,
+        True,
+        None,
+        [],
+        {},
+        "",
+        "+1",
+        "1 ",
+        "١",
+        "1e3",
+        "00",
+        str(2**64),
+        "9" * 20,
+        "9" * 21,
+    ]
+    assert set(read.numbers(wrong).tolist()) == {-1}
