@@ -17,6 +17,7 @@ from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
 from discreet.mechanisms._reports import ReportSampler
+from discreet.mechanisms._reports._supports import LARGEST_TABLE
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure
 
@@ -66,7 +67,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
 
     Values stay where k-ary randomised response is as good, on intervals, whose means and quantiles are told by values, on families that
-    are no `Simplex`, and under notions other than pure epsilon.
+    are no `Simplex`, under notions other than pure epsilon, and where the blocks have more points than can be counted in memory.
 
     Args:
         family: who the clients may be.
@@ -81,7 +82,8 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
         reports = ReportSampler(family, privacy=privacy)
     except DiscreetError:  # of an epsilon at which no report says anything
         return LinearSampler.name
-    return ReportSampler.name if reports.variance() < reports.by_values().variance() else LinearSampler.name
+    smaller = reports.variance() < reports.by_values().variance()
+    return ReportSampler.name if smaller and reports.blocks.points <= LARGEST_TABLE else LinearSampler.name
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:

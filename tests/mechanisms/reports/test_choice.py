@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import Band, DiscreetError, Gaussian, Interval, LinearSampler, Pure, Simplex
-from discreet.mechanisms import ReportSampler, mechanism_for, population_mechanism, sampler_named
+from discreet.mechanisms import ReportCounts, ReportSampler, mechanism_for, population_mechanism, sampler_named
 from discreet.mechanisms._reports._blocks import (
     AffineBlocks,
     MaskedSubsets,
@@ -110,6 +110,12 @@ def test_values_stay_where_there_are_no_reports() -> None:
     assert population_mechanism(Simplex(104), Gaussian(1.0)) == "linear"
     assert population_mechanism(Simplex(Interval(0.0, 1.0, cells=104)), Pure(1.0)) == "linear"
     assert population_mechanism(Simplex(104), Pure(1e-13)) == "linear"
+    for size in (5_100_003, 10**7, 10**9):  # reports that nobody could count
+        with pytest.raises(DiscreetError, match="more than 20,000,000"):
+            ReportCounts(ReportSampler(Simplex(size), epsilon=2.0))
+        assert population_mechanism(Simplex(size), Pure(2.0)) == "linear"
+    ReportCounts(ReportSampler(Simplex(10**6), epsilon=2.0))
+    assert population_mechanism(Simplex(10**6), Pure(2.0)) == "reports"
     assert mechanism_for("population", "reports") == mechanism_for(None, "reports") == "reports"
     with pytest.raises(DiscreetError, match="releases no samples; use ReportSampler"):
         sampler_named("reports", Simplex(104), epsilon=1.0)
