@@ -1,8 +1,19 @@
-"""A public function that is given the wrong kind of object says what to pass: a result or one of our errors, for every argument."""
+"""A public function that is given the wrong kind of object says what to pass: a result or one of our errors, for every argument.
+
+Every public function and class has a call in `CALLS`; one that has none fails the test. Each argument of a call is replaced by objects of
+other kinds in turn. An error that is raised must be of a kind that `Raises:` of its docstring names.
+
+Two kinds of class have no call, by a rule: records, whose generated constructors check nothing, and interfaces, which cannot be made.
+"""
 
 import contextlib
+import importlib
+import inspect
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,78 +21,465 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet import accounting, audit, estimation
+from discreet import estimation
 from discreet.accounting import BoxProfile
+from discreet.families import Bounds
+from discreet.mechanisms import ReportSampler
+from discreet.release import generator
 from discreet.research import BoostedSampler
+from tests.public import is_interface, is_record, public_callables, public_modules
 
 LINE = dc.GaussianMixtures()
 FINITE = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
 CONTINUOUS = dc.OptimalSampler(LINE, epsilon=1.0, how=dc.Cells(8))
 LINEAR = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
+REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
+LAWS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+AGREEMENT = dc.Agreement.of(LINEAR, rounds=3)
+POPULATION = estimation.population(LINEAR, counts=[50, 30, 20])
 WRONG: list[Any] = [
     10, 1.5, "abc", None, [1, 2], {}, object(), np.ones(3), LINE, dc.Simplex(3), dc.Band([5, 3, 2], lower=0.5, upper=1.5),
     FINITE, CONTINUOUS, BoostedSampler(LINE, epsilon=1.0), PROFILE, stats.norm(), lambda x: x, dc.Simplex, dc.OptimalSampler,
     float("nan"), [FINITE], b"x", 2j, True, LAW,
 ]  # fmt: skip
-CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
-    "nearest_member": (dc.mechanisms.nearest_member, [LINE, stats.norm()], {}),
-    "nearest_member of laws": (dc.mechanisms.nearest_member, [dc.Simplex(3), [0.5, 0.5, 0.0]], {}),
-    "OptimalSampler": (dc.OptimalSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None}),
-    "LinearSampler": (dc.LinearSampler, [LINE], {"epsilon": 1.0, "how": None}),
-    "MollifierSampler": (dc.MollifierSampler, [dc.Simplex(3)], {"epsilon": 1.0, "how": None, "reference": None}),
-    "BoostedSampler": (BoostedSampler, [LINE], {"epsilon": 1.0, "preset": "published", "training": None}),
-    "DensityBand": (dc.DensityBand, [stats.norm(), None], {"lower": 0.5, "upper": 2.0}),
-    "GaussianMixtures": (dc.GaussianMixtures, [1], {"radius": 1.0, "scale": 1.0, "box": None}),
-    "Mixture": (dc.Mixture, [[1.0], [0.0], 1.0], {"kernel": "gaussian"}),
-    "Tabulated": (dc.families.Tabulated, [[0.0, 1.0], [1.0]], {}),
-    "BoundedDensity": (dc.families.BoundedDensity, [stats.norm()], {"lipschitz": 1.0, "cdf": None, "error": None}),
-    "profile_of": (accounting.profile_of, [FINITE], {}),
-    "compose": (accounting.compose, [[(PROFILE, 2)]], {}),
-    "renyi": (accounting.renyi, [PROFILE], {"order": 2.0}),
-    "epsilon_from_renyi": (accounting.epsilon_from_renyi, [PROFILE], {"samples": 3, "delta": 1e-3}),
-    "shuffled_delta": (accounting.shuffled_delta, [PROFILE], {"clients": 100, "epsilon": 0.5}),
-    "shuffled_epsilon": (accounting.shuffled_epsilon, [PROFILE], {"clients": 100, "delta": 1e-3}),
-    "certificate": (audit.certificate, [FINITE], {"epsilon": 1.0, "most_inputs": 4}),
-    "certificate_of": (audit.certificate_of, [[[1, 2], [2, 1]]], {"epsilon": 1.0, "mechanism": "", "inputs": ()}),
-    "black_box_audit": (audit.black_box_audit, [lambda value, n: np.zeros(n), [0, 1]], {"epsilon": 1.0, "draws": 400}),
-    "inversion_of": (estimation.inversion_of, [LINEAR], {}),
-    "output": (FINITE.output, [[1.0, 0.0, 0.0]], {}),
-    "output of a density": (CONTINUOUS.output, [stats.norm()], {}),
-    "weights": (CONTINUOUS.weights, [stats.norm()], {}),
-    "weights_on_atoms": (FINITE.weights_on_atoms, [[1.0, 0.0, 0.0]], {}),
-    "release": (CONTINUOUS.release, [stats.norm()], {"rng": None}),
-    "release_number": (CONTINUOUS.release_number, [stats.norm()], {"rng": None}),
-    "points": (CONTINUOUS.points, [1], {"rng": None}),
-    "risk": (CONTINUOUS.risk, ["kl"], {}),
-    "scale": (CONTINUOUS.scale, [stats.norm()], {}),
-    "pdf": (LAW.pdf, [0.0], {}),
-    "relative": (LAW.relative, [np.zeros((2, 1))], {}),
-    "divergence": (LAW.divergence, ["kl"], {}),
-    "law": (LINE.law, [], {"records": [0.0], "fit": None}),
-    "cells": (LINE.cells, [4], {}),
-    "mixture": (LINE.mixture, [[1.0], [0.0]], {}),
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that is right, unless `refused` says why there is no right one here.
+
+    `fixed`: arguments that stay as they are. `slow_numbers`: arguments that take their time with any number, and are tried with the rest.
+    `few`: the first of the wrong kinds alone, where a call takes its time.
+    """
+
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    refused: str = ""
+    fixed: tuple[str, ...] = ()
+    slow_numbers: tuple[str, ...] = ()
+    few: bool = False
+
+
+def call(*arguments: Any, **options: Any) -> Call:
+    return Call(arguments, options)
+
+
+def slow_call(*arguments: Any, **options: Any) -> Call:
+    return Call(arguments, options, few=True)
+
+
+FAMILY_CALL = {"epsilon": 1.0, "how": None, "privacy": None}
+
+
+def _store(folder: Path) -> Any:
+    from discreet.collect import open_store
+
+    store = open_store(folder / "store.db")
+    store.add(dc.Agreement.of(LINEAR))
+    return store
+
+
+def _secret(folder: Path) -> Path:
+    from discreet.tables import write_secret
+
+    path = folder / "secret"
+    write_secret(path)
+    return path
+
+
+def _table() -> Any:
+    import polars as pl
+
+    return pl.DataFrame({"who": ["a", "a", "b"], "what": ["x", "y", "z"]})
+
+
+def _request(**other: Any) -> Any:
+    from discreet.tables import Request
+
+    return Request(client="who", value="what", domain=["x", "y", "z"], epsilon=1.0, **other)
+
+
+def _job() -> Any:
+    import polars as pl
+
+    return _request().job(pl.Schema({"who": pl.String, "what": pl.String}))
+
+
+def _file(folder: Path) -> str:
+    path = folder / "table.csv"
+    path.write_text("who,what\na,x\nb,y\n", encoding="utf-8")
+    return str(path)
+
+
+def _ledger(folder: Path) -> Path:
+    from discreet.ledger import Budget, Ledger
+
+    return Ledger.create(folder / "ledger", Budget(epsilon=3.0)).path
+
+
+def _population_ledger(folder: Path) -> tuple[Path, Path]:
+    from discreet.ledger import PopulationLedger
+
+    secret = _secret(folder)
+    return PopulationLedger.create(folder / "books", budget=3.0, secret=secret).folder, secret
+
+
+def _logits() -> Any:
+    import torch
+
+    return torch.tensor([0.1, 0.2, 0.3])
+
+
+def _many_logits() -> Any:
+    import torch
+
+    return torch.tensor([[0.1, 0.2, 0.3], [1.0, 0.0, 0.2]])
+
+
+def _models() -> Any:
+    from tests.torch.transformers import models
+
+    return models
+
+
+def _terms() -> Any:
+    from discreet.torch.transformers import TokenTerms
+
+    return TokenTerms(epsilon=1.0, tokens=2, vocabulary=200)
+
+
+def _budget() -> Any:
+    from discreet.ledger import Budget
+
+    return Budget(epsilon=3.0)
+
+
+def _design() -> Any:
+    return dc.design(dc.Simplex(3), epsilon=1.0, clients=LAWS)
+
+
+def _figure() -> Any:
+    from discreet import plots
+
+    return plots.plan(dc.Simplex(3), clients=100, epsilons=[1.0])
+
+
+SERVING = {
+    "follows": None, "host": "127.0.0.1", "port": 0, "rounds": (1,), "tokens": None, "gateways": None, "key": None, "addresses": (),
+    "replace_key": False, "seal": None, "hosts": (), "origins": (), "patience": 1.0, "workers": 1, "listening": None,
 }  # fmt: skip
+CALLS: dict[str, Callable[[Path], Call]] = {
+    "discreet.Agreement": lambda _: call(
+        family=AGREEMENT.family, mechanism="linear", epsilon=1.0, rounds=1, purpose="", privacy=None, reference=None, other=None, joint=None
+    ),
+    "discreet.Approximate": lambda _: call(1.0, delta=1e-6),
+    "discreet.Band": lambda _: call([5, 3, 2], lower=0.5, upper=1.5, labels=None, domain=None, everybody=False),
+    "discreet.Cells": lambda _: call(4),
+    "discreet.Density": lambda _: call(1e-5, 1e-5),
+    "discreet.DensityBand": lambda _: call(stats.norm(), None, lower=0.5, upper=2.0, everybody=False),
+    "discreet.FDivergence": lambda _: call(lambda x: (x - 1.0) ** 2, name="f", at_zero=None, slope_at_infinity=None),
+    "discreet.Functional": lambda _: call([(0.0, 1.0), (0.2, 0.2), (1.0, 0.0)]),
+    "discreet.Gaussian": lambda _: call(1.0),
+    "discreet.GaussianMixtures": lambda _: call(1, radius=1.0, scale=1.0, box=None),
+    "discreet.Interval": lambda _: call(0.0, 1.0, cells=4),
+    "discreet.JointSampler": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, privacy=None, around=None, band=None),
+    "discreet.Labels": lambda _: call(["a", "b"]),
+    "discreet.LaplaceMixtures": lambda _: call(1, radius=1.0, scale=1.0, box=None),
+    "discreet.LinearSampler": lambda _: call(LINE, **FAMILY_CALL),
+    "discreet.Mixture": lambda _: call([1.0], [0.0], 1.0, kernel="gaussian", covariances=None),
+    "discreet.MollifierSampler": lambda _: call(dc.Simplex(3), reference=None, **FAMILY_CALL),
+    "discreet.Near": lambda _: call([0.5, 0.3, 0.2], factor=2.0, box=None, labels=None),
+    "discreet.Numbers": lambda _: call(3),
+    "discreet.OptimalSampler": lambda _: call(dc.Simplex(3), **FAMILY_CALL),
+    "discreet.Points": lambda _: call(64, 1),
+    "discreet.Preserving": lambda _: call([0.5, 0.5], labels=None),
+    "discreet.Pure": lambda _: call(1.0),
+    "discreet.Simplex": lambda _: call(3),
+    "discreet.TransportSampler": lambda _: call([0.0, 1.0, 2.0], metric=None, norm=None, epsilon=1.0, privacy=None),
+    "discreet.design": lambda _: call(
+        dc.Simplex(3), epsilon=1.0, clients=LAWS, weights=None, divergence="kl", keep=None, over="mean", smoothing=None, tolerance=None,
+        cells=None, progress=None,
+    ),
+    "discreet.divergence": lambda _: call("kl"),
+    "discreet.epsilon_for": lambda _: call(dc.Simplex(3), divergence="tv", risk=0.3, delta=0.0),
+    "discreet.minimax_risk": lambda _: call(dc.Simplex(3), epsilon=1.0, privacy=None, divergence="tv", samples=1, bracket=False),
+    "discreet.nu_for": lambda _: call(dc.Simplex(3), divergence="tv", risk=0.3),
+    "discreet.accounting.BoxProfile": lambda _: call(epsilon=1.0, alpha=0.1, attained=False),
+    "discreet.accounting.Odometer": lambda _: call(delta=1e-6, releases=((PROFILE, 2),)),
+    "discreet.accounting.compose": lambda _: call([(PROFILE, 2)]),
+    "discreet.accounting.epsilon_from_renyi": lambda _: call(PROFILE, samples=3, delta=1e-3),
+    "discreet.accounting.epsilon_per_sample": lambda _: call(alpha=0.1, samples=3, epsilon=1.0, delta=1e-3),
+    "discreet.accounting.equal_share": lambda _: call(dc.Pure(1.0), samples=3, bounds=Bounds(0.0, 3.0)),
+    "discreet.accounting.keeps_together": lambda _: call(dc.Pure(1.0), Fraction(1, 5), Fraction(1, 4), 3),
+    "discreet.accounting.profile_of": lambda _: call(FINITE),
+    "discreet.accounting.renyi": lambda _: call(PROFILE, order=2.0),
+    "discreet.accounting.shuffled_delta": lambda _: call(PROFILE, clients=100, epsilon=0.5),
+    "discreet.accounting.shuffled_epsilon": lambda _: call(PROFILE, clients=100, delta=1e-3),
+    "discreet.agreement.JointTerms": lambda _: call(2, "product"),
+    "discreet.audit.black_box_audit": lambda _: call(
+        lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, delta=0.0, privacy=None, draws=400, confidence=0.99
+    ),
+    "discreet.audit.certificate": lambda _: call(FINITE, epsilon=1.0, privacy=None, most_inputs=4, agreement=None),
+    "discreet.audit.certificate_of": lambda _: call([[1, 2], [2, 1]], epsilon=1.0, mechanism="", inputs=()),
+    "discreet.audit.empirical_epsilon_lower_bound": lambda _: call(60, 40, draws=100, confidence=0.95, delta=0.0),
+    "discreet.audit.verify.main": lambda folder: call([str(folder / "no certificate")]),
+    "discreet.audit.verify.problems": lambda _: call({}),
+    "discreet.client.Client": lambda folder: call(
+        "http://127.0.0.1:1", ledger=folder / "ledger", budget=3.0, agreement=None, identity=None, token=None, key=None, family=None,
+        timeout=1.0, patience=1.0, plain_http=False, tls=None,
+    ),
+    "discreet.client.send_table": lambda folder: Call(
+        ("http://127.0.0.1:1", _table()),
+        {"client": "who", "value": "what", "secret": _secret(folder), "count": None, "weight": None, "domain": None, "other": None,
+         "nulls": "error", "round": None, "agreement": None, "epsilon": 1.0, "ledger": None, "budget": 3.0, "over_budget": "refuse",
+         "token": None, "key": None, "timeout": 1.0, "patience": 0.01, "plain_http": False, "tls": None, "progress": None},
+        "nobody listens at that address", slow_numbers=("patience", "timeout"),
+    ),
+    "discreet.collect.export": lambda folder: Call(
+        (_store(folder), folder / "out.csv"), {"agreement": None, "round": 1, "replace": False}, "the store holds no samples"
+    ),
+    "discreet.collect.open_store": lambda folder: call(folder / "store.db", create=True, seal=None),
+    "discreet.collect.serve": lambda folder: Call(
+        (folder / "nowhere" / "store.db", [AGREEMENT]), SERVING, "its folder is missing; a right call does not return", ("store",)
+    ),
+    "discreet.collect.service": lambda folder: call(
+        _store(folder), rounds=(1,), tokens=None, gateways=None, hosts=None, origins=(), patience=1.0, key=None, addresses=(),
+        replace_key=False,
+    ),
+    "discreet.design.concentration_law": lambda _: call(LAWS),
+    "discreet.design.learn": lambda _: slow_call(
+        dc.Simplex(3), epsilon=1.0, rounds=[(LINEAR, [50, 30, 20])], spread=None, divergence="kl", keep=None, confidence=0.95
+    ),
+    "discreet.design.mixtures.minimax_bracket": lambda _: Call(
+        (LINE,), {"epsilon": 1.0, "cells": 20}, "so few cells give no bracket"
+    ),
+    "discreet.divergences.RenyiDivergence": lambda _: call(2.0),
+    "discreet.divergences.alpha": lambda _: call(2.0),
+    "discreet.divergences.hockey_stick": lambda _: call(2.0),
+    "discreet.divergences.renyi": lambda _: call(2.0),
+    "discreet.domain.Bins": lambda _: call([0.0, 1.0, 2.0]),
+    "discreet.domain.as_domain": lambda _: call(3, "domain"),
+    "discreet.estimation.clients_for": lambda _: call(LINEAR, accuracy=0.1, confidence=0.95, mass=None, together=False),
+    "discreet.estimation.epsilon_for_accuracy": lambda _: slow_call(
+        dc.LinearSampler, dc.Simplex(3), clients=1000, accuracy=0.1, confidence=0.95, together=False
+    ),
+    "discreet.estimation.exact_variance": lambda _: call(LINEAR, LAWS, [1.0, 2.0, 3.0]),
+    "discreet.estimation.inversion_of": lambda _: call(LINEAR),
+    "discreet.estimation.liars": lambda _: call(POPULATION, 1),
+    "discreet.estimation.nearest_law": lambda _: call([0.5, 0.6], 0.0, 1.0),
+    "discreet.estimation.outlook": lambda _: call(LINEAR, mechanism="linear", clients=100, confidence=0.95, bins=None),
+    "discreet.estimation.population": lambda _: call(
+        LINEAR, samples=[0, 1, 2], counts=None, clients=None, rounds=1, edges=None, bins=None, examples=None, confidence=0.95
+    ),
+    "discreet.estimation.report_liars": lambda _: call(estimation.reported_population(REPORTS, reports=REPORTS.release(LAWS)), 1),
+    "discreet.estimation.reported_average": lambda _: call(
+        REPORTS, reports=REPORTS.release(LAWS), values=[1.0, 2.0, 3.0], confidence=0.95, name="average"
+    ),
+    "discreet.estimation.reported_population": lambda _: call(REPORTS, reports=REPORTS.release(LAWS), counts=None, confidence=0.95),
+    "discreet.estimation.rounds_cost": lambda _: call(AGREEMENT),
+    "discreet.estimation.ways": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
+    "discreet.families.BoundedDensity": lambda _: call(stats.norm(), cdf=None, error=None, lipschitz=1.0),
+    "discreet.families.HistogramFit": lambda _: call(4),
+    "discreet.families.KernelFit": lambda _: call(1.0),
+    "discreet.families.MixtureFit": lambda _: call(4, 10),
+    "discreet.families.Tabulated": lambda _: call([0.0, 1.0], [1.0]),
+    "discreet.ledger.Budget": lambda _: call(epsilon=1.0, delta=0.0),
+    "discreet.ledger.Ledger": lambda folder: call(_ledger(folder), wait=0.1),
+    "discreet.ledger.PopulationLedger": lambda folder: call(*_population_ledger(folder), to=None),
+    "discreet.mechanisms.ComposedSampler": lambda _: call(LINEAR, samples=2),
+    "discreet.mechanisms.Multisets": lambda _: call(3, 2),
+    "discreet.mechanisms.ReportCounts": lambda _: call(REPORTS),
+    "discreet.mechanisms.ReportSampler": lambda _: call(dc.Simplex(3), epsilon=1.0, privacy=None),
+    "discreet.mechanisms.check_mechanism": lambda _: call("linear", "mechanism"),
+    "discreet.mechanisms.mechanism_for": lambda _: call("population", None),
+    "discreet.mechanisms.nearest_member": lambda _: call(LINE, stats.norm()),
+    "discreet.mechanisms.sampler_named": lambda _: call("mollifier", dc.Simplex(3), reference=None, **FAMILY_CALL),
+    "discreet.mechanisms.warm_up.warm_up": lambda _: call(),
+    "discreet.plots.audit": lambda _: call(
+        dc.audit.black_box_audit(lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, draws=400), ax=None, title=None
+    ),
+    "discreet.plots.frontier": lambda _: call([_design()], others=None, ax=None, title=None),
+    "discreet.plots.output": lambda _: call(FINITE, [0.5, 0.3, 0.2], released=None, most=12, ax=None, title=None),
+    "discreet.plots.plan": lambda _: slow_call(
+        dc.Simplex(3), clients=100, epsilons=[1.0], accuracy=0.05, confidence=0.95, ax=None, title=None
+    ),
+    "discreet.plots.population": lambda _: call(POPULATION, truth=None, most=12, ax=None, title=None),
+    "discreet.plots.save": lambda folder: slow_call(_figure(), folder / "plan.svg"),
+    "discreet.plots.tradeoff": lambda _: call(
+        dc.Simplex(3), epsilon=[1.0, 2.0], divergences=["kl"], bracket=False, ax=None, title=None
+    ),
+    "discreet.privacy.chosen_privacy": lambda _: call(1.0, None),
+    "discreet.privacy.exp_lower": lambda _: call(1.0),
+    "discreet.privacy.exp_nearest": lambda _: call(1.0),
+    "discreet.privacy.exp_upper": lambda _: call(1.0),
+    "discreet.privacy.expm1_nearest": lambda _: call(1.0),
+    "discreet.privacy.extreme_masses": lambda _: call(Fraction(1, 2), Fraction(3)),
+    "discreet.privacy.log_bracket": lambda _: call(Fraction(3)),
+    "discreet.privacy.stated_decimal": lambda _: call(0.1),
+    "discreet.release.SystemEntropy": lambda _: call(),
+    "discreet.release.generator": lambda _: call(None),
+    "discreet.release.outcome_in_constant_time": lambda _: call(FINITE.lattice, LAWS[0], None, 5),
+    "discreet.release.outcomes": lambda _: call(FINITE.lattice, LAWS, None, np.array([5, 7])),
+    "discreet.release.seeded_randomness": lambda _: call(generator(None)),
+    "discreet.release.weights": lambda _: call(FINITE.lattice, LAWS, None),
+    "discreet.research.BoostedSampler": lambda _: call(LINE, epsilon=1.0, preset="published", training=None, device="cpu"),
+    "discreet.research.Training": lambda _: call(3, 10, 5, 750, 0.01, 0.9, 25, 1000, "metropolis"),
+    "discreet.research.data.destinations": lambda _: call(),
+    "discreet.research.data.flights": lambda _: call(),
+    "discreet.research.data.logbooks": lambda _: call([1]),
+    "discreet.research.data.time_zones": lambda _: call(),
+    "discreet.research.data.zone_logbooks": lambda _: call(),
+    "discreet.research.warm_up.warm_up": lambda _: call(),
+    "discreet.tables.Kernel": lambda _: call(_job()),
+    "discreet.tables.Release": lambda _: call(
+        _table(), _request(), clients=None, drop_client=False, memory=None, folder=None, ledger=None, over_budget="refuse", progress=None
+    ),
+    "discreet.tables.Request": lambda _: call(
+        client="who", value="what", count=None, weight=None, domain=["x", "y", "z"], other=None, nulls="error", outside="error",
+        epsilon=1.0, serve=None, mechanism=None, rounds=None, round=1, purpose=None, family=None, sampler=None, agreement=None, secret=None,
+        show_values=False,
+    ),
+    "discreet.tables.Secret": lambda _: call(bytes(32), None),
+    "discreet.tables.dry_run": lambda _: call(_table(), client="who", value="what", domain=["x", "y", "z"], epsilon=1.0),
+    "discreet.tables.read_secret": lambda folder: call(_secret(folder), state=None),
+    "discreet.tables.sample": lambda _: call(
+        _table(), client="who", value="what", domain=["x", "y", "z"], epsilon=1.0, clients=None, drop_client=False, memory=None,
+        ledger=None, over_budget="refuse",
+    ),
+    "discreet.tables.sample_file": lambda folder: slow_call(
+        _file(folder), str(folder / "out.csv"), _request(), clients=None, drop_client=False, memory=None, folder=None, output_format=None,
+        agreement_file=None, ledger=None, over_budget="refuse", replace=True, keep=None, progress=None,
+    ),
+    "discreet.tables.write_secret": lambda folder: call(folder / "secret"),
+    "discreet.tables.spark.sample": lambda _: Call(
+        (object(),), {"client": "who", "value": "what", "domain": ["x", "y", "z"], "epsilon": 1.0, "clients": None, "drop_client": False},
+        "a Spark session takes 15 s to start",
+    ),
+    "discreet.tables.spark.sample_files": lambda folder: Call(
+        (str(folder / "in.csv"), str(folder / "out")), {"request": _request(), "clients": None, "drop_client": False,
+        "output_format": None, "agreement_file": None}, "a Spark session takes 15 s to start; Spark reads no CSV",
+    ),
+    "discreet.tables.warm_up.warm_up": lambda _: call(),
+    "discreet.torch.fitted_box": lambda _: call(
+        epsilon=1.0, logits=_many_logits(), reference=_many_logits(), measure="kl", temperature=1.0
+    ),
+    "discreet.torch.fitted_upper": lambda _: call(
+        epsilon=1.0, logits=_many_logits(), reference=_many_logits(), measure="kl", temperature=1.0
+    ),
+    **{
+        f"discreet.torch.{name}": lambda _: call(
+            epsilon=1.0, privacy=None, logits=_logits(), probabilities=None, reference=_logits(), upper=None, temperature=1.0
+        )
+        for name in ("output", "release", "weights")
+    },
+    "discreet.torch.transformers.PrivateLogits": lambda _: slow_call(
+        _terms(), _models().model(), [[1, 2]], known=2, ends=(), ledger=None
+    ),
+    "discreet.torch.transformers.TokenStream": lambda _: call(budget=_budget(), vocabulary=200, ledger=None, purpose=""),
+    "discreet.torch.transformers.TokenTerms": lambda _: call(
+        epsilon=1.0, tokens=2, vocabulary=200, schedule=(), upper=None, delta=1e-6, temperature=1.0, reference_temperature=1.0, top_k=None,
+        top_p=None, model="", public="", purpose="",
+    ),
+    "discreet.torch.transformers.box_for": lambda _: slow_call(
+        _models().model(), _models().tokenizer(), public="be", examples=["is better"], epsilon=1.0, tokens=1, temperature=1.0, measure="kl",
+        public_model=None,
+    ),
+    "discreet.torch.transformers.generate": lambda _: slow_call(
+        _models().model(), _models().tokenizer(), public="be", private="is better", epsilon=1.0, tokens=1, schedule=(), upper=None,
+        delta=1e-6, budget=None, ledger=None, number=1, temperature=1.0, reference_temperature=1.0, top_k=None, top_p=None,
+        public_model=None, together=False, model_name="", purpose="",
+    ),
+    "discreet.torch.transformers.load_model": lambda folder: call(_models().saved(folder / "model"), device="cpu", quiet=False),
+}  # fmt: skip
+
+METHODS: dict[str, tuple[Callable[..., Any], Call]] = {
+    "nearest_member of laws": (dc.mechanisms.nearest_member, call(dc.Simplex(3), [0.5, 0.5, 0.0])),
+    "output": (FINITE.output, call([1.0, 0.0, 0.0])),
+    "output of a density": (CONTINUOUS.output, call(stats.norm())),
+    "weights": (CONTINUOUS.weights, call(stats.norm())),
+    "weights_on_atoms": (FINITE.weights_on_atoms, call([1.0, 0.0, 0.0])),
+    "release": (CONTINUOUS.release, call(stats.norm(), rng=None)),
+    "release_number": (CONTINUOUS.release_number, call(stats.norm(), rng=None)),
+    "points": (CONTINUOUS.points, call(1, rng=None)),
+    "risk": (CONTINUOUS.risk, call("kl")),
+    "scale": (CONTINUOUS.scale, call(stats.norm())),
+    "pdf": (LAW.pdf, call(0.0)),
+    "relative": (LAW.relative, call(np.zeros((2, 1)))),
+    "divergence": (LAW.divergence, call("kl")),
+    "law": (LINE.law, call(records=[0.0], fit=None)),
+    "cells": (LINE.cells, call(4)),
+    "mixture": (LINE.mixture, call([1.0], [0.0])),
+}
+
+_FEW = 9
+SLOW_ROOMS = ("client", "collect", "design", "estimation", "plots", "research", "tables", "torch")
+COMMANDS = {"discreet.cli.main"}  # reads the arguments of the process, and ends it
+
+
+def resolved(name: str) -> Any:
+    module, _, member = name.rpartition(".")
+    return getattr(importlib.import_module(module), member)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_every_argument_of_the_wrong_kind_is_told(name: str) -> None:
-    function, arguments, options = CALLS[name]
+def test_every_public_function_and_class_has_a_call() -> None:
+    """A new public name cannot be forgotten here."""
+    known = {id(resolved(name)) for name in [*CALLS, *COMMANDS]}
+    missing = [
+        f"{module}.{name}"
+        for module in public_modules()
+        for name, thing in public_callables(module).items()
+        if id(thing) not in known and not is_record(thing) and not is_interface(thing)
+    ]
+    assert missing == []
+
+
+def _slow(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.slow) if name.split(".")[1] in SLOW_ROOMS else name
+
+
+@pytest.mark.parametrize("name", [_slow(name) for name in CALLS])
+def test_every_argument_of_the_wrong_kind_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some wrong kinds are good names of files
+    function, made = resolved(name), CALLS[name](tmp_path)
+    documented = (inspect.getdoc(function) or "").partition("Raises:")[2]
+    raised = errors_of(function, made)
+    undocumented = {
+        error.__name__ for error in raised if not any(f"\n    {kind.__name__}:" in documented for kind in error.__mro__)
+    }
+    assert undocumented == set(), "Raises: of its docstring does not name these"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_argument_of_a_method_of_the_wrong_kind_is_told(name: str) -> None:
+    errors_of(*METHODS[name])
+
+
+def errors_of(function: Callable[..., Any], made: Call) -> set[type[dc.DiscreetError]]:
+    """The kinds of our errors that wrong kinds of arguments raise; any other error fails the test."""
+    names = list(inspect.signature(function).parameters)
+    raised: set[type[dc.DiscreetError]] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        function(*arguments, **options)
-        for wrong in WRONG:
-            for place in range(len(arguments)):
-                _tried(function, [*arguments[:place], wrong, *arguments[place + 1 :]], options)
-            for option in options:
-                _tried(function, arguments, {**options, option: wrong})
-
-
-def _tried(function: Callable[..., Any], arguments: list[Any], options: dict[str, Any]) -> None:
-    with contextlib.suppress(dc.DiscreetError):
-        function(*arguments, **options)
+        with pytest.raises(dc.DiscreetError) if made.refused else contextlib.nullcontext():
+            function(*made.arguments, **made.options)
+        for wrong in WRONG[:_FEW] if made.few else WRONG:
+            for place in [*range(len(made.arguments)), *made.options]:
+                name = names[place] if isinstance(place, int) else place
+                if name in made.fixed or (name in made.slow_numbers and isinstance(wrong, int | float)):
+                    continue
+                arguments, options = list(made.arguments), dict(made.options)
+                if isinstance(place, int):
+                    arguments[place] = wrong
+                else:
+                    options[place] = wrong
+                try:
+                    function(*arguments, **options)
+                except dc.DiscreetError as error:
+                    raised.add(type(error))
+    return raised
 
 
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])

@@ -12,8 +12,10 @@ import math
 import numbers
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 from typing import Any, NoReturn
 
 __all__ = [
@@ -195,6 +197,66 @@ def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: 
     if int(value) > most:
         raise DiscreetError(f"{name} is more than {most:,}{_fix(fix)}")
     return int(value)
+
+
+def check_rational(name: str, value: Any) -> Fraction:
+    """Return the value as the fraction that it is exactly, or raise."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise DiscreetError(f"{name} = {value!r} is not a number; pass a Fraction")
+    try:
+        return Fraction(value) if isinstance(value, numbers.Rational) else Fraction(float(value))
+    except (OverflowError, ValueError):
+        raise DiscreetError(f"{name} = {value!r} is not a finite number; pass a Fraction") from None
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raise unless the value is one of these words."""
+    words = list(choices)
+    if not isinstance(value, str) or value not in words:
+        raise DiscreetError(f"{name} = {value!r} is not one of {', '.join(words)}")
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return whether the value counts as true, or raise where Python cannot say."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError):  # an array
+        raise DiscreetError(f"{name} = {value!r} is neither True nor False") from None
+
+
+def check_path(name: str, value: Any) -> Path:
+    """Return the value as a path; anything but a text or a path is refused."""
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise DiscreetError(f"{name} = {value!r} is not a path; pass the name of a file, as a text or a Path")
+    return Path(value)
+
+
+def check_list(name: str, value: Any, fix: str) -> list[Any]:
+    """Return the members of the value as a list; a single text, and what has no members, is refused."""
+    try:
+        members = iter(() if isinstance(value, (str, bytes)) else value)
+    except TypeError:
+        members = None
+    if members is None or isinstance(value, (str, bytes)):
+        raise DiscreetError(f"{name} = {value!r} is not a list; {fix}")
+    return list(members)
+
+
+def check_texts(name: str, value: Any, fix: str) -> list[str]:
+    """Return a list of texts, or raise."""
+    members = check_list(name, value, fix)
+    for member in members:
+        if not isinstance(member, str):
+            raise DiscreetError(f"{name} holds {member!r}, which is not a text; {fix}")
+    return members
+
+
+def check_callable(name: str, value: Any, fix: str) -> None:
+    """Raise unless the value can be called."""
+    if not callable(value):
+        raise DiscreetError(f"{name} = {value!r} cannot be called; {fix}")
 
 
 def check_columns(names: Sequence[str], where: str) -> None:

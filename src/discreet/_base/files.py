@@ -17,7 +17,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_flag, check_path
+
+CAN_KEEP_PRIVATE = hasattr(os, "geteuid") and hasattr(
+    os, "fchmod"
+)  # not on Windows, whose modes do not say who may read
+NEW_FILE = os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # flags of os.open
 
 _KINDS = {
     stat.S_IFLNK: "a link",
@@ -72,7 +77,8 @@ def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
 def check_target(
     path: str | Path, *, what: str = "output", replace: bool = False, fix: str = "name another file"
 ) -> None:
-    """Reject a name that cannot be written: anything but a plain file, or any existing file unless `replace`."""
+    """Refuse a name under which no file may be written: something else than a plain file, or any file unless `replace`."""
+    check_path(what, path)
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -84,7 +90,7 @@ def check_target(
         raise DiscreetError(f"{what} {path} is a folder; name a file")
     if kind is not None:
         raise DiscreetError(f"{what} {path} is {kind}, which is never replaced; name a plain file")
-    if not replace:
+    if not check_flag("replace", replace):
         raise DiscreetError(f"{what} {path} exists already; {fix}")
 
 
@@ -119,13 +125,15 @@ def atomic_write(
 
     A replaced file passes on its mode. Without `replace`, a file that appears meanwhile is an error too.
     """
-    target = Path(path)
+    target = check_path(what, path)
+    if private:
+        check_can_keep_private(path, what=what)
     if folders:
         _make_folder(target, what)
     check_target(path, what=what, replace=replace, fix=fix)
     partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 if private else 0o666)
+        handle = os.open(partial, os.O_WRONLY | NEW_FILE, 0o600 if private else 0o666)
     except (OSError, ValueError) as error:
         raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
     try:
@@ -160,6 +168,8 @@ def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
     if private:
         os.fchmod(file.fileno(), 0o600)  # for every umask
         return
+    if not CAN_KEEP_PRIVATE:
+        return
     with suppress(FileNotFoundError):
         os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
 
@@ -187,6 +197,14 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def check_can_keep_private(path: str | Path, *, what: str, error: type[DiscreetError] = DiscreetError) -> None:
+    """Refuse to keep a secret or a ledger on a system that does not say who may read a file."""
+    if not CAN_KEEP_PRIVATE:
+        raise error(
+            f"{what} {path} cannot be kept from others: this system has no owners and modes of files; use Linux or macOS"
+        )
 
 
 def check_private(
@@ -228,6 +246,8 @@ def read_private(
     Raises:
         DiscreetError: for a file that cannot be read, is not plain, or may be read or written by others.
     """
+    check_path(what, path)
+    check_can_keep_private(path, what=what)
     no_link = os.O_NOFOLLOW if own else 0
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | no_link)  # do not wait for a pipe

@@ -13,13 +13,16 @@ is more than 10, because the float 0.1 is more than a tenth.
 
 import decimal
 import math
+import numbers
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.moved import old_names
+from discreet.errors import DiscreetError, check_rational
 
 __all__ = [
     "LARGEST_EXPONENT",
@@ -41,44 +44,116 @@ _LINEAR = 1e-18  # for smaller |x| the nearest float to e^x - 1 is x; for larger
 LARGEST_EXPONENT = 64.0  # e^64 > 2^92 exceeds the ratio of any two positive 62-bit integers
 
 
+def _check_number(name: str, value: Any) -> float | decimal.Decimal:
+    """Return a float, whole number or decimal as it is, any other number as a float, or raise."""
+    if type(value) is float or isinstance(value, decimal.Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise DiscreetError(f"{name} = {value!r} is not a number")
+    return value if isinstance(value, int) else float(value)
+
+
 def stated_decimal(epsilon: float) -> decimal.Decimal:
     """The epsilon that a float stands for: the shortest decimal that reads back as it, as the user wrote it.
 
-    A user who writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers draw at
-    most at the smaller of the two. So budgets may be added up as written, and the sum holds for the draws.
+    Whoever writes 0.1 means a tenth, but the nearest float is larger by 5.6e-18, so that ten of them are more than 1. Samplers
+    draw at most at the smaller of the two, so budgets may be added up as they were written, and the sum is true of what is drawn.
+
+    Args:
+        epsilon: a float, as it was read.
+
+    Returns:
+        The decimal that was written.
+
+    Raises:
+        DiscreetError: for what is not a number.
     """
+    epsilon = float(_check_number("epsilon", epsilon))
     with decimal.localcontext(_CONTEXT):
-        return decimal.Decimal(repr(float(epsilon)))
+        return decimal.Decimal(repr(epsilon))
 
 
 def exp_lower(epsilon: float | decimal.Decimal) -> Fraction:
     """A rational of at least 1 and at most e^epsilon, within 1e-58 of it relatively; above epsilon = 64 that of e^64.
 
-    `Decimal.exp` is correctly rounded at the working precision, so one unit down in the last place is a true lower bound.
+    `Decimal.exp` is correctly rounded at the working precision, so stepping one unit down in the last place is a true lower bound.
+
+    Args:
+        epsilon: a float or a decimal of at least 0.
+
+    Returns:
+        The rational.
+
+    Raises:
+        DiscreetError: for what is not a number.
     """
+    epsilon = _check_number("epsilon", epsilon)
+    if epsilon != epsilon:
+        raise DiscreetError(f"epsilon = {epsilon} is not a number")
     with decimal.localcontext(_CONTEXT):
         rounded = min(decimal.Decimal(epsilon), decimal.Decimal(LARGEST_EXPONENT)).exp()
         return max(Fraction(1), Fraction(rounded.next_minus()))
 
 
 def exp_upper(epsilon: float) -> Fraction:
-    """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5)."""
+    """A rational at least e^epsilon, within 1e-58 of it relatively (epsilon up to 10^5).
+
+    Args:
+        epsilon: a float of at least 0.
+
+    Returns:
+        The rational.
+
+    Raises:
+        DiscreetError: for what is not a finite number.
+    """
+    finite = _check_number("epsilon", epsilon)
+    if not math.isfinite(finite):
+        raise DiscreetError(f"epsilon = {epsilon} is not a finite number")
     with decimal.localcontext(_CONTEXT):
-        return Fraction(decimal.Decimal(epsilon).exp().next_plus())
+        return Fraction(decimal.Decimal(finite).exp().next_plus())
+
+
+def exp_nearest(exponent: float) -> float:
+    """The float nearest to e^exponent; infinity past the largest.
+
+    Args:
+        exponent: a float.
+
+    Returns:
+        The float.
+
+    Raises:
+        DiscreetError: for what is not a number.
+    """
+    return _exp_nearest(_check_number("exponent", exponent))
 
 
 @lru_cache(maxsize=4096)
-def exp_nearest(exponent: float) -> float:
-    """The float nearest to e^exponent; infinity past the largest."""
+def _exp_nearest(exponent: float | decimal.Decimal) -> float:
     with decimal.localcontext(_CONTEXT):
         return float(decimal.Decimal(exponent).exp())
 
 
-@lru_cache(maxsize=4096)
 def expm1_nearest(exponent: float) -> float:
-    """The float nearest to e^exponent - 1."""
-    if abs(exponent) < _LINEAR:
-        return exponent
+    """The float nearest to e^exponent - 1.
+
+    Args:
+        exponent: a float.
+
+    Returns:
+        The float.
+
+    Raises:
+        DiscreetError: for what is not a number.
+    """
+    return _expm1_nearest(_check_number("exponent", exponent))
+
+
+@lru_cache(maxsize=4096)
+def _expm1_nearest(exponent: float | decimal.Decimal) -> float:
+    if abs(float(exponent)) < _LINEAR:
+        return float(exponent)
     with decimal.localcontext(_CONTEXT):
         return float(decimal.Decimal(exponent).exp() - 1)
 
@@ -116,7 +191,19 @@ def log_bracket(ratio: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals low <= log(ratio) <= high, about 1e-57 apart relatively; ratio >= 1.
 
     `Decimal` rounds division and logarithm correctly, so one unit in the last place either way is a true bound.
+
+    Args:
+        ratio: a rational of at least 1.
+
+    Returns:
+        low and high.
+
+    Raises:
+        DiscreetError: for what is not a positive number.
     """
+    ratio = check_rational("ratio", ratio)
+    if ratio <= 0:
+        raise DiscreetError(f"ratio = {ratio} is not positive, and has no logarithm; pass one of at least 1")
     with decimal.localcontext(_CONTEXT):
         quotient = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
         low = max(quotient.next_minus(), decimal.Decimal(1)).ln()

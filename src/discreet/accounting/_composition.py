@@ -56,10 +56,13 @@ _TAIL = 1e-22
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
-    """The distribution of a privacy loss: increasing upper bounds of its values, and of their probabilities under the worse of two clients.
+    """The law of a privacy loss, under the worse of two clients.
 
-    `attained`: two clients have exactly this loss, so no smaller delta holds; otherwise it is an upper bound. `certain`: the probability of
-    an infinite loss, which distinguishes two clients with certainty.
+    Attributes:
+        values: increasing upper bounds of its values.
+        masses: upper bounds of their probabilities.
+        attained: whether two clients have exactly this loss, so that no smaller delta is true; otherwise it is an upper bound.
+        certain: the probability of an infinite loss, by which two clients are told apart for certain.
     """
 
     values: NDArray[np.float64]
@@ -166,7 +169,12 @@ _NO_DELTA = 1e-80  # below the precision of the normal distribution function
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """The privacy loss of Gaussian releases together, which is that of one: `nu`, rounded up. No smaller delta holds."""
+    """The privacy loss of Gaussian releases together, which is that of one. No smaller delta is true.
+
+    Attributes:
+        nu: the parameter of that one release, rounded up.
+        attained: whether two clients have exactly this loss.
+    """
 
     nu: float
     attained: bool = True

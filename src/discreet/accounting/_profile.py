@@ -45,7 +45,13 @@ ROUNDED_UP = 1.0 + 1e-14  # more than the error of a dozen operations
 class BoxProfile:
     """The privacy of one release from a box of ratio e^epsilon whose extreme distributions sit on mu-mass alpha.
 
-    For a simplex on k outcomes alpha = 1/k; for a family, `family.bounds.alpha`. `attained`: two clients reach the bound.
+    Args:
+        epsilon: the logarithm of the box's ratio.
+        alpha: 1/k for a simplex on k outcomes; for a family, `family.bounds.alpha`.
+        attained: whether two clients reach the bound.
+
+    Raises:
+        DiscreetError: for arguments out of range.
     """
 
     epsilon: float
@@ -112,7 +118,17 @@ def check_profile(profile: Any) -> None:
 
 
 def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
-    """The profile of the integers that a sampler draws with, on outcomes, cells or points, or on the blocks of reports."""
+    """The profile of the integers that a sampler draws with, on outcomes, cells or points, or on the blocks of reports.
+
+    Args:
+        sampler: such as `OptimalSampler(...)`.
+
+    Returns:
+        The profile of one release.
+
+    Raises:
+        DiscreetError: for what is not a sampler.
+    """
     if isinstance(sampler, type) or not isinstance(sampler, (LatticeSampler, ReportingSampler)):
         raise DiscreetError(
             f"sampler = {sampler!r} is not a sampler; pass OptimalSampler(...), LinearSampler(...), MollifierSampler(...), ReportSampler(...)"

@@ -45,7 +45,18 @@ MOST_RENYI_SAMPLES = 10**15
 
 
 def renyi(profile: BoxProfile, *, order: float) -> float:
-    """The largest Renyi divergence of that order between two clients' output distributions, rounded up."""
+    """The largest Renyi divergence of that order between what two clients release, rounded up.
+
+    Args:
+        profile: of one release.
+        order: of the divergence.
+
+    Returns:
+        The divergence.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
     check_profile(profile)
     order = _ORDER.check("order", order, "the order of a Renyi divergence")
     epsilon, mass, t = profile.epsilon, profile.upper_mass, order - 1.0
@@ -63,7 +74,19 @@ def renyi(profile: BoxProfile, *, order: float) -> float:
 
 
 def epsilon_from_renyi(profile: BoxProfile, *, samples: int, delta: float) -> float:
-    """An epsilon at which that many releases together are (epsilon, delta)-LDP, from the best order."""
+    """An epsilon at which that many releases together are (epsilon, delta)-LDP, from the best order.
+
+    Args:
+        profile: of each release.
+        samples: how many releases there are.
+        delta: in (0, 1).
+
+    Returns:
+        The epsilon, at most that of basic composition.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
     check_profile(profile)
     samples, delta = check_count("samples", samples), OPEN_UNIT.check("delta", delta)
     if samples > MOST_RENYI_SAMPLES:

@@ -56,7 +56,19 @@ _NO_CLONES = 60.0  # an epsilon at which a clone is less likely than 1e-26
 
 
 def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> float:
-    """A delta, rounded up, with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them."""
+    """A delta with which the shuffled samples of that many clients are (epsilon, delta)-DP for each of them, rounded up.
+
+    Args:
+        profile: of each client's release.
+        clients: how many there are.
+        epsilon: of the shuffled samples.
+
+    Returns:
+        The delta, at most the local one.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
     check_profile(profile)
     others = min(check_count("clients", clients), MOST_CLIENTS) - 1
     beta = NON_NEGATIVE.check("epsilon", epsilon)
@@ -78,7 +90,19 @@ def shuffled_delta(profile: BoxProfile, *, clients: int, epsilon: float) -> floa
 
 
 def shuffled_epsilon(profile: BoxProfile, *, clients: int, delta: float) -> float:
-    """An epsilon at that delta, rounded up, for the shuffled samples of that many clients; at most the local one."""
+    """An epsilon at that delta, rounded up, for the shuffled samples of that many clients.
+
+    Args:
+        profile: of each client's release.
+        clients: how many there are.
+        delta: in (0, 1).
+
+    Returns:
+        The epsilon, at most the local one.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
     delta = OPEN_UNIT.check("delta", delta, "shuffling gives nothing at delta = 0")
     if shuffled_delta(profile, clients=clients, epsilon=0.0) <= delta:
         return 0.0

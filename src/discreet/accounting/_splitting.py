@@ -25,7 +25,7 @@ import scipy  # its parts are imported when they are first used
 from discreet._base.numerics import stated_decimal
 from discreet.accounting._composition import MOST_SAMPLES, compose
 from discreet.accounting._profile import BoxProfile
-from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind
+from discreet.errors import PROBABILITY, DiscreetError, check_count, check_kind, check_rational
 from discreet.families import Bounds
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, check_epsilon
 
@@ -35,7 +35,20 @@ _NEAR = 1e-10  # relative precision of a share
 
 
 def epsilon_per_sample(*, alpha: float, samples: int, epsilon: float, delta: float) -> float:
-    """The largest epsilon for each sample with which all of them together are (epsilon, delta)-LDP."""
+    """The largest epsilon for each sample with which all of them together are (epsilon, delta)-LDP.
+
+    Args:
+        alpha: as in `BoxProfile`.
+        samples: how many there are.
+        epsilon: of all of them together.
+        delta: of all of them together; 0 for the pure guarantee.
+
+    Returns:
+        The epsilon of each.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
     total, n = check_epsilon(epsilon), check_count("samples", samples)
     if n > MOST_SAMPLES:
         raise DiscreetError(f"samples is more than {MOST_SAMPLES:,}, up to which the sum is exact")
@@ -72,8 +85,14 @@ def keeps_together(privacy: Privacy, lower: Fraction, upper: Fraction, samples: 
         samples: their number, at most `MOST_EXACT`.
 
     Returns:
-        True only if it is certain.
+        True only where it is certain.
+
+    Raises:
+        DiscreetError: for arguments out of range.
     """
+    check_kind("privacy", privacy, Privacy, "pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)")
+    lower, upper = check_rational("lower", lower), check_rational("upper", upper)
+    samples = check_count("samples", samples, least=0, most=MOST_EXACT)
     if lower == upper:
         return True
     scale = math.lcm(lower.denominator, upper.denominator)

@@ -37,6 +37,7 @@ from discreet.errors import (
     LargeEpsilonWarning,
     check_count,
     check_kind,
+    check_path,
     is_called_by_user,
     warn_caller,
 )
@@ -425,6 +426,7 @@ class Agreement:
 
     def check_file(self, path: str | Path) -> None:
         """Reject an existing file unless it contains this agreement; the error names both."""
+        check_path("path", path)
         if not os.path.lexists(path):
             return
         try:

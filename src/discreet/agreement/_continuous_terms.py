@@ -50,11 +50,21 @@ Box = tuple[tuple[float | None, float | None], ...]
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class ContinuousTerms(AgreementTerms):
-    """A continuous family in an agreement. `atoms` says by what it is released, and which digest the atoms have.
+    """A continuous family in an agreement. Two families are the same where their documents are.
 
-    `box` has None for an infinite end, and is None for all of R^dim. `density` is the digest of a table, and `table` is that table if it is
-    known. Two families are equal if their documents are. `everybody` is set for a designed band, which assumes nothing about clients.
-    `version` is the version of the document.
+    Attributes:
+        kind: the name of the family.
+        dim: the dimension of the space.
+        atoms: by what it is released, and the digest of these atoms.
+        radius: of the means of mixtures.
+        scale: of the components of mixtures.
+        box: the ends of each axis, with None for an infinite end; None for all of R^dim.
+        lower: the lower bound of a band.
+        upper: the upper bound of a band.
+        density: the digest of a band's table.
+        everybody: set where a band claims nothing about clients: a designed one.
+        table: the table, where it is known.
+        version: of the document.
     """
 
     FIELDS = ("kind", "dim", "radius", "scale", "box", "lower", "upper", "density", "everybody", "atoms")

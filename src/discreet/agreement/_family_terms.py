@@ -37,11 +37,17 @@ _LARGEST_TRIED = 2**24  # outcomes of a band whose reference may turn out to be 
 @with_short_repr
 @dataclass(frozen=True, eq=False)
 class FamilyTerms(AgreementTerms):
-    """A family in an agreement, on its domain. `weights` is the digest of a band's reference.
+    """A finite family in an agreement, on its domain. Two families are the same where their documents are.
 
-    `everybody` is set for a designed band, which assumes nothing about clients. `reference` holds the weights of a reference that is not
-    uniform, relative to the largest. Digests represent weights and labels, and two families are equal if their documents are. `version` is
-    the version of the document, on which digests of labels depend.
+    Attributes:
+        kind: the name of the family.
+        domain: the outcomes.
+        lower: the lower bound of a band.
+        upper: the upper bound of a band.
+        weights: the digest of a band's reference.
+        everybody: set where a band claims nothing about clients: a designed one.
+        reference: the weights of a reference that is not uniform, relative to the largest.
+        version: of the document, on which digests of labels depend.
     """
 
     FIELDS = ("kind", "lower", "upper", "weights", "everybody")

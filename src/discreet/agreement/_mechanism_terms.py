@@ -7,7 +7,7 @@ blocks that are read here (`discreet.mechanisms._reports`); poor ones cost accur
 from dataclasses import dataclass
 
 from discreet.agreement._terms import AgreementTerms, Fields
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.mechanisms import AROUND, BLOCK_KINDS, MOST_TOGETHER, BlockFamily, ReportSampler, blocks_named
 
 JOINT = Fields.of("samples around")
@@ -35,8 +35,7 @@ class JointTerms(AgreementTerms):
         object.__setattr__(
             self, "samples", check_count("joint.samples", self.samples, least=2, most=MOST_TOGETHER, fix=fix)
         )
-        if self.around not in AROUND:
-            raise DiscreetError(f"joint.around = {self.around!r} is not one of {', '.join(AROUND)}")
+        check_choice("joint.around", self.around, AROUND)
 
 
 BLOCKS = Fields(frozenset({"kind"}), frozenset(name for names in BLOCK_KINDS.values() for name in names))
@@ -67,8 +66,7 @@ class BlockTerms(AgreementTerms):
     c: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.kind, str) or self.kind not in BLOCK_KINDS:
-            raise DiscreetError(f"blocks.kind = {self.kind!r} is not one of {', '.join(BLOCK_KINDS)}")
+        check_choice("blocks.kind", self.kind, BLOCK_KINDS)
         needed = BLOCK_KINDS[self.kind]
         for name in ("w", "q", "t", "c"):
             value = getattr(self, name)

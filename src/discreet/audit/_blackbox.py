@@ -50,7 +50,18 @@ def empirical_epsilon_lower_bound(
 ) -> float:
     """A lower bound for every true claim of epsilon, with that confidence, from an event's counts under two inputs.
 
-    `draws`: the number of samples behind each count. The bound is at least 0; a mechanism that leaks nothing gives 0.
+    Args:
+        first: how often the event happened under one input.
+        second: how often it happened under the other.
+        draws: how many samples each count is out of; a pair where they differ.
+        confidence: in (0, 1).
+        delta: of the claim.
+
+    Returns:
+        The bound, at least 0; a mechanism that leaks nothing gives 0.
+
+    Raises:
+        DiscreetError: for arguments out of range.
     """
     sizes = draws if isinstance(draws, tuple) else (draws, draws)
     if len(sizes) != 2:
@@ -339,7 +350,17 @@ _HARDLY_EVER = 1e-3  # expected events below which a delta is indistinguishable 
 @with_short_repr
 @dataclass(frozen=True)
 class TestedEvent:
-    """An event, its counts on the second half under two inputs, and the resulting bound."""
+    """An event, how often it happened on the second half under two inputs, and the bound that follows.
+
+    Attributes:
+        description: which samples it holds.
+        first_input: the place of the input under which the first half of the draws had it more often.
+        second_input: the place of the other input.
+        first_count: how often it happened under the first input.
+        second_count: how often it happened under the second input.
+        draws: how many samples each count is out of.
+        empirical_epsilon_lower_bound: the bound.
+    """
 
     __test__ = False  # not a test class
 
@@ -355,7 +376,15 @@ class TestedEvent:
 @with_short_repr
 @dataclass(frozen=True)
 class BlackBoxAudit:
-    """The result of an audit; `events` begins with the one that gives the bound."""
+    """The outcome of an audit.
+
+    Attributes:
+        epsilon: the claimed epsilon.
+        delta: the claimed delta.
+        confidence: of the lower bound.
+        inputs: what the mechanism was given.
+        events: those that were tested; the first one gives the bound.
+    """
 
     epsilon: float
     delta: float
@@ -395,9 +424,22 @@ def black_box_audit(
     draws: int = 100_000,
     confidence: float = 0.99,
 ) -> BlackBoxAudit:
-    """Audit `mechanism(input, n) -> n samples` on two or more inputs, with that many draws of each: half choose, half test.
+    """Audit a mechanism on two or more inputs: half of the draws choose an event, half test it.
 
-    The claim is (epsilon, delta)-LDP, or `privacy`, a notion in place of both.
+    Args:
+        mechanism: a function f(input, n) that returns n samples.
+        inputs: two or more that the mechanism should hide.
+        epsilon: of the claim, (epsilon, delta)-LDP.
+        delta: of the claim.
+        privacy: a notion in place of both.
+        draws: how many samples of each input, at least 200.
+        confidence: of the lower bound.
+
+    Returns:
+        A lower bound of the true epsilon, and the events that were tested.
+
+    Raises:
+        DiscreetError: for arguments out of range, and samples that cannot be compared.
     """
     claims = _claimed_pairs(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)

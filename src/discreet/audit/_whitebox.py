@@ -63,7 +63,17 @@ MOST_INPUTS = 64
 @with_short_repr
 @dataclass(frozen=True)
 class Certificate:
-    """The integers, the claim, and what follows from them alone."""
+    """The integers of a mechanism, the claim, and what follows from them alone.
+
+    Attributes:
+        epsilon: the claim.
+        mechanism: its name.
+        inputs: a name for each row of weights.
+        weights: positive integers, a row for each input and a column for each outcome.
+        box: the lowest and the highest weight of each outcome, for any input; None where there are no such bounds.
+        privacy: another notion that is claimed as well.
+        agreement: the one that the certificate is for.
+    """
 
     epsilon: float
     mechanism: str
@@ -177,7 +187,20 @@ def _is_certificate(path: str | Path) -> bool:
 def certificate_of(
     weights: ArrayLike, *, epsilon: float, mechanism: str = "", inputs: Sequence[str] = ()
 ) -> Certificate:
-    """The certificate of any finite mechanism, from its table of positive integer weights (inputs, outcomes)."""
+    """The certificate of any finite mechanism, from its table of weights.
+
+    Args:
+        weights: positive integers (inputs, outcomes); every row has the same total.
+        epsilon: the claim.
+        mechanism: its name.
+        inputs: a name for each row.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        DiscreetError: for weights that are no such table.
+    """
     try:
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):
@@ -208,12 +231,24 @@ def certificate(
 ) -> Certificate:
     """The certificate of a sampler: the weights of extreme clients of its family, and its integer box.
 
-    `epsilon`: the claim, by default the sampler's own; of a sampler with another promise the pure budget of its box, beside which its own
-    notion is claimed, or the one that is given as `privacy`. At most `most_inputs` rows, evenly spread over the outcomes. On a continuous
-    family the outcomes are the cells or points that it releases by, and the clients are laws on those; of a `JointSampler` they are the
-    multisets, and the clients the same as for one sample; of a `ReportSampler` they are the classes of blocks that hold both, one or none of
-    two outcomes, and the clients hold one of these for certain. `agreement`: the one that the certificate is for, whose id it then carries;
-    the sampler must be the one agreed on, and the claim is the agreement's.
+    On a continuous family the outcomes are the cells or points that it releases by, and the clients are laws on those. For a `JointSampler`
+    the outcomes are the multisets, and the clients are the same as for one sample. For a `ReportSampler` they are the classes of blocks that
+    contain both, one or none of two outcomes, and the clients hold one of these for certain.
+
+    Args:
+        sampler: a `Sampler`, a `JointSampler` or a `ReportSampler`.
+        epsilon: the claim, by default the sampler's own. For a sampler with another promise it is the pure budget of its box, and its own
+            notion is claimed as well.
+        privacy: a notion to claim in place of the sampler's own.
+        most_inputs: how many rows there are at most, evenly spread over the outcomes.
+        agreement: the one that the certificate is for, whose id it then carries. The sampler must be the one agreed on, and the claim is
+            the agreement's.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        DiscreetError: for what is not a sampler, another sampler than the one agreed on, and a notion that no file can state.
     """
     if agreement is not None:
         _check_agreed(agreement, sampler, epsilon, privacy)

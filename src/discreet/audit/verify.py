@@ -82,7 +82,8 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def check_form(record: dict[str, Any]) -> None:
-    """Check that every field is there, has its type and fits the others; a ValueError names the first that does not."""
+    """Every field is there, of its type, and fits the others; a ValueError says which does not."""
+    require(type(record) is dict and is_whole(record.get("version")), "it is not an object with a version")
     agreed = AGREED & record.keys()
     require(agreed in (set(), AGREED), "an agreement is named by its id and its text, and one of them is missing")
     fields = record.keys() - agreed
@@ -233,7 +234,14 @@ def is_list(value: object) -> bool:
 
 
 def problems(record: dict[str, Any]) -> list[str]:
-    """All errors in a certificate."""
+    """Everything that is wrong with a certificate.
+
+    Args:
+        record: what the certificate's file holds, read as JSON.
+
+    Returns:
+        A sentence for each problem; an empty list for a certificate that holds.
+    """
     try:
         check_form(record)
     except ValueError as wrong:
@@ -342,7 +350,15 @@ def shown(ratio: Fraction) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
+    """Check one certificate and print what is wrong with it, or that it holds.
+
+    Args:
+        arguments: the path of the certificate's file.
+
+    Returns:
+        The status of the process: 0 where it holds, 1 where it does not, 2 for what is no certificate.
+    """
+    if not is_list(arguments) or len(arguments) != 1 or type(arguments[0]) is not str:
         sys.stderr.write("usage: python verify.py CERTIFICATE\n")
         return 2
     try:

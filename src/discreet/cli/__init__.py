@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without the packages it needs, print in one line how to install them."""
+    """Run the command line with the arguments of this process; without the packages it needs, say in one line how to get them."""
     try:
         from discreet.cli._app import app
     except ImportError as missing:

@@ -35,7 +35,7 @@ from discreet.client._http import Patience
 from discreet.client._identity import open_identity
 from discreet.client._protocol import address_of
 from discreet.domain import Numbers
-from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count
+from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path
 from discreet.families import ContinuousFamily
 from discreet.ledger import IDENTITY, Budget, Destination, Entry, Ledger, client_ledger_exists, refuse_forgetting
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
@@ -48,10 +48,16 @@ _POINT = 32  # largest number of bytes of a coordinate in JSON
 class Receipt:
     """The acknowledgement of a sample that is on the collection's disk.
 
-    `counted`: whether it was new; else it had been told before, and was not counted again. `agreement` and `round`: what the sample was
-    released under. `outside` and `problem` are for the device alone, and about a sample that was drawn now: the share of what it holds that
-    the agreement's domain does not have, and in one sentence what became of that. The collector cannot tell. Under an agreement on reports
-    `sample` is the digits of the report.
+    `outside` and `problem` are for the device alone, and about a sample that was drawn now. The collector cannot tell them.
+
+    Attributes:
+        counted: whether the sample was new; otherwise it had been sent before, and was not counted again.
+        collection: the id of the collection.
+        agreement: the id of the agreement that the sample was released under.
+        round: in which round.
+        sample: what was sent; under an agreement on reports, the digits of the report.
+        outside: the share of the device's data that is outside the agreement's domain.
+        problem: one sentence on what became of that share; empty where there is none.
     """
 
     counted: bool
@@ -107,6 +113,8 @@ class Client:
         self._collector = Collector(
             address_of(url, plain_http=plain_http, tls=tls), Patience(timeout=timeout, total=patience)
         )
+        if identity is not None:
+            check_path("identity", identity)
         only = pinned_agreement(agreement)
         self._pinned = only.id if isinstance(only, Agreement) else only
         self._token = check_token(token)
@@ -263,9 +271,9 @@ def longest_sample(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
 
 
 def check_key(key: Any) -> str | None:
-    """The public key of a collector, or the word for one that does not sign."""
-    if key is None or key == NO_KEY or protocol.is_key(key):
-        return None if key is None else str(key)
+    """The public key of a collector, or the word for one that signs nothing."""
+    if key is None or (isinstance(key, str) and (key == NO_KEY or protocol.is_key(key))):
+        return key
     raise DiscreetError(
         f"key = {key!r} is not the public key of a collector, 64 hexadecimal digits, nor {NO_KEY!r} for one that signs nothing"
     )

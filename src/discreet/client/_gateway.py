@@ -26,8 +26,8 @@ from discreet.client._collector import Collector
 from discreet.client._http import Patience
 from discreet.client._protocol import address_of
 from discreet.domain import as_domain
-from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, need_extra
-from discreet.ledger import Destination, PopulationLedger, Round, population_ledger_exists
+from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, need_extra
+from discreet.ledger import Budget, Destination, PopulationLedger, Round, population_ledger_exists
 from discreet.privacy.tradeoff import LARGE_EPSILON
 from discreet.release import Question, Secret, as_secret
 
@@ -43,10 +43,16 @@ _NUMBERS = "\0numbers"  # a column of ours: no header has this name
 
 @dataclass(frozen=True)
 class Sent:
-    """The result for a table: how many samples were new to the collection, were there already, and were refused.
+    """What became of the samples of a table.
 
-    `refused`: samples of clients that already had one with another key, for example under another agreement; nothing was changed for them.
-    (Under another secret the clients have other names. The collection cannot recognise them, and counts them again.)
+    Attributes:
+        collection: the id of the collection.
+        agreement: the id of the agreement.
+        round: in which round.
+        counted: how many samples are new to the collection.
+        again: how many it had already.
+        refused: how many are of clients that had spoken before with another key, as under another agreement; nothing was changed for them.
+            (Under another secret clients have other names: the collection cannot know that they have spoken, and counts them again.)
     """
 
     collection: str
@@ -185,6 +191,7 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     """The gateway's ledger beside its secret; created if its budget is given."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
+    wanted = None if budget is None else Budget(epsilon=budget)
     folder = Path(f"{str(secret.state).removesuffix(_ROUNDS)}{_LEDGER}")
     if not population_ledger_exists(folder):
         if budget is None:
@@ -198,8 +205,8 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
             if not population_ledger_exists(folder):  # else another run created it
                 raise
     found = PopulationLedger(folder, secret)
-    if budget is not None and budget != found.budget.epsilon:
-        raise LedgerError(f"budget = {budget:g} is not the {found.budget} of ledger {folder}; leave it out")
+    if wanted is not None and wanted != found.budget:
+        raise LedgerError(f"budget = {wanted.epsilon:g} is not the {found.budget} of ledger {folder}; leave it out")
     return found
 
 
@@ -214,8 +221,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
         from discreet.tables import NULLS, Columns, ScannedSource, check_columns, check_rows, source_of
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
-    if nulls not in NULLS:
-        raise DiscreetError(f"nulls = {nulls!r} is not one of {', '.join(NULLS)}")
+    check_choice("nulls", nulls, NULLS)
     columns = Columns(client=client, value=question.value, count=question.count, weight=question.weight)
     source = source_of(table)
     check_columns(columns.names, source)

@@ -41,7 +41,7 @@ from urllib.parse import urlsplit
 
 from discreet._base.files import atomic_write, read_private
 from discreet.domain import canonical
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, check_flag, need_extra
 
 AGREEMENT = "/agreement"  # the newest, or ?agreement=ID: its text, as in a file
 WEIGHTS = "/weights"  # the file beside an agreement, if there are too many to list
@@ -114,8 +114,8 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
     if parts.query or parts.fragment:
         raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
-        raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
-    if parts.scheme == "http" and not (plain_http or _is_here(host)):
+        raise DiscreetError(f"url = {url!r} has a folder with letters that addresses do not have; escape them")
+    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_here(host)):
         raise DiscreetError(
             f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "
             "(--plain-http) on a network of your own"

@@ -26,7 +26,7 @@ from discreet.client import SAMPLES
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, digest, id_with_prefix
-from discreet.errors import DiscreetError, StoreError
+from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
     cells_as_bins,
@@ -140,7 +140,8 @@ class Catalogue:
 
     def __init__(self, store: Store, rounds: Iterable[int]) -> None:
         self._store = store
-        self._rounds = tuple(sorted(set(rounds)))
+        listed = check_list("rounds", rounds, "pass the numbers of rounds")
+        self._rounds = tuple(sorted({check_count("round", number) for number in listed}))
         self._all: dict[str, CollectedAgreement] = {}
         self._stale = 0.0  # when to look at the store again
         self.read(strict=True)

@@ -34,7 +34,7 @@ from discreet.client import (
 )
 from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Enrolment, Store, check_shared, digest
-from discreet.errors import DiscreetError, StoreError, check_count
+from discreet.errors import DiscreetError, StoreError, check_count, check_texts
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
@@ -56,8 +56,10 @@ def check_tokens_apart(tokens: Iterable[str], gateways: Iterable[str]) -> None:
 
 
 def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:
-    """Add tokens of clients and of gateways to a store, and return how many are new. A token in both lists is an error."""
-    return store.enrol(map(token_digest, tokens), map(token_digest, gateways))
+    """Add tokens of clients and of gateways to a store, and return how many are new. One that is in both lists is refused."""
+    speaking = check_texts("tokens", tokens, "pass a token for each client")
+    naming = check_texts("gateways", gateways, "pass a token for each gateway")
+    return store.enrol(map(token_digest, speaking), map(token_digest, naming))
 
 
 def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import check_apart, check_target
 from discreet.agreement import Agreement
-from discreet.collect._store import Store, choose_agreement
+from discreet.collect._store import Store, check_store, choose_agreement
 from discreet.errors import DiscreetError
 from discreet.estimation import coding_and_sampler
 from discreet.tables import (
@@ -64,8 +64,7 @@ def export(
     Raises:
         DiscreetError: for an agreement that is not there, one without samples or on reports, and an output that may not be written.
     """
-    if not hasattr(store, "agreements"):
-        raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
+    check_store(store)
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)

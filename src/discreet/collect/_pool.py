@@ -159,9 +159,10 @@ def write_seal(path: str | Path) -> None:
 
 
 def read_seal(path: str | Path | None) -> Seal:
-    """The seal in a file, which only its owner may read; without a file, the one that DISCREET_SEAL names, or none."""
-    path = path or os.environ.get(SEAL_VARIABLE)
-    if not path:
+    """The seal in a file, refused if anybody but its owner may read it; without a file, the one that DISCREET_SEAL names, or none."""
+    if path is None or (isinstance(path, str) and not path):
+        path = os.environ.get(SEAL_VARIABLE)
+    if path is None or (isinstance(path, str) and not path):
         return Seal()
     found = _LINE.match(read_private(path, what="seal", most=1024, fix=_FIX))
     if found is None:

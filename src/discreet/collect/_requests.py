@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.client import JSON
-from discreet.errors import DiscreetError, visible
+from discreet.errors import DiscreetError, check_texts, visible
 
 RETRY_SECONDS = 1  # until a rejected request may be sent again
 
@@ -173,8 +173,10 @@ class Guard:
     ) -> None:
         self._direct = direct
         self._app, self._answered, self._failed = app, answered, failed
-        self._hosts = None if hosts is None else {host.lower().encode() for host in hosts}
-        self._origins = {checked_origin(origin).encode() for origin in origins}
+        names = None if hosts is None else check_texts("hosts", hosts, "pass the names of the service")
+        self._hosts = None if names is None else {host.lower().encode() for host in names}
+        sites = check_texts("origins", origins, "pass origins such as https://example.org")
+        self._origins = {checked_origin(origin).encode() for origin in sites}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

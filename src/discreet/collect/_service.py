@@ -64,7 +64,7 @@ from discreet.collect._requests import (
     report,
     unavailable,
 )
-from discreet.collect._store import Arrival, Store, Verdict
+from discreet.collect._store import Arrival, Store, Verdict, check_store
 from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
 
@@ -220,8 +220,9 @@ def service(
     Raises:
         DiscreetError: for agreements whose samples cannot be counted, invalid origins, and a key that is not the store's.
     """
+    check_store(store)
     if tokens is not None or gateways is not None:
-        enrol_tokens(store, tokens or (), gateways or ())
+        enrol_tokens(store, () if tokens is None else tokens, () if gateways is None else gateways)
     if key is not None:
         sign_agreements(store, read_collector_key(key), addresses, replace_key=replace_key)
     return _Service(store, rounds, patience).app(hosts, origins)

@@ -34,7 +34,17 @@ from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
 from discreet.collect._store import LEAST_PREFIX, Store, id_with_prefix
-from discreet.errors import DiscreetError, Range, check_count
+from discreet.errors import (
+    DiscreetError,
+    Range,
+    check_callable,
+    check_count,
+    check_flag,
+    check_kind,
+    check_list,
+    check_path,
+    check_texts,
+)
 
 _LARGEST_PORT = 65535
 _BACKLOG = 2048
@@ -160,13 +170,28 @@ def serve(
         DiscreetError: before anything is served, for settings that cannot be served.
     """
     check_count("workers", workers, most=_MOST_WORKERS)
-    whole = [collectable(agreement)[0] for agreement in agreements]
+    check_path("store", store)
+    check_kind("host", host, str, "pass an address to listen at, such as 127.0.0.1")
+    check_kind("port", port, int, "pass the number of a port, 0 for one that is free")
+    check_flag("replace_key", replace_key)
+    for name, file in (("tokens", tokens), ("gateways", gateways), ("key", key), ("seal", seal)):
+        if file is not None:
+            check_path(name, file)
+    if follows is not None:
+        check_kind("follows", follows, str, "pass the id of an agreement, or its first digits")
+    if listening is not None:
+        check_callable("listening", listening, "pass a function of the address")
+    addresses = check_texts("addresses", addresses, "pass addresses such as https://example.org")
+    whole = []
+    for agreement in check_list("agreements", agreements, "pass Agreement.read(path) for each"):
+        check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) for each")
+        whole.append(collectable(agreement)[0])
     settings = Settings(
         store=str(store),
-        rounds=tuple(rounds),
+        rounds=tuple(check_list("rounds", rounds, "pass the numbers of rounds")),
         seal=None if seal is None else str(seal),
-        hosts=_host_names(host, hosts),
-        origins=tuple(origins),
+        hosts=_host_names(host, check_texts("hosts", hosts, "pass the names of the service")),
+        origins=tuple(check_texts("origins", origins, "pass origins such as https://example.org")),
         patience=patience,
     )
     settings.check()
@@ -285,7 +310,7 @@ class _WorkerProcesses:
 
     def _stop(self, sig: int, frame: FrameType | None) -> None:
         if self._stopping.is_set():
-            self._tell(signal.SIGKILL)
+            self._tell(getattr(signal, "SIGKILL", signal.SIGTERM))
             os._exit(128 + sig)
         self._stopping.set()
         self._tell(signal.SIGTERM)
@@ -401,11 +426,11 @@ def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _allow_files() -> None:
-    """Raise the limit on open files to the number of connections."""
-    if sys.platform == "win32":
+    """As many connections as there may be need as many open files."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
         return
-    import resource
-
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
     with contextlib.suppress(ValueError, OSError):

@@ -455,7 +455,8 @@ def open_store(where: str | Path, *, create: bool = True, seal: str | Path | Non
         The store.
 
     Raises:
-        StoreError: if it cannot be opened, is not a store or has a newer format; nothing is overwritten.
+        StoreError: for what cannot be opened, is no store or is one of a newer version; nothing is overwritten.
+        DiscreetError: for what is neither a path nor an address, and a seal that cannot be read.
     """
     if not isinstance(where, str | os.PathLike) or not str(where):
         raise DiscreetError(f"where = {where!r} is not the name of a file or an address postgresql://...")

@@ -142,6 +142,12 @@ class Store(Protocol):
         """Close the file or the connections."""
 
 
+def check_store(store: Any) -> None:
+    """Refuse what is not an open store."""
+    if isinstance(store, type) or not hasattr(store, "agreements"):
+        raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
+
+
 def digest(*parts: str) -> bytes:
     """16 bytes in place of texts that a store does not keep. Among 10^12 clients two share them with probability below 10^-14.
 

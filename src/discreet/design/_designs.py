@@ -55,6 +55,7 @@ from discreet.errors import (
     ImpossibleError,
     LargeEpsilonWarning,
     WideBracketWarning,
+    check_callable,
     check_count,
     warn_caller,
 )
@@ -433,15 +434,19 @@ def design(
     """
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     if isinstance(f, RenyiDivergence):
-        raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; use that one")
-    if over not in ("mean", "worst"):
+        raise DiscreetError(
+            f"divergence = {f.name} is a function of {f.alpha.name}, whose mean and worst case a design makes small; use that one"
+        )
+    if not isinstance(over, str) or over not in ("mean", "worst"):
         raise DiscreetError(f"over = {over!r} is not one of 'mean', 'worst'")
-    if smoothing not in (None, "auto"):
+    if smoothing is not None and not (isinstance(smoothing, str) and smoothing == "auto"):
         raise DiscreetError(f"smoothing = {smoothing!r} is not one of None, 'auto'")
     if smoothing and over == "worst":
         raise DiscreetError("smoothing is for over='mean'; the worst case of given clients needs none")
     if tolerance is not None:
         POSITIVE.check("tolerance", tolerance)
+    if progress is not None:
+        check_callable("progress", progress, "pass a function of the share that is done, from 0 to 1")
     if isinstance(family, ContinuousFamily):
         return line_design(
             family,

@@ -41,7 +41,7 @@ from discreet.design._designs import Design, design
 from discreet.design._held_out import HeldOut, judge_kinds
 from discreet.design._posterior import Posterior, RoundCounts, posterior
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, DiscreetError
+from discreet.errors import OPEN_UNIT, DiscreetError, check_list
 from discreet.families import Band, Simplex
 from discreet.mechanisms import MollifierSampler, OptimalSampler, Sampler
 from discreet.privacy import check_epsilon
@@ -157,8 +157,9 @@ def learn(
         )
     epsilon, f = check_epsilon(epsilon), divergences.divergence(divergence)
     OPEN_UNIT.check("confidence", confidence)
-    told = [_checked_round(f"rounds[{place}]", family.size, *one) for place, one in enumerate(rounds)]
-    about = None if spread is None else _checked_round("spread", 2, *spread)
+    listed = check_list("rounds", rounds, "give pairs (sampler, counts)")
+    told = [_checked_round(f"rounds[{place}]", family.size, one) for place, one in enumerate(listed)]
+    about = None if spread is None else _checked_round("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged = _merge_rounds(told)
     found = posterior(family.size, merged, about, rng)
@@ -296,7 +297,11 @@ def _costs_by_shape(costs: Floats, places: NDArray[np.int64]) -> Floats:
     return np.maximum(smooth, 1e-300)
 
 
-def _checked_round(name: str, size: int, sampler: Sampler[Any], counts: object) -> RoundCounts:
+def _checked_round(name: str, size: int, pair: Any) -> RoundCounts:
+    members = check_list(name, pair, "give pairs (sampler, counts)")
+    if len(members) != 2:
+        raise DiscreetError(f"{name} holds {len(members)} things; give pairs (sampler, counts)")
+    sampler, counts = members
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"{name} = {sampler!r} begins with no sampler; give pairs (sampler, counts)")
     whom = sampler.family

@@ -31,6 +31,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import DiscreetError
+from discreet.families import as_floats, check_laws
 from discreet.mechanisms import LinearSampler, Sampler
 
 Floats = NDArray[np.float64]
@@ -105,10 +107,23 @@ class Clusters:
 def concentration_law(laws: Floats) -> Floats:
     """A client's own spread, as distributions (n, 2) on (spread out, of one kind).
 
-    The second probability is (sum_x p_x^2 - 1/k)/(1 - 1/k), a scaled probability that two of its draws agree: 0 for the uniform distribution,
-    1 for a point mass. A sample of it, by any sampler on two outcomes, is one private bit.
+    The second probability is (sum_x p_x^2 - 1/k)/(1 - 1/k): that two of its draws agree, between 0 for the uniform law and 1 for a point
+    mass. A sample of it, by any sampler on two outcomes, is one private bit.
+
+    Args:
+        laws: of the clients, (n, k), or of one, (k,), on two or more outcomes.
+
+    Returns:
+        Laws on two outcomes, (n, 2) or (2,).
+
+    Raises:
+        DiscreetError: for rows that are no laws.
     """
-    k = laws.shape[-1]
+    laws = as_floats(laws, "laws")
+    k = laws.shape[-1] if laws.ndim else 1
+    if k < 2:
+        raise DiscreetError(f"laws has shape {laws.shape}; it has one number for each of two or more outcomes")
+    check_laws(laws)
     agree = (np.square(laws).sum(axis=-1) - 1.0 / k) / (1.0 - 1.0 / k)
     told = np.clip(agree, 0.0, 1.0)
     return np.stack([1.0 - told, told], axis=-1)

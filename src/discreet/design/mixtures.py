@@ -62,7 +62,13 @@ _REACH, _TAIL = 3.5, {"gaussian": 6.0, "laplace": 18.0}  # in scales beyond the 
 
 @dataclass(frozen=True)
 class Bracket:
-    """lower <= minimax total variation <= upper, attained up to `upper` by a floor whose logarithm is linear between nodes."""
+    """lower <= minimax total variation <= upper.
+
+    Attributes:
+        lower: a lower bound, proved.
+        upper: what the floor attains.
+        floor: a floor whose logarithm is linear between nodes.
+    """
 
     lower: float
     upper: float
@@ -81,6 +87,9 @@ def minimax_bracket(
         family: `GaussianMixtures` or `LaplaceMixtures` of one dimension, on all of R or on an interval.
         epsilon: the budget of one release.
         cells: how many cells the line is cut into.
+
+    Returns:
+        Both sides, and the floor that attains the upper one.
 
     Raises:
         DiscreetError: for another family, or if more cells are needed.

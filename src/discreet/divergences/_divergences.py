@@ -268,6 +268,15 @@ def alpha(order: float) -> FDivergence:
     """f(x) = (x^a - a x + a - 1)/(a (a - 1)), with its limits x log x - x + 1 at a = 1 and x - 1 - log x at a = 0.
 
     Order 2 is half of chi-squared, order 1/2 twice the squared Hellinger distance.
+
+    Args:
+        order: a, any real number.
+
+    Returns:
+        The divergence.
+
+    Raises:
+        DiscreetError: for what is not a number.
     """
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
@@ -276,7 +285,17 @@ def alpha(order: float) -> FDivergence:
 
 
 def hockey_stick(gamma: float) -> FDivergence:
-    """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon."""
+    """f(x) = max(x - gamma, 0) - max(1 - gamma, 0): total variation at 1, the delta of (epsilon, delta) at e^epsilon.
+
+    Args:
+        gamma: a positive number.
+
+    Returns:
+        The divergence.
+
+    Raises:
+        DiscreetError: for what is not a positive number.
+    """
     gamma = POSITIVE.check("gamma", gamma)
     generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
     return _make_divergence(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
@@ -286,9 +305,15 @@ def hockey_stick(gamma: float) -> FDivergence:
 class RenyiDivergence(FDivergence):
     """log(sum p^a q^(1-a))/(a - 1) = log(1 + a (a-1) D_alpha)/(a - 1): an increasing function of the alpha divergence of the same order.
 
-    So the nearest distribution, the worst client and the minimax sampler are those of the alpha divergence, and its worst case is that
-    function of the other's. Its mean over clients is not a function of the other's mean, so designs reject it. `f`, `perspective`, `at_zero`
-    and `slope_at_infinity` are those of the alpha divergence, `alpha`.
+    What is nearest, worst or minimax for the alpha divergence is so for this one, and its worst case is that function of the other's. Its
+    mean over clients is not a function of the other's mean, which is why designs refuse it. `f`, `perspective`, `at_zero` and
+    `slope_at_infinity` are those of the alpha divergence, `alpha`.
+
+    Args:
+        order: a, positive; `renyi` gives the one of order 1.
+
+    Raises:
+        DiscreetError: for an order out of range.
     """
 
     def __init__(self, order: float) -> None:
@@ -341,7 +366,18 @@ class RenyiDivergence(FDivergence):
 
 
 def renyi(order: float) -> FDivergence:
-    """The Renyi divergence of a positive order; order 1 is KL."""
+    """The Renyi divergence of a positive order; of order 1 it is KL.
+
+    Args:
+        order: a positive number.
+
+    Returns:
+        The divergence.
+
+    Raises:
+        DiscreetError: for what is not a positive number.
+    """
+    order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
     return kl if order == 1.0 else RenyiDivergence(order)
 
 

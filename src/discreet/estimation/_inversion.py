@@ -54,7 +54,12 @@ _LEAST_WEIGHT = 1e-100  # of a client in its output distribution: with less, est
 
 @dataclass(frozen=True)
 class Line:
-    """The signed measure reference * mu + released * Q."""
+    """The signed measure reference * mu + released * Q.
+
+    Attributes:
+        reference: the factor of mu.
+        released: the factor of Q.
+    """
 
     reference: float
     released: float
@@ -74,7 +79,12 @@ _SAME = Line(0.0, 1.0)
 
 @dataclass(frozen=True)
 class Inversion:
-    """low <= P <= high for every outcome; bounds of an event also use its complement."""
+    """low <= P <= high for every outcome; what that says of an event takes its complement into account.
+
+    Attributes:
+        low: the lower bound, as a line.
+        high: the upper bound, as a line.
+    """
 
     low: Line
     high: Line
@@ -111,7 +121,17 @@ def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
 
 
 def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
-    """The lines of a sampler whose clients are members of its family."""
+    """The lines of a sampler whose clients are members of its family.
+
+    Args:
+        sampler: the one that released the samples.
+
+    Returns:
+        An `Inversion`.
+
+    Raises:
+        DiscreetError: for a sampler whose samples tell nothing of the population.
+    """
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
     constants = sampler.constants
@@ -169,7 +189,19 @@ _ENTRIES = Range(-1e300, 1e300)
 
 
 def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.0) -> Floats:
-    """The distribution between `lower` and `upper` nearest to the vector. Exact: t lies on a segment between breakpoints."""
+    """The law between `lower` and `upper` that is nearest to the vector. Exact: t lies on a segment between breakpoints.
+
+    Args:
+        vector: a number for each outcome.
+        lower: a bound for all outcomes, or one for each.
+        upper: a bound for all outcomes, or one for each.
+
+    Returns:
+        The law.
+
+    Raises:
+        DiscreetError: for bounds that no law lies between.
+    """
     v = as_floats(vector, "vector")
     if v.ndim != 1 or not v.size:
         raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")

@@ -36,8 +36,12 @@ from discreet.estimation._reports import ReportedPopulation, ReportLiars, report
 class Liars:
     """The possible effect of a number of liars among the clients. Made by `liars`.
 
-    `shift`: the largest shift of the estimate of a share. `band_shift`: the largest shift of each end of the range that remains for it
-    without noise; the same if that is the estimate. `found`: the estimate itself.
+    Attributes:
+        number: how many there are.
+        shift: by how much they can have moved the estimate of a share, at most.
+        band_shift: by how much they can have moved each end of the range that would be left for it without any noise; the same where that
+            is the estimate.
+        found: the estimate itself.
     """
 
     number: int

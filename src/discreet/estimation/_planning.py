@@ -23,11 +23,11 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count
+from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, ImpossibleError, check_count, check_flag
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
-from discreet.families import ContinuousFamily, FiniteFamily, as_floats
+from discreet.families import ContinuousFamily, FiniteFamily, as_floats, check_family
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler
 
 Floats = NDArray[np.float64]
@@ -99,9 +99,15 @@ class Noise:
 class Outlook:
     """The accuracy of one mechanism at one epsilon: the reach of a share's interval from its estimate (or half its width).
 
-    `at_worst`: of each share, for every population; `together`: of all shares at once; `if_rare`: of an outcome that no client has; `band`:
-    the part of `at_worst` that no number of clients removes; `total`: expected total variation distance of the whole estimated
-    distribution, None if it is not identifiable.
+    Attributes:
+        mechanism: its name.
+        epsilon: the budget.
+        clients: how many there are.
+        at_worst: the reach for each share, for every population.
+        together: the reach for all shares at once.
+        if_rare: the reach for an outcome that nobody holds.
+        band: the part of `at_worst` that no number of clients removes.
+        total: expected total variation distance of the whole estimated law; None if it is not identifiable.
     """
 
     mechanism: str
@@ -124,7 +130,18 @@ def outlook(
 ) -> Outlook:
     """The accuracy of the share that is hardest to estimate (any outcome, if the reference is uniform).
 
-    On a continuous family in one dimension outcomes are `bins` bins of its cells, by default as many as an estimate takes.
+    Args:
+        sampler: what will release the samples.
+        mechanism: the name to show.
+        clients: how many there are.
+        confidence: of every interval.
+        bins: on a continuous family in one dimension outcomes are bins of its cells: so many, or as many as an estimate would take.
+
+    Returns:
+        An `Outlook`.
+
+    Raises:
+        DiscreetError: for arguments out of range.
     """
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
@@ -239,7 +256,7 @@ def clients_for(
     mass: float | None = None,
     together: bool = False,
 ) -> int:
-    """The number of clients that brings each share within `accuracy`, for every population, with that confidence for each.
+    """How many clients bring each share within `accuracy`, for every population, with that confidence for each of them.
 
     Args:
         sampler: what will release the samples or reports.
@@ -248,11 +265,16 @@ def clients_for(
         mass: of the outcome in question under the reference, if not the one whose share is hardest to know.
         together: the confidence is to be that of all shares at once.
 
+    Returns:
+        The number of clients.
+
     Raises:
         ImpossibleError: if no number of clients is enough.
+        DiscreetError: for arguments out of range.
     """
     POSITIVE.check("accuracy", accuracy)
     OPEN_UNIT.check("confidence", confidence)
+    together = check_flag("together", together)
     inversion = _inversion(sampler)
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
     return clients_within(inversion, sampler, masses, accuracy, confidence, _shares(sampler) if together else 1)
@@ -296,7 +318,20 @@ def epsilon_for_accuracy(
 ) -> float:
     """The smallest epsilon at which that many clients bring each share within `accuracy`, for every population.
 
-    `together`: all shares at once. The result is at least `LEAST_EPSILON`, also for an accuracy that needs no samples.
+    Args:
+        mechanism: `LinearSampler`, `OptimalSampler` or `ReportSampler`.
+        family: who the clients may be.
+        clients: how many there are.
+        accuracy: how far the interval of a share may reach.
+        confidence: with which it holds.
+        together: the confidence is to be that of all shares at once.
+
+    Returns:
+        The epsilon, at least `LEAST_EPSILON`: an accuracy that this reaches is one that takes nothing.
+
+    Raises:
+        ImpossibleError: if the clients are too few even without privacy.
+        DiscreetError: for arguments out of range.
     """
     if not (isinstance(mechanism, type) and issubclass(mechanism, (Sampler, ReportSampler))):
         raise DiscreetError(
@@ -306,7 +341,8 @@ def epsilon_for_accuracy(
     POSITIVE.check("accuracy", accuracy)
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
-    noise = Noise(clients, confidence, family.size if together else 1)
+    check_family(family)
+    noise = Noise(clients, confidence, family.size if check_flag("together", together) else 1)
 
     def missing(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
@@ -324,7 +360,19 @@ def epsilon_for_accuracy(
 
 
 def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:
-    """The variance of the unbiased estimate of phi's average over clients with known distributions: (n gamma)^-2 sum_i Var_{Q_i}(phi)."""
+    """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi).
+
+    Args:
+        sampler: a `LinearSampler` on finitely many outcomes.
+        laws: of the clients, (n, k).
+        phi: a number for each outcome.
+
+    Returns:
+        The variance.
+
+    Raises:
+        DiscreetError: for another sampler, and for laws or numbers that do not fit it.
+    """
     if not isinstance(sampler, LinearSampler) or isinstance(sampler.family, ContinuousFamily):
         raise DiscreetError(f"{sampler!r} has no unbiased estimate; pass a LinearSampler on finitely many outcomes")
     q, values = sampler.output(laws), as_floats(phi, "phi")

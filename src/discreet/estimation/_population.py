@@ -125,7 +125,15 @@ _IMPOSSIBLE = 1e-9  # probability of the samples below which their agreement is 
 @with_short_repr
 @dataclass(frozen=True)
 class Shares:
-    """For every outcome: an estimate, the ends of its own interval, and the ends of simultaneous intervals."""
+    """For every outcome: an estimate, its own interval, and intervals that hold all at once.
+
+    Attributes:
+        estimate: of each share.
+        low: the lower end of each interval.
+        high: the upper end of each interval.
+        all_low: the lower ends of intervals that hold all at once.
+        all_high: the upper ends of intervals that hold all at once.
+    """
 
     estimate: Floats
     low: Floats
@@ -136,11 +144,17 @@ class Shares:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of the population. `estimate` is None if it is not identifiable; `released` is its value under Q.
+    """A statistic of the population.
 
-    `blur`: the part of the interval, on each side, that comes from values known only up to their cell. `bias_by_risk`: the bound on the
-    difference between P and Q from the worst-case TV alone, the oscillation of phi times that. The interval uses the sharper lines. None
-    means that the statistic is not an average.
+    Attributes:
+        name: of the statistic.
+        estimate: None where it is not identifiable.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+        released: its value under Q, the law of the samples.
+        blur: how much of the interval, on each side, is due to values that are known up to their cell only.
+        bias_by_risk: the largest difference between P and Q by the worst-case TV alone, its oscillation times that. The interval uses the
+            sharper lines. None: the statistic is no average.
     """
 
     name: str
@@ -156,13 +170,23 @@ class Estimate:
 class Population:
     """The estimates from the samples of one agreement. Made by `population`.
 
-    On a continuous family the average client is that of the masses on the cells by which clients released. A client with a distribution
-    function has these to within rounding. A client given as a bare function has what the quadrature nodes resolve (`UnresolvedWarning`
-    warned it if that was little). Only the client knows which it was.
+    On a continuous family the average client is that of the masses on cells which the clients released by. A client with a distribution
+    function has those to within rounding. A client that is a bare function has what nodes could see of it (`UnresolvedWarning` told it if
+    that was little). Nobody but the client knows which it was.
 
-    `reweighted`: the population of public examples, weighted to explain the samples. It depends on the examples; nothing else here does.
-    `finest`: on a continuous family the same samples on each of its cells. Statistics are computed there, since they gain from narrow cells
-    what shares would lose to noise. `rows`: the rows of samples if each client released several; `counts` are then of all of them.
+    Attributes:
+        domain: the outcomes.
+        counts: how many samples each outcome has.
+        reference: the mass of each outcome under the family's reference.
+        inversion: how the law of the samples bounds that of the clients.
+        bounds: of the densities of clients, relative to the reference.
+        sampler: what released the samples.
+        confidence: of every interval.
+        reweighted: the population that public examples have when they are weighted so as to explain the samples. It rests on the examples;
+            everything else here does not.
+        finest: on a continuous family the same samples on each of its cells. Statistics come from there, since they gain from narrow cells
+            what shares would lose to noise.
+        rows: where each client released several samples, whose they are; `counts` are then of all of them.
     """
 
     domain: Domain

@@ -41,7 +41,12 @@ _TOGETHER = 1 << 16
 class ReportedPopulation:
     """What the reports of one sampler tell. Made by `reported_population`.
 
-    `counts`: how many reports hold each outcome; they add up to more than the clients. Other names are those of `Population`.
+    Attributes:
+        domain: the outcomes.
+        counts: how many reports hold each outcome; they add up to more than the clients.
+        clients: how many there are.
+        sampler: what released the reports.
+        confidence: of every interval.
     """
 
     domain: Domain
@@ -125,7 +130,10 @@ class ReportedPopulation:
 class ReportLiars:
     """What so many liars among the clients can have done. Made by `report_liars`.
 
-    `shift`: by how much they can have moved the estimate of any single share, at most. `found`: the estimate itself.
+    Attributes:
+        number: how many there are.
+        shift: by how much they can have moved the estimate of any single share, at most.
+        found: the estimate itself.
     """
 
     number: int

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, FamilyTerms
 from discreet.divergences import divergence
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation._planning import outlook
 from discreet.families import Bounds, FiniteFamily, Simplex
 from discreet.mechanisms import AROUND, JointSampler, LinearSampler, Multisets, OptimalSampler, ReportSampler
@@ -39,8 +39,13 @@ PURPOSES = ("each", "together", "population")
 class Way:
     """One way to spend a budget on a client, with its costs: total variation distances, None if there is nothing to compare.
 
-    `each`: from a client's distribution to that of one of its samples; `together`: from as many draws of it to its samples; `population`:
-    the expected distance of the estimated population from the truth.
+    Attributes:
+        name: of the way.
+        samples: how many samples of each client.
+        epsilon: of one draw; samples that are drawn at once share it.
+        each: from a client's law to that of one of its samples.
+        together: from so many draws of it to its samples.
+        population: the expected distance of the estimated population from the truth.
     """
 
     name: str
@@ -53,7 +58,15 @@ class Way:
 
 @dataclass(frozen=True)
 class Ways:
-    """All ways. `worst`: the largest cost over clients uniform on 1, 2, ... outcomes; otherwise the mean over examples."""
+    """The ways to spend a budget beside each other.
+
+    Attributes:
+        samples: how many samples of each client.
+        epsilon: of all samples of a client together.
+        clients: how many there are.
+        worst: whether costs are over clients that hold 1, 2, ... outcomes alike; otherwise they are means over examples.
+        ways: all of them.
+    """
 
     samples: int
     epsilon: float
@@ -157,7 +170,10 @@ def _error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
 class RoundsCost:
     """The error of an estimate from an agreement's rounds, compared with one sample of each client at their total budget.
 
-    `factor`: how many times larger the error from all rounds is; `together`: their total budget.
+    Attributes:
+        rounds: how many there are.
+        together: what they spend.
+        factor: how many times larger the error of an estimate from all rounds is.
     """
 
     rounds: int
@@ -182,7 +198,11 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
 
     Returns:
         A `RoundsCost`, or None.
+
+    Raises:
+        DiscreetError: for what is not an agreement.
     """
+    check_kind("agreement", agreement, Agreement, "pass Agreement.read(path) or Agreement.of(sampler)")
     terms, rounds, promise = agreement.family, agreement.rounds, agreement.promise
     if rounds == 1 or not isinstance(terms, FamilyTerms) or terms.size == 1 or agreement.joint is not None:
         return None

@@ -172,13 +172,13 @@ class FiniteFamilyBase(Generic[Outcome]):
         return as_laws(self.in_order(p, name), name, self.size)
 
     def to_samples(self, numbers: NDArray[np.int64]) -> Outcome | NDArray[Any]:
-        """Outcome numbers as samples: labels if the family has labels, the middles of cells if it has cells.
+        """Outcome numbers as samples: labels where the family has labels, the middles of cells where it has cells.
 
         Args:
-            numbers: outcome numbers of any shape.
+            numbers: outcome numbers.
 
         Returns:
-            An array of that shape; a single sample for a 0-d array.
+            A sample for each.
         """
         return self.domain.to_samples(numbers)
 

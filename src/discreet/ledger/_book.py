@@ -34,9 +34,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet._base.files import check_private, reason
+from discreet._base.files import NEW_FILE, check_can_keep_private, check_private, reason
 from discreet.agreement import Agreement
-from discreet.errors import DiscreetError, LedgerError
+from discreet.errors import NON_NEGATIVE, DiscreetError, LedgerError, check_path
 from discreet.release import Question, Secret
 
 WAIT_SECONDS = 10.0
@@ -72,7 +72,8 @@ class Book:
         wait: float = WAIT_SECONDS,
         older: tuple[str, ...] = (),
     ) -> None:
-        self.path, self.kind, self.what, self.wait, self.older = Path(path), kind, what, wait, older
+        self.path, self.kind, self.what, self.older = check_path(what, path), kind, what, older
+        self.wait = NON_NEGATIVE.check("wait", wait, "it is seconds")
 
     def check(self) -> None:
         """Raise an error if the file is missing, is not a plain file or is readable by others."""
@@ -85,10 +86,11 @@ class Book:
         check_private(self.path, status, what=self.what, error=LedgerError)
 
     def create(self, terms: dict[str, Any]) -> None:
-        """Create the file with its first line. A file with content is never replaced."""
+        """Make the file, with its first line. A file that holds anything is never replaced."""
+        check_can_keep_private(self.path, what=self.what, error=LedgerError)
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:  # not opened: closing it would release the locks of this process
+            handle = os.open(self.path, os.O_RDWR | NEW_FILE, 0o600)
+        except FileExistsError:  # not opened: closing it would let go of the locks that this process holds on it
             pass
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {reason(error)}") from None

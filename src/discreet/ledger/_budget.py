@@ -35,7 +35,12 @@ _NO_DELTA = 1e-250  # too small to gain anything
 
 @dataclass(frozen=True)
 class Spent:
-    """The cost of releases: the plain sum of their epsilons, and the accountant's epsilon at the budget's delta."""
+    """What releases have cost.
+
+    Attributes:
+        basic: the plain sum of their epsilons.
+        accounted: the accountant's epsilon at the budget's delta.
+    """
 
     basic: Fraction
     accounted: float
@@ -48,7 +53,15 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """A budget: all releases of one client together are (epsilon, delta)-LDP."""
+    """All releases of one client together are to be (epsilon, delta)-LDP.
+
+    Args:
+        epsilon: of all releases together.
+        delta: of all releases together; 0 for the pure guarantee.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
 
     epsilon: float
     delta: float = 0.0

@@ -138,11 +138,19 @@ _BOUND = "identity"  # the line with the ledger's identity
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: `sample` is the number of the outcome, cell, point or multiset that was released for it, or the report itself.
+    """One charge.
 
-    `place` is a seed drawn independently of the data and stored so that a second call returns the same. On a continuous family it fixes the
-    point's place within its cell; for several samples drawn together it fixes their order. `to` is the collector the sample was drawn for,
-    or None.
+    Attributes:
+        number: its place in the ledger.
+        agreement: the id of the agreement.
+        round: in which round.
+        epsilon: of the release.
+        alpha: as in `BoxProfile`.
+        sample: the number of the outcome, cell, point or multiset that was released for it, or the report itself.
+        time: when.
+        place: under an agreement on a continuous family the seed of the point's place within its cell; of several samples drawn at once the
+            seed of their order. It is drawn without a look at the data, and kept so that asking again gives the same.
+        to: the collector that the sample was drawn for; None where it was drawn for nobody in particular.
     """
 
     number: int
@@ -165,13 +173,18 @@ class Entry:
 
 
 class Ledger:
-    """The budget and the charges of one client. Call `Ledger.create(path, budget)` once and `Ledger(path)` from then on."""
+    """The budget of one client and all that was charged to it. `Ledger.create(path, budget)` once, `Ledger(path)` ever after.
+
+    Args:
+        path: of an existing ledger. One that is missing is an error: starting anew would forget what was spent.
+        wait: seconds to wait for other processes before giving up.
+
+    Raises:
+        LedgerError: for a ledger that is missing or cannot be read.
+        DiscreetError: for what is not a path.
+    """
 
     def __init__(self, path: str | Path, *, wait: float = WAIT_SECONDS) -> None:
-        """Open an existing ledger. A missing one is an error: a new one would forget what was spent.
-
-        `wait`: seconds to wait for other processes before giving up.
-        """
         self._book = Book(path, kind=FORMAT, wait=wait, older=OLDER)
         try:
             self.path.stat()

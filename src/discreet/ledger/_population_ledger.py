@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from discreet._base.files import atomic_write, check_private, reason
 from discreet._base.moved import OldName
 from discreet._base.numerics import stated_decimal
-from discreet.errors import BudgetError, DiscreetError, LedgerError
+from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger._book import Book, Rounds
 from discreet.ledger._budget import Budget
 from discreet.ledger._client_ledger import Destination, is_note
@@ -186,16 +186,22 @@ class Settlement:
 
 
 class PopulationLedger:
-    """The budgets of all clients of a population, in a folder. Call `create` once and `PopulationLedger(folder, secret)` from then on."""
+    """The budget of each client of a population, in a folder. `create` once, `PopulationLedger(folder, secret)` ever after.
+
+    Args:
+        folder: of an existing ledger.
+        secret: the one it was created with, or its file: under another one every client would look new.
+        to: the collector that samples are drawn for, by a gateway. What another one was given is then not given to it.
+
+    Raises:
+        LedgerError: for a ledger that is missing, cannot be read or was created with another secret.
+        DiscreetError: for what is not a folder or a secret.
+    """
 
     def __init__(self, folder: str | Path, secret: Secret | str | Path, *, to: Destination | None = None) -> None:
-        """Open an existing ledger with the secret (or its file) it was created with: under another secret every client would look new.
-
-        `to`: the collector that a gateway draws samples for. Samples given to another collector are then not given to it.
-        """
         secret = _require_secret(secret)
         self._to = to
-        self.folder = Path(folder)
+        self.folder = check_path("folder", folder)
         self._book = _open_book(self.folder)
         terms = self._book.lines()[0]
         self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]))
@@ -211,7 +217,7 @@ class PopulationLedger:
     def create(cls, folder: str | Path, *, budget: float, secret: Secret | str | Path) -> "PopulationLedger":
         """Create a ledger in a new folder that only its owner may enter. Every client starts with nothing spent."""
         secret = _require_secret(secret)
-        allowed, path, name = Budget(epsilon=budget), Path(folder), secrets.token_hex(16)
+        allowed, path, name = Budget(epsilon=budget), check_path("folder", folder), secrets.token_hex(16)
         try:
             path.mkdir(mode=0o700)
             path.chmod(0o700)  # regardless of the umask
@@ -382,9 +388,8 @@ class PopulationLedger:
 
 
 def check_over_budget(word: str) -> None:
-    """Raise an error unless `word` is "refuse" or "drop"."""
-    if word not in OVER_BUDGET:
-        raise DiscreetError(f"over_budget = {word!r} is not one of {', '.join(OVER_BUDGET)}")
+    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
+    check_choice("over_budget", word, OVER_BUDGET)
 
 
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:

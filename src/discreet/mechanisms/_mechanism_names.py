@@ -87,7 +87,18 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
-    """The name of a mechanism; anything else is refused, with the names there are."""
+    """The name of a mechanism; anything else is refused, with the names there are.
+
+    Args:
+        name: "linear", "optimal", "mollifier" or "reports".
+        argument: what the error calls it.
+
+    Returns:
+        The name.
+
+    Raises:
+        DiscreetError: for any other name.
+    """
     if not isinstance(name, str) or name not in MECHANISM_NAMES:
         raise DiscreetError(f"{argument} = {name!r} is not one of {', '.join(MECHANISM_NAMES)}")
     return name
@@ -102,7 +113,22 @@ def sampler_named(
     privacy: Privacy | None = None,
     reference: Any = None,
 ) -> Sampler[F]:
-    """The sampler of that name; `reference`: that of a mollifier, where it is not the family's own."""
+    """The sampler of that name.
+
+    Args:
+        name: "linear", "optimal" or "mollifier".
+        family: who the clients may be.
+        epsilon: the budget of one release.
+        how: how a continuous family is cut into cells or points.
+        privacy: another notion in place of epsilon.
+        reference: that of a mollifier, where it is not the family's own.
+
+    Returns:
+        The sampler.
+
+    Raises:
+        DiscreetError: for another name, and for what the sampler refuses.
+    """
     if check_mechanism(name) == ReportSampler.name:
         raise DiscreetError(f"mechanism = {name!r} releases no samples; use ReportSampler(family, epsilon=...)")
     kind = MECHANISMS[name]

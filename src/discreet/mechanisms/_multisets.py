@@ -60,6 +60,7 @@ class Multisets:
     samples: int
 
     def __post_init__(self) -> None:
+        check_count("size", self.size, fix="it is how many outcomes there are")
         check_count("samples", self.samples, fix=SAMPLES_ARE)
         if not self.fit(self.size, self.samples):
             many = (

@@ -50,7 +50,7 @@ from discreet import divergences, release
 from discreet._base.labelled import LawLike
 from discreet.accounting import MOST_EXACT, MOST_SAMPLES, compose, equal_share, keeps_together, profile_of
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.families import (
     Band,
     Bounds,
@@ -454,8 +454,8 @@ def _chosen_around(around: Any, family: FiniteFamily, samples: int, band: Band |
         if around is not None:
             raise DiscreetError(f"around = {around!r} and band are both given; give one of the two")
         return None
-    if around is not None and around not in AROUND:
-        raise DiscreetError(f"around = {around!r} is not one of {', '.join(AROUND)}")
+    if around is not None:
+        check_choice("around", around, AROUND)
     everybody = serves_everybody(family)
     if around == "envelope" and everybody:
         raise DiscreetError(
@@ -482,6 +482,8 @@ class ComposedSampler:
     """
 
     def __init__(self, whole: Sampler[Any], *, samples: int) -> None:
+        if isinstance(whole, type) or not hasattr(whole, "with_privacy"):
+            raise DiscreetError(f"whole = {whole!r} is not a sampler; pass OptimalSampler(...) or LinearSampler(...)")
         self._whole = whole
         self._samples = check_count("samples", samples, most=MOST_SAMPLES, fix=SAMPLES_ARE)
         self._share = self._find_share()

@@ -7,6 +7,7 @@ curator's error against the number of clients.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,12 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.showing import pluralise
 from discreet.design import Design, minimax_risk
 from discreet.divergences import FDivergence, divergence
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, check_list
 from discreet.estimation import MOST_CLIENTS, outlook
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
 from discreet.mechanisms import SERVING, MollifierSampler, OptimalSampler
 from discreet.plots._labels import USUAL_DIVERGENCES, USUAL_EPSILONS, divergence_label
-from discreet.plots._style import COLOURS, INK, QUIET, Axes, AxesLike, Figure, canvas, library_style, panel_title
+from discreet.plots._style import (
+    COLOURS,
+    INK,
+    QUIET,
+    Axes,
+    AxesLike,
+    Figure,
+    canvas,
+    check_canvas,
+    library_style,
+    panel_title,
+)
 from discreet.privacy import check_epsilon
 
 MOST_PANELS = 4
@@ -53,8 +65,11 @@ def tradeoff(
             divergences than fit, `ax` does not have one for each, or a bracket is requested but unknown.
     """
     budgets = np.sort(np.atleast_1d(as_floats(epsilon, "epsilon")).ravel())
-    names = [divergences] if isinstance(divergences, str | FDivergence) else list(divergences)
+    if isinstance(divergences, str | FDivergence):
+        divergences = [divergences]
+    names = check_list("divergences", divergences, "pass names such as 'kl'")
     _check_count(len(names))
+    check_canvas(ax, title, len(names))
     curves = [_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
@@ -229,6 +244,11 @@ def frontier(
     Raises:
         DiscreetError: There is no design, or they are of several divergences or budgets.
     """
+    check_canvas(ax, title, 1)
+    designs = check_list("designs", designs, "pass what discreet.design(...) returned, one or more")
+    for one in designs:
+        check_kind("designs", one, Design, "pass what discreet.design(...) returned, one or more")
+    points = {} if others is None else _check_points(others)
     if not designs or len({(one.divergence.name, one.epsilon, one.over) for one in designs}) > 1:
         raise DiscreetError(
             "designs are one or more with the same epsilon and divergence, over the mean; vary keep alone"
@@ -248,7 +268,7 @@ def frontier(
             worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0
         )  # keeping more cannot lower the mean
         axes.plot(worst, mean, color=COLOURS["optimal"], marker="o", markersize=4, label="designed")
-        for other, (x, y) in (others or {}).items():
+        for other, (x, y) in points.items():
             axes.plot([x], [y], _MARKS.get(other, "D"), color=COLOURS.get(other, INK), label=other, markersize=7)
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
@@ -256,6 +276,19 @@ def frontier(
         _name_points(axes, [f"{one.keep:g}" for one in ordered], worst, mean)  # the limits of the axes are known by now
         axes.legend(frameon=False)
     return drawn
+
+
+def _check_points(others: Any) -> dict[str, tuple[float, float]]:
+    """The points of other samplers by name."""
+    fix = "pass {name: (worst case, mean)}"
+    check_kind("others", others, Mapping, fix)
+    found = {}
+    for name, point in others.items():
+        place = as_floats(point, f"others[{name!r}]")
+        if not isinstance(name, str) or place.shape != (2,):
+            raise DiscreetError(f"others[{name!r}] = {point!r} is not a pair of numbers with a name; {fix}")
+        found[name] = (float(place[0]), float(place[1]))
+    return found
 
 
 def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None:
@@ -311,7 +344,9 @@ def plan(
         )
     check_count("clients", clients, most=MOST_CLIENTS)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
-    budgets = sorted({check_epsilon(each) for each in epsilons})
+    OPEN_UNIT.check("confidence", confidence)
+    check_canvas(ax, title, 2)
+    budgets = sorted({check_epsilon(each) for each in check_list("epsilons", epsilons, "pass one budget or more")})
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:

@@ -25,6 +25,7 @@ from discreet.plots._style import (
     AxesLike,
     Figure,
     canvas,
+    check_canvas,
     legible,
     library_style,
     panel_title,
@@ -61,6 +62,7 @@ def population(
     if not isinstance(found, ReportedPopulation):
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
+    check_canvas(ax, title, 1)
     known = None if truth is None else _shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)

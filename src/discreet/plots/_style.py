@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, check_kind, check_path, need_extra
 from discreet.plots._labels import check_picture
 
 try:
@@ -128,20 +128,35 @@ def canvas(
         DiscreetError: `ax` does not have that many axes, or a title is given too.
     """
     rows, columns = panels
+    check_canvas(ax, title, rows * columns)
     if ax is None:
         drawn = figure(*size)
         if title:
             drawn.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", parse_math=False)
         return drawn, list(drawn.subplots(rows, columns, squeeze=False, sharex=share).ravel())
+    own = _own_axes(ax)
+    around = own[0].figure
+    return (around if isinstance(around, Figure) else around.figure), own
+
+
+def check_canvas(ax: AxesLike | None, title: str | None, panels: int) -> None:
+    """Refuse axes and titles that no picture of so many panels takes, before anything is computed."""
+    if title is not None:
+        check_kind("title", title, str, "pass a text, or leave it out")
+    if ax is None:
+        return
+    own = _own_axes(ax)
+    if len(own) != panels:
+        raise DiscreetError(f"ax holds {len(own)} axes for {panels} panels; pass one for each, or leave it out")
+    if title is not None:
+        raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
+
+
+def _own_axes(ax: AxesLike) -> list[Axes]:
     own = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
     if not all(isinstance(one, Axes) for one in own):
         raise DiscreetError(f"ax = {ax!r} is not matplotlib axes; pass what `figure.subplots()` gives, or leave it out")
-    if len(own) != rows * columns:
-        raise DiscreetError(f"ax holds {len(own)} axes for {rows * columns} panels; pass one for each, or leave it out")
-    if title is not None:
-        raise DiscreetError(f"title = {title!r} is for a new figure; set the titles of your own axes yourself")
-    around = own[0].figure
-    return (around if isinstance(around, Figure) else around.figure), own
+    return own
 
 
 def panel_title(axes: Axes, title: str, subtitle: str = "") -> None:
@@ -170,7 +185,8 @@ def save(drawn: Figure, path: str | Path) -> None:
     Raises:
         DiscreetError: The name has another ending, or cannot be written.
     """
-    path = Path(path)
+    check_kind("drawn", drawn, Figure, "pass what a function of discreet.plots returned")
+    path = check_path("path", path)
     check_picture(path)
     with library_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # of a label: a box is drawn in its place

@@ -48,7 +48,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.errors import Range
+from discreet.errors import Range, check_rational
 from discreet.families import Bounds
 
 EXPONENT = Range(0.0, 1e6)
@@ -144,8 +144,12 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
         ratio: at least 1.
 
     Returns:
-        l and u; both 0 if the box contains only one distribution.
+        l and u; both 0 where the box holds one law alone.
+
+    Raises:
+        DiscreetError: for what is not a number.
     """
+    shared, ratio = check_rational("shared", shared), check_rational("ratio", ratio)
     if ratio == 1 or shared == 1:
         return Fraction(0), Fraction(0)
     least = min(1 - shared, ratio * shared - 1) / (ratio - 1)

@@ -19,7 +19,18 @@ from discreet.privacy._notion import Privacy
 
 
 def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
-    """The notion given by either argument; (epsilon, 0)-LDP is epsilon-LDP."""
+    """The notion given by either; (epsilon, 0)-LDP is epsilon-LDP.
+
+    Args:
+        epsilon: a pure budget, or None.
+        privacy: a notion, or None.
+
+    Returns:
+        The notion.
+
+    Raises:
+        DiscreetError: for both or neither, and for what is neither.
+    """
     if (epsilon is None) == (privacy is None):
         raise DiscreetError(
             f"epsilon = {epsilon!r} and privacy = {privacy!r}: pass one of the two, epsilon= (a number, for pure privacy) or privacy= "

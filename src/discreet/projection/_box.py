@@ -49,7 +49,12 @@ def numpy_seconds(entries: int) -> float:
 
 @dataclass(frozen=True)
 class Affine:
-    """The output of the linear mechanism: slope p + lift lower, with the same numbers for every client."""
+    """The linear mechanism's law: slope p + lift lower, for every client alike.
+
+    Attributes:
+        slope: the factor of p.
+        lift: the factor of the lower bounds.
+    """
 
     slope: float
     lift: float
@@ -58,7 +63,13 @@ class Affine:
 @with_short_repr
 @dataclass(frozen=True)
 class Box:
-    """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number for a uniform reference, else one for each outcome."""
+    """{Q : lower_x <= Q(x) <= upper_x}. A bound is one number when the reference is uniform, else one for each outcome.
+
+    Attributes:
+        size: how many outcomes there are.
+        lower: the lower bounds.
+        upper: the upper bounds.
+    """
 
     size: int
     lower: Bound

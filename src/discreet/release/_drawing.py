@@ -21,24 +21,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import is_law, refuse_bad_law
 from discreet.projection import NEGLIGIBLE, Affine, blocks, first_bad, numpy_seconds, solve_held_rows, solve_rows
 from discreet.release._lattice import TOTAL, Integers, Lattice, all_fit, portion_out
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
-    """One outcome for each row of laws (n, k), from one uniform integer each. `mixing` None: project onto the box."""
+    """One outcome for each row of laws (n, k), from one uniform integer each.
+
+    Args:
+        lattice: the integer box, of a sampler.
+        laws: floats (n, k), a law in each row.
+        mixing: of a linear sampler; None: project onto the box.
+        uniform: n integers in [0, 2^62).
+
+    Returns:
+        n outcome numbers.
+
+    Raises:
+        DiscreetError: for rows that are no laws, and for other arguments than these.
+    """
+    _check_draw(lattice, laws, mixing, dimensions=2)
+    if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
+        raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
     return _draw_and_solve(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
 
 
 def weights(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None) -> Integers:
-    """The integers (n, k), each row summing to 2^62, that `outcomes` draws from."""
+    """The integers (n, k), each row summing to 2^62, that `outcomes` draws from.
+
+    Args:
+        lattice: the integer box, of a sampler.
+        laws: floats (n, k), a law in each row.
+        mixing: of a linear sampler; None: project onto the box.
+
+    Returns:
+        The integers.
+
+    Raises:
+        DiscreetError: for rows that are no laws, and for other arguments than these.
+    """
+    _check_draw(lattice, laws, mixing, dimensions=2)
     past_shared = np.full(
         len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64
     )  # so that every row is solved
     _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
+
+
+def _check_draw(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, *, dimensions: int) -> None:
+    """Refuse arguments of another kind or shape. What the laws hold is not shown: it is the clients' own."""
+    check_kind("lattice", lattice, Lattice, "pass the lattice of a sampler")
+    if mixing is not None:
+        check_kind("mixing", mixing, Affine, "pass the mixing of a sampler")
+    if not isinstance(laws, np.ndarray) or laws.dtype != np.float64 or laws.ndim != dimensions:
+        raise DiscreetError(f"the law is not an array of floats with {dimensions} axes; pass numpy.asarray(law, float)")
+    if laws.shape[-1] != lattice.box.size:
+        raise DiscreetError(f"the law is on {laws.shape[-1]:,} outcomes and the lattice on {lattice.box.size:,}")
 
 
 def _draw_and_solve(
@@ -116,7 +156,22 @@ _HALVINGS = 63  # the bits of the two differ by less than 2^63
 
 
 def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
-    """The outcome of a uniform integer for one distribution (k,). `mixing` None: project onto the box."""
+    """The outcome that a uniform integer falls on for one law (k,).
+
+    Args:
+        lattice: the integer box, of a sampler.
+        law: floats (k,).
+        mixing: of a linear sampler; None: project onto the box.
+        uniform: an integer in [0, 2^62).
+
+    Returns:
+        The outcome number.
+
+    Raises:
+        DiscreetError: for what is no law, and for other arguments than these.
+    """
+    _check_draw(lattice, law, mixing, dimensions=1)
+    uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
     if not is_law(law[None, :])[0]:
         refuse_bad_law(law[None, :], 0)
     rest = np.int64(uniform - lattice.shared_total)

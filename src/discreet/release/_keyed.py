@@ -68,7 +68,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet._base.files import atomic_write, read_private
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_count, check_path
 from discreet.release._randomness import BITS
 
 SHARE_BITS = 20  # the grid is 2^-20 of the total, and finer by the number of outcomes
@@ -179,15 +179,23 @@ class InputDigest:
 
 @dataclass(frozen=True)
 class Secret:
-    """32 random bytes. Anyone who knows them and a client's identity can undo its privacy; its repr does not show them."""
+    """32 random bytes. Everybody who knows them and a client's identity can undo its privacy; it never prints itself.
+
+    Args:
+        value: the bytes.
+        state: where the rounds that are released under it are noted.
+
+    Raises:
+        DiscreetError: for anything but 32 bytes, and for what is not a path.
+    """
 
     value: bytes = field(repr=False)
     state: Path | None = field(default=None, compare=False, repr=False)  # the record of the rounds released under it
 
     def __post_init__(self) -> None:
         if self.state is not None:
-            object.__setattr__(self, "state", Path(self.state))
-        # a shorter key can be guessed, and an empty one is public
+            object.__setattr__(self, "state", check_path("state", self.state))
+        # a shorter key can be guessed, and no key at all is one that everybody knows
         if not isinstance(self.value, bytes) or len(self.value) != _SECRET_BYTES:
             held = f"{len(self.value)} bytes" if isinstance(self.value, bytes) else f"a {type(self.value).__name__}"
             raise DiscreetError(
@@ -210,7 +218,14 @@ def fresh_secret() -> Secret:
 
 
 def write_secret(path: str | Path) -> None:
-    """Write a fresh secret to a new file that only its owner may read (0600). An existing file is never replaced."""
+    """Write a fresh secret to a new file that its owner alone may read (0600). An existing file is never replaced.
+
+    Args:
+        path: of the new file.
+
+    Raises:
+        DiscreetError: for a file that exists or cannot be written.
+    """
     fix = "replacing a secret would release every client anew; choose another name"
     with atomic_write(path, what="secret file", private=True, fix=fix) as file:
         file.write(secret_line(fresh_secret().value))
@@ -224,8 +239,17 @@ def secret_line(secret: bytes) -> bytes:
 def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
     """Read the secret in a file. It is an error if others than its owner may read or write the file, or if it has a second hard link.
 
-    `state`: the record of the rounds released under it, by default beside the file itself, after symbolic links. Two hard links of one file
-    would each have a record of their own, and one round could be released twice.
+    Two hard links of one file would each have a record of their own, and one round could be released twice.
+
+    Args:
+        path: of a file that `discreet secret` or `write_secret` made.
+        state: where the rounds that are released under it are noted, by default beside the file itself (after symbolic links).
+
+    Returns:
+        The secret.
+
+    Raises:
+        DiscreetError: for a file that cannot be read, holds no secret, or is not its owner's alone.
     """
     content = read_private(
         path,
@@ -235,7 +259,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         after=" (and make a new one if they may have)",
         check=lambda status: _check_one_name(path, status),
     )
-    return Secret(parse_secret(content, path), state_beside(path) if state is None else Path(state))
+    return Secret(parse_secret(content, path), state_beside(path) if state is None else check_path("state", state))
 
 
 def parse_secret(content: bytes, path: str | Path) -> bytes:

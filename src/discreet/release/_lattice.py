@@ -111,7 +111,13 @@ _INWARDS = 40  # doublings of the last bit by which a lattice is narrowed before
 @with_short_repr
 @dataclass(frozen=True)
 class Lattice:
-    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each for a uniform reference."""
+    """The integer box: lower_x <= W_x <= upper_x <= e^epsilon lower_x, sum W = 2^62. One number each when uniform.
+
+    Attributes:
+        box: the box in floats that it was made from.
+        lower: the lower bounds.
+        upper: the upper bounds.
+    """
 
     box: Box
     lower: int | Integers

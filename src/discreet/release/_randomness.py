@@ -97,7 +97,17 @@ class _SeededRandomness:
 
 
 def generator(rng: np.random.Generator | None) -> np.random.Generator:
-    """The given generator, or a fresh one, for randomness that does not depend on a client."""
+    """The generator given, or a fresh one: for what does not depend on a client.
+
+    Args:
+        rng: a numpy Generator, or None.
+
+    Returns:
+        A numpy Generator.
+
+    Raises:
+        DiscreetError: for anything else.
+    """
     if rng is None:
         return np.random.default_rng()
     if not isinstance(rng, np.random.Generator):
@@ -108,7 +118,17 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
 
 
 def seeded_randomness(rng: np.random.Generator) -> Randomness:
-    """Reproducible randomness for experiments; warns that anyone who knows the seed can undo the privacy."""
+    """Reproducible randomness for experiments; warns that everybody who knows the seed can undo the privacy.
+
+    Args:
+        rng: a numpy Generator.
+
+    Returns:
+        A source of uniform integers.
+
+    Raises:
+        DiscreetError: for anything else.
+    """
     rng = generator(rng)
     warn_caller(
         "rng= makes the sample reproducible: it is NOT private; leave it out to draw from the operating system",

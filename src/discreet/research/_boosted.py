@@ -31,7 +31,7 @@ from discreet import divergences
 from discreet._base.moved import OldName
 from discreet._base.quadrature import ORDER
 from discreet.divergences import FDivergence
-from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_count, check_kind, need_extra
+from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_choice, check_count, check_kind, need_extra
 from discreet.families import (
     LARGEST_CHARTED,
     ContinuousFamily,
@@ -100,7 +100,22 @@ def preset_named(name: str | Preset) -> Preset:
 
 @dataclass(frozen=True)
 class Training:
-    """The training of each round's classifier, and the sampling of Q for it. The defaults are those of the paper's Figures 1 and 4."""
+    """How each round's classifier is trained, and how Q is sampled for it. The defaults: the paper's Figures 1 and 4.
+
+    Args:
+        rounds: of boosting.
+        samples: of P and of Q in each round.
+        batch: of P and as many of Q.
+        epochs: over the samples.
+        rate: of learning.
+        momentum: of the optimiser.
+        width: of the hidden layer.
+        burn_in: steps of a Markov chain before its samples are taken.
+        sampling: "metropolis" or "exact".
+
+    Raises:
+        DiscreetError: for arguments out of range, and a batch that does not divide the samples.
+    """
 
     rounds: int = 3
     samples: int = 10_000
@@ -121,8 +136,7 @@ class Training:
             raise DiscreetError(f"batch = {self.batch} does not divide samples = {self.samples}; take one that does")
         POSITIVE.check("rate", self.rate)
         OPEN_UNIT.check("momentum", self.momentum)
-        if self.sampling not in ("metropolis", "exact"):
-            raise DiscreetError(f"sampling = {self.sampling!r} is not one of metropolis, exact")
+        check_choice("sampling", self.sampling, ("metropolis", "exact"))
 
     def scale_down(self, epochs: int, samples: int, burn_in: int) -> "Training":
         """The same with less training, for a quick preview."""
@@ -303,7 +317,18 @@ _SPLIT = {1: 16, 2: 2, 3: 1}  # finer than for the reference: a clipped logit ha
 
 @dataclass(frozen=True, eq=False)
 class BoostedLaw:
-    """The boosted distribution of a client, or those of many (then every result has a leading client axis)."""
+    """The boosted law of a client, or those of many (then every result has a leading client axis).
+
+    Attributes:
+        reference: what the law is boosted from.
+        preset: the rule for the weights of rounds.
+        width: of the networks.
+        clients: their densities.
+        many: whether results have a client axis.
+        weights: of each client's rounds, (n, rounds).
+        networks: of each client's rounds, (n, rounds, parameters).
+        nodes: of the quadrature that normalises the law.
+    """
 
     reference: DensityBand
     preset: Preset
@@ -371,8 +396,17 @@ class BoostedLaw:
 class BoostedSampler:
     """Husain et al.'s Algorithm 1 around N(0, I) restricted to the family's box.
 
-    `preset` is "published" (as run for the paper's Figures 1 and 4) or "corrected"; `training` sets its amount; `device` is "cpu" or a
-    torch device. Training uses seeded generators: only the output distribution is private, not the training.
+    Training draws from seeded generators: nothing here is private but the law.
+
+    Args:
+        family: a continuous family in few dimensions.
+        epsilon: the budget of one release.
+        preset: "published" (as run for the paper's Figures 1 and 4) or "corrected".
+        training: how much.
+        device: "cpu" or a torch device.
+
+    Raises:
+        DiscreetError: for another family, and for arguments out of range.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ show the value behind a mark only on request.
 """
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 from discreet._base.showing import short_repr
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.domain import CellDomain, Digested, Domain, Labels, Numbers, as_domain
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.families import FiniteFamily
 from discreet.mechanisms import AnyFamily, LineCells
 
@@ -124,8 +125,7 @@ class Coding:
                 )
         if self.other is not None:
             object.__setattr__(self, "other", self._checked_other())
-        if self.nulls not in NULLS:
-            raise DiscreetError(f"nulls = {self.nulls!r} is not one of {', '.join(NULLS)}")
+        check_choice("nulls", self.nulls, NULLS)
         if self.nulls == "other" and (self.other is None or self.has_cells):
             raise DiscreetError(
                 "nulls = 'other' (--nulls) needs an outcome for them: "
@@ -135,6 +135,7 @@ class Coding:
     def _checked_other(self) -> Any:
         """`other` as an outcome. A text that is a whole number names that number."""
         other = self.other
+        check_kind("other", other, Hashable, "it is an outcome like the others")
         match self.domain:
             case CellDomain():
                 if other != NEAREST:

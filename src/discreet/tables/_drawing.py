@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
 from discreet.domain import Interval
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
 from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
 from discreet.mechanisms import OptimalSampler, ReportSampler
@@ -87,11 +87,17 @@ class Kernel:
 
     `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
     outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
-    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference; its report is a
-    uniform block.
+    of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
+
+    Args:
+        job: a request fitted to a table, `Request(...).job(schema)`.
+
+    Raises:
+        DiscreetError: for what is not a job.
     """
 
     def __init__(self, job: Job) -> None:
+        check_kind("job", job, Job, "pass Request(...).job(schema)")
         self.coding = job.reading.coding
         self.agreement_id = job.agreement.id
         self._size = job.sampler.family.size if isinstance(job.sampler, ReportSampler) else job.sampler.carrier.size

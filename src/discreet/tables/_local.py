@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from discreet._base.files import check_apart, check_target
 from discreet.agreement import weights_path
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError, check_callable, check_count, check_flag, check_kind, check_path
 from discreet.ledger import PopulationLedger, Rounds, check_over_budget
 from discreet.release import InputDigest
 from discreet.tables._clients import client_array, client_list, plain_clients
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LEAST_MEMORY = 1_000_000
-_LEAST_ROOM = 1 << 23  # least bytes to unpack at a time
+_USUAL_MEMORY = 1 << 30  # bytes, where nobody says how much there is
+_LEAST_ROOM = 1 << 23  # bytes to unpack at a time
 
 
 class Release:
@@ -67,14 +68,19 @@ class Release:
         over_budget: str = "refuse",
         progress: Progress | None = None,
     ) -> None:
+        check_kind("request", request, Request, "pass Request(...)")
         check_over_budget(over_budget)
+        if progress is not None and not all(callable(getattr(progress, each, None)) for each in ("rows", "clients")):
+            raise DiscreetError(f"progress = {progress!r} has no methods rows(number) and clients(number)")
+        if folder is not None:
+            folder = check_path("folder", folder)
         if ledger is not None:
             request = _with_secret_of(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
         self._source = source = source_of(table)
         self._request = request
-        self._drop_client = drop_client
+        self._drop_client = check_flag("drop_client", drop_client)
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
@@ -309,9 +315,40 @@ def sample_file(
 ) -> Summary:
     """As `sample`, from files (or '-') to a file (or '-') that appears only when complete, with its agreement beside it.
 
-    `replace`: whether a plain file of that name may be replaced. The input, the list of clients, the state of the secret and the files in
-    `keep`, {what it is: its path}, are never replaced, by whatever path or link the output is named.
+    Args:
+        path: what to read.
+        output: what to write.
+        request: what is asked for.
+        clients: all there are, or the path of their list.
+        drop_client: samples alone, in random order.
+        memory: bytes of records to hold before they go to disk.
+        folder: where they go then.
+        output_format: "parquet", "csv" or "arrow", where the ending of the output does not say it.
+        agreement_file: where the agreement is written.
+        ledger: what each client spends is counted in it.
+        over_budget: clients that cannot pay stop the release ("refuse"), or are left out ("drop").
+        replace: whether a plain file of that name may be replaced. Never replaced, by any path or link, are the input, the list of clients,
+            the state of the secret and the files in `keep`.
+        keep: {what it is: where it lies}.
+        progress: a function of the source that returns what hears how far the release has come.
+
+    Returns:
+        What was read, left out and written.
+
+    Raises:
+        DiscreetError: for what cannot be read, released or written.
     """
+    check_kind("request", request, Request, "pass Request(...)")
+    for name, file in (("path", path), ("output", output), ("agreement_file", agreement_file)):
+        if file is not None or name != "agreement_file":
+            check_path(name, file)
+    path, output = os.fspath(path), os.fspath(output)
+    if ledger is not None:
+        check_kind("ledger", ledger, PopulationLedger, "open one with PopulationLedger(folder, secret)")
+    if keep is not None:
+        check_kind("keep", keep, Mapping, "pass {what it is: where it lies}")
+    if progress is not None:
+        check_callable("progress", progress, "pass a function of the source")
     kind = format_of(output, output_format)
     if output != STANDARD:
         if path != STANDARD and is_among_inputs(path, output):
@@ -362,5 +399,7 @@ def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
 
 
 def _share_of_memory() -> int:
-    """A quarter of this machine's memory."""
+    """A quarter of this machine's memory, where the system says how much there is."""
+    if not hasattr(os, "sysconf"):
+        return _USUAL_MEMORY
     return max(_LEAST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)

@@ -6,7 +6,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.domain import CellDomain, Labels
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_choice, check_path
 from discreet.tables._arrow import is_text
 from discreet.tables._coding import Coding
 from discreet.tables._disk import STANDARD, WRITTEN
@@ -92,12 +91,11 @@ class _RowGroupWriter:
 def format_of(path: str, declared: str | None = None) -> str:
     """The format to write: the declared one, or that of the file's ending; Arrow for standard output."""
     if declared is not None:
-        if declared not in FORMATS:
-            raise DiscreetError(f"format = {declared!r} is not one of {', '.join(FORMATS)}")
+        check_choice("format", declared, FORMATS)
         return declared
-    if path == STANDARD:
+    if isinstance(path, str) and path == STANDARD:
         return "arrow"
-    suffix = Path(path).suffix.lower()
+    suffix = check_path("output", path).suffix.lower()
     if suffix not in WRITTEN:
         raise DiscreetError(f"output {path} ends in none of {', '.join(WRITTEN)}; rename it or give a format")
     return WRITTEN[suffix]

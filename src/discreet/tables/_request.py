@@ -238,8 +238,8 @@ def _check_terms(terms: Any) -> None:
 def _agreement_in(terms: RequestTerms) -> Agreement | None:
     """The given agreement, or the one that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
-    if [family, sampler, agreement].count(None) < 2:
-        raise DiscreetError("family, sampler and agreement each state the clients' family; give one of them")
+    if sum(given is not None for given in (family, sampler, agreement)) > 1:
+        raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
     if agreement is not None and agreement.joint is not None:
@@ -266,7 +266,7 @@ def _agreement_in(terms: RequestTerms) -> Agreement | None:
 def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
     domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
     outside = terms.get("outside", "error")
-    if outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
+    if not isinstance(outside, str) or outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
         raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)

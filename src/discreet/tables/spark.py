@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.agreement import Agreement
-from discreet.errors import DiscreetError, need_extra
+from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
 from discreet.mechanisms import ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
@@ -137,6 +137,10 @@ def sample(
         DiscreetError: if the frame cannot be released.
     """
     request = Request(**terms)
+    check_kind("frame", frame, DataFrame, "pass a Spark data frame")
+    if clients is not None:
+        check_kind("clients", clients, DataFrame, "pass a Spark data frame with the client column")
+    drop_client = check_flag("drop_client", drop_client)
     job = _job(request, frame, "the data frame")
     try:
         return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
@@ -154,7 +158,28 @@ def sample_files(
     output_format: str | None = None,
     agreement_file: Path | None = None,
 ) -> Summary:
-    """As `discreet.tables.sample_file`, by the current Spark session (or a local one), to a folder of files."""
+    """As `discreet.tables.sample_file`, by the Spark session there is (or a local one), to a folder of files.
+
+    Args:
+        path: Parquet files to read.
+        output: the folder to write; one that exists is refused.
+        request: what is asked for.
+        clients: the path of a list of all clients.
+        drop_client: samples alone, in random order.
+        output_format: "parquet" or "csv", where the ending of the output does not say it.
+        agreement_file: where the agreement is written.
+
+    Returns:
+        What was read, left out and written.
+
+    Raises:
+        DiscreetError: for what cannot be read, released or written.
+    """
+    check_kind("request", request, Request, "pass Request(...)")
+    for name, file in (("path", path), ("output", output), ("clients", clients), ("agreement_file", agreement_file)):
+        if file is not None or name in ("path", "output"):
+            check_path(name, file)
+    path, output = os.fspath(path), os.fspath(output)
     kind = format_of(output, output_format)
     if kind == "arrow" or "-" in (path, output):
         raise DiscreetError(

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from discreet.divergences import divergence
-from discreet.errors import DiscreetError
+from discreet.errors import POSITIVE, DiscreetError, check_kind
 from discreet.privacy import check_epsilon
 from discreet.torch._sampling import output
 
@@ -59,6 +59,8 @@ class _PublicExamples:
         self._budget, self._f = check_epsilon(epsilon), divergence(measure)
         if not isinstance(logits, torch.Tensor) or logits.ndim != 2 or not len(logits):
             raise DiscreetError("logits holds no examples; pass a tensor (n, k) of at least one row")
+        check_kind("reference", reference, torch.Tensor, "pass the public logits, (n, k) or (k,)")
+        temperature = POSITIVE.check("temperature", temperature)
         self._logits, self._reference, self._temperature = logits, reference, temperature
         self._laws = torch.softmax(logits.double() / temperature, -1).cpu().numpy()
 

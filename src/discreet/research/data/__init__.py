@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import need_extra
+from discreet.errors import check_count, check_list, need_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,7 +22,13 @@ __all__ = ["TIME_ZONES", "Logbooks", "destinations", "flights", "logbooks", "tim
 
 @dataclass(frozen=True)
 class Logbooks:
-    """The count of each outcome for each client: counts[i, j] flights of aircraft `clients[i]` to `outcomes[j]`."""
+    """How often each client saw each outcome.
+
+    Attributes:
+        clients: the aircraft.
+        outcomes: the destinations, or their time zones.
+        counts: (clients, outcomes), flights of each aircraft to each.
+    """
 
     clients: tuple[str, ...]
     outcomes: tuple[str, ...]
@@ -30,7 +36,11 @@ class Logbooks:
 
 
 def flights() -> "pyarrow.Table":
-    """One row for each flight, sorted by aircraft: tailnum, dest, arr_delay (minutes), air_time (minutes), month."""
+    """One row a flight, sorted by aircraft.
+
+    Returns:
+        A table of tailnum, dest, arr_delay (minutes), air_time (minutes) and month.
+    """
     try:
         import pyarrow.parquet
     except ImportError as missing:
@@ -40,7 +50,11 @@ def flights() -> "pyarrow.Table":
 
 
 def destinations() -> tuple[str, ...]:
-    """The public domain: the 104 airports of that year's timetable, in alphabetical order."""
+    """The public domain: the 104 airports of that year's timetable.
+
+    Returns:
+        Their codes, in alphabetical order.
+    """
     return tuple((resources.files(__name__) / "destinations.txt").read_text(encoding="ascii").split())
 
 
@@ -48,13 +62,21 @@ TIME_ZONES = ("Atlantic", "Eastern", "Central", "Mountain", "Pacific", "Alaska",
 
 
 def time_zones() -> dict[str, str]:
-    """destination -> its time zone, one of `TIME_ZONES`: public, as geography is."""
+    """The time zone of each destination: public, as geography is.
+
+    Returns:
+        destination -> its time zone, one of `TIME_ZONES`.
+    """
     lines = (resources.files(__name__) / "time_zones.csv").read_text(encoding="ascii").splitlines()[1:]
     return dict(line.split(",") for line in lines)
 
 
 def zone_logbooks() -> Logbooks:
-    """Every aircraft with its number of flights to each time zone."""
+    """Every aircraft with how often it flew to each time zone.
+
+    Returns:
+        The counts.
+    """
     books, zones = logbooks(), time_zones()
     counts = np.zeros((len(books.clients), len(TIME_ZONES)), dtype=np.int64)
     for place, destination in enumerate(books.outcomes):
@@ -63,12 +85,24 @@ def zone_logbooks() -> Logbooks:
 
 
 def logbooks(months: Iterable[int] = range(1, 13)) -> Logbooks:
-    """Every aircraft that flew in these months (1 to 12; by default the whole year) with its number of flights to each destination."""
+    """Every aircraft that flew in these months with how often it flew to each destination.
+
+    Args:
+        months: 1 to 12; the whole year by default.
+
+    Returns:
+        The counts.
+
+    Raises:
+        DiscreetError: for what is not a month.
+    """
+    listed = check_list("months", months, "pass numbers of months, 1 to 12")
+    wanted_months = [check_count("months", month, most=12) for month in listed]
     table, outcomes = flights(), destinations()
     import pyarrow
     import pyarrow.compute
 
-    wanted = pyarrow.array(list(months), pyarrow.int8())
+    wanted = pyarrow.array(wanted_months, pyarrow.int8())
     table = table.filter(pyarrow.compute.is_in(table["month"], wanted))
 
     encoded = table["tailnum"].combine_chunks().dictionary_encode()

@@ -29,7 +29,18 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ClientSet:
-    """A declared set of clients: who they are, their domain, and the source of the records."""
+    """A set of clients as it is declared.
+
+    Attributes:
+        name: by which a command calls it.
+        title: of its figures.
+        clients: who they are, in words.
+        outcomes: what each may release.
+        domain: the outcomes, in words.
+        source: where the records come from.
+        counts: reads them: (clients, outcomes).
+        bundled: whether they come with this package.
+    """
 
     name: str
     title: str

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from discreet.domain import digest
-from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.errors import DiscreetError, check_count, check_flag, check_kind, check_list, check_texts
 from discreet.ledger import Budget, Ledger
 from discreet.privacy.tradeoff import warn_of_large_epsilon
 from discreet.torch import FittedBox, fitted_box
@@ -31,6 +31,7 @@ from discreet.torch.transformers._models import (
     SeparateContexts,
     check_length,
     check_model,
+    check_tokenizer,
     end_tokens,
     read_prompt,
 )
@@ -111,8 +112,11 @@ def generate(
     Example:
         >>> found = generate(model, tokenizer, public="A letter:", private=notes + "A letter:", epsilon=1.0, tokens=100)
     """
-    prompts = [private] if isinstance(private, str) else list(private)
-    openings = [public] * len(prompts) if isinstance(public, str) else list(public)
+    prompts = [private] if isinstance(private, str) else check_texts("private", private, "pass a text, or several")
+    openings = (
+        [public] * len(prompts) if isinstance(public, str) else check_texts("public", public, "pass a text, or several")
+    )
+    together = check_flag("together", together)
     if not prompts or len(openings) != len(prompts):
         raise DiscreetError(
             f"public holds {len(openings)} prompts and private {len(prompts)}; pass one public prompt for all, or one for each"
@@ -120,7 +124,7 @@ def generate(
     vocabulary = check_model("model", model, None)
     if public_model is not None:
         check_model("public_model", public_model, vocabulary)
-    known = len(tokenizer)
+    known = check_tokenizer(tokenizer)
     if known > vocabulary:
         raise DiscreetError(f"tokenizer has {known:,} tokens and model knows {vocabulary:,}; pass the model's own")
     if budget is not None:
@@ -147,7 +151,7 @@ def generate(
         return kind(reader, read, padding)
 
     own = context("private", model, prompts, Context if together else SeparateContexts)
-    common = context("public", public_model or model, openings, Context)
+    common = context("public", model if public_model is None else public_model, openings, Context)
     _write(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
     found = [
         PrivateText(
@@ -189,7 +193,7 @@ def _ledgers(given: Any, rows: int) -> list[Ledger | None]:
     """One ledger for each row, all different, or none."""
     if given is None:
         return [None] * rows
-    found = [given] if isinstance(given, Ledger) else list(given)
+    found = [given] if isinstance(given, Ledger) else check_list("ledger", given, "pass Ledger(path), or several")
     for each in found:
         check_kind("ledger", each, Ledger, "pass Ledger(path)")
     if len(found) != rows or len({each.path.resolve() for each in found}) != rows:
@@ -231,11 +235,11 @@ def box_for(
     Raises:
         DiscreetError: for no examples, or models and prompts that do not fit.
     """
-    if isinstance(examples, str) or not examples:
-        raise DiscreetError("examples holds no prompts; pass a list of public texts like the private ones")
+    if isinstance(examples, str) or not check_texts("examples", examples, "pass public texts"):
+        raise DiscreetError("examples holds no prompts; pass a list of public texts that stand for private ones")
     vocabulary, count = check_model("model", model, None), check_count("tokens", tokens)
     terms = TokenTerms(epsilon=epsilon, tokens=count, vocabulary=vocabulary, temperature=temperature)
-    reader, known = public_model or model, len(tokenizer)
+    reader, known = model if public_model is None else public_model, check_tokenizer(tokenizer)
     check_model("public_model", reader, vocabulary)
     rows = [read_prompt(tokenizer, "examples", text) for text in examples]
     opening = [read_prompt(tokenizer, "public", public)] * len(rows)

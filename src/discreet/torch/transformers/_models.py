@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from discreet._base.files import reason
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_flag, check_kind, check_path
 
 
 class Context:
@@ -95,6 +95,17 @@ def check_model(name: str, model: Any, vocabulary: int | None) -> int:
     return size
 
 
+def check_tokenizer(tokenizer: Any) -> int:
+    """How many tokens a tokenizer knows; what does not turn texts into tokens and back is refused."""
+    if isinstance(tokenizer, type) or not (
+        callable(tokenizer) and hasattr(tokenizer, "decode") and hasattr(tokenizer, "__len__")
+    ):
+        raise DiscreetError(
+            f"tokenizer = {type(tokenizer).__name__} is no tokenizer of transformers; pass the model's own"
+        )
+    return len(tokenizer)
+
+
 def check_length(model: Any, rows: Sequence[Sequence[int]], tokens: int, what: str) -> None:
     """Raise an error, before anything is drawn, for prompts that leave the model no room for the tokens."""
     most = getattr(model.config, "max_position_embeddings", None)
@@ -152,7 +163,10 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
     Raises:
         DiscreetError: if there is no such model.
     """
-    place = Path(folder)
+    place = check_path("folder", folder)
+    if device is not None and not isinstance(device, str):
+        check_kind("device", device, torch.device, "pass a name such as 'cpu' or 'cuda'")
+    quiet = check_flag("quiet", quiet)
     if not (place / "config.json").is_file():
         raise DiscreetError(f"model = {folder} is not a folder with a config.json, as save_pretrained writes it")
     if quiet:

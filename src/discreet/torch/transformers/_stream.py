@@ -24,7 +24,7 @@ from transformers import LogitsProcessor
 
 from discreet.accounting import BoxProfile, Odometer
 from discreet.domain import VERSION, canonical
-from discreet.errors import BudgetError, DiscreetError, check_count, check_kind
+from discreet.errors import BudgetError, DiscreetError, check_count, check_kind, check_list
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.torch import release
 from discreet.torch.transformers._drawing import TextInProgress, draw_tokens
@@ -53,6 +53,7 @@ class TokenStream:
         check_kind("budget", budget, Budget, "pass Budget(epsilon=..., delta=...)")
         if ledger is not None:
             check_kind("ledger", ledger, Ledger, "pass Ledger(path)")
+        check_kind("purpose", purpose, str, "say in words what for")
         self._budget, self._ledger = budget, ledger
         self._vocabulary = check_count("vocabulary", vocabulary, least=2, fix="it is how many tokens the models know")
         stream = {"epsilon": budget.epsilon, "delta": budget.delta, "vocabulary": vocabulary, "purpose": purpose}
@@ -124,6 +125,11 @@ class TokenStream:
         return Odometer(delta=self._budget.delta, releases=tuple(counts.items()))
 
 
+def _check_tokens(name: str, tokens: Any, vocabulary: int) -> list[int]:
+    fix = f"pass numbers of tokens, 0 to {vocabulary - 1}"
+    return [check_count(name, token, least=0, most=vocabulary - 1, fix=fix) for token in check_list(name, tokens, fix)]
+
+
 class PrivateLogits(LogitsProcessor):
     """A logits processor for one call of `model.generate(..., do_sample=True)`; the last one in the list.
 
@@ -151,6 +157,9 @@ class PrivateLogits(LogitsProcessor):
     ) -> None:
         check_kind("terms", terms, TokenTerms, "pass TokenTerms(...)")
         check_model("public_model", public_model, terms.vocabulary)
+        prompts = check_list("public", public, "pass the tokens of one prompt for each row")
+        public = [_check_tokens("public", prompt, terms.vocabulary) for prompt in prompts]
+        last = _check_tokens("ends", ends, terms.vocabulary)
         if not public or not all(public):
             raise DiscreetError("public holds no prompt, or an empty one; pass the tokens of one for each row")
         if ledger is not None and len(public) != 1:
@@ -158,7 +167,7 @@ class PrivateLogits(LogitsProcessor):
                 f"ledger is one client's, and public holds {len(public)} prompts; pass one row at a time"
             )
         check_length(public_model, public, terms.tokens, "public")
-        self._terms, self._known, self._ends = terms, known, set(ends)
+        self._terms, self._known, self._ends = terms, check_count("known", known), set(last)
         self._context = Context(public_model, public, 0)
         self._rows = [TextInProgress(terms, ledger, 1) for _ in public]
         self._prompt = -1
