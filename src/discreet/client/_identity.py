@@ -16,7 +16,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from discreet._base.files import read_private, reason, sync_folder
+from discreet._base.files import NEW_FILE, read_private, reason, sync_folder
 from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import PASSING, Ledger
 from discreet.release import fresh_secret, parse_secret, secret_line
@@ -84,7 +84,7 @@ def _write_passing(path: Path) -> bytes:
         os.unlink(path)
     secret = fresh_secret().value
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_WRONLY | NEW_FILE, 0o600)
         with os.fdopen(handle, "wb") as file:
             os.fchmod(handle, 0o600)  # regardless of the umask
             file.write(secret_line(secret))

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,7 @@ class Scratch:
         remove_stale_folders(self._folder)
         self._file = _unnamed_file(self._folder)
         self._end = 0
+        self._seeking = threading.Lock()  # where the system cannot read and write at a place (Windows)
         weakref.finalize(self, self._file.close)
 
     def write(self, arrays: Sequence[NDArray[Any]]) -> ScratchBlock:
@@ -65,7 +67,7 @@ class Scratch:
             left = memoryview(np.ascontiguousarray(array).view(np.uint8).data) if array.size else memoryview(b"")
             while left:
                 try:
-                    written = os.pwrite(self._file.fileno(), left, self._end)
+                    written = self._write_at(left, self._end)
                 except OSError as error:
                     raise DiscreetError(
                         f"records larger than memory could not be put into {self._folder}: {error.strerror}; give a larger memory "
@@ -83,7 +85,7 @@ class Scratch:
             left = memoryview(array.view(np.uint8).data) if size else memoryview(b"")
             while left:
                 try:
-                    got = os.preadv(self._file.fileno(), [left], offset)
+                    got = self._read_at(left, offset)
                 except OSError as error:
                     raise DiscreetError(f"records put into {self._folder} cannot be read: {error.strerror}") from None
                 if not got:
@@ -92,6 +94,26 @@ class Scratch:
                 left = left[got:]
             found.append(array)
         return found
+
+    def _write_at(self, content: memoryview, offset: int) -> int:
+        """Write at a place; return how many bytes were written."""
+        handle = self._file.fileno()
+        if hasattr(os, "pwrite"):
+            return os.pwrite(handle, content, offset)
+        with self._seeking:
+            os.lseek(handle, offset, os.SEEK_SET)
+            return os.write(handle, content)
+
+    def _read_at(self, room: memoryview, offset: int) -> int:
+        """Read at a place; return how many bytes were read."""
+        handle = self._file.fileno()
+        if hasattr(os, "preadv"):
+            return os.preadv(handle, [room], offset)
+        with self._seeking:
+            os.lseek(handle, offset, os.SEEK_SET)
+            content = os.read(handle, len(room))
+        room[: len(content)] = content
+        return len(content)
 
     def close(self) -> None:
         self._file.close()
@@ -123,6 +145,8 @@ def remove_stale_folders(folder: Path) -> None:
 
 
 def _is_stale(entry: "os.DirEntry[str]") -> bool:
+    if not hasattr(os, "getuid"):
+        return False
     if not entry.is_dir(follow_symlinks=False) or entry.stat(follow_symlinks=False).st_uid != os.getuid():
         return False
     held = [Path(entry.path), *Path(entry.path).rglob("*")]

@@ -26,10 +26,13 @@ hard link shows the owner and the mode of its file. (An access list that lets so
 A signature would protect no better: its key would lie in a file protected by owner and mode alone, and users without a key must be able to
 read code that root compiled into an image.
 
-Files and folders are made with modes 0644 and 0755, reduced by the umask: several users may read one cache, and under every umask only its
-owner may write to it.
+Where the system has no owners and modes of files (Windows), nothing is stored: functions are compiled in memory.
+
+Files and folders are made with modes 0644 and 0755, less what the umask takes away: several users may read one cache, and under every
+umask only its owner may write to it.
 """
 
+import errno
 import hashlib
 import logging
 import os
@@ -55,6 +58,7 @@ import numpy as np
 
 _PACKAGE_FOLDER = Path(__file__).parents[2]
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
+_CAN_CHECK = all(hasattr(os, name) for name in ("geteuid", "O_DIRECTORY", "O_NOFOLLOW"))  # not on Windows
 _OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -70,6 +74,8 @@ def open_trusted_root(path: Path) -> Iterator[int]:
         UntrustedFile: Others own it or may write to it.
         OSError: It cannot be opened.
     """
+    if not _CAN_CHECK:
+        raise OSError(errno.ENOTSUP, "owners and modes of files cannot be checked on this system")
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _check_trusted(handle, str(path))
