@@ -222,7 +222,7 @@ def test_examples_on_cells_are_reweighted_until_they_explain_the_samples() -> No
     for wrong, words in ((np.ones((2, 5)), "examples"), (np.full((2, line.size), np.nan), "examples")):
         with pytest.raises(DiscreetError, match=words):
             population(found.sampler, counts=counts, examples=wrong)
-    with pytest.raises(DiscreetError, match="say bins="):
+    with pytest.raises(DiscreetError, match="use bins="):
         population(found.sampler, counts=[3, 4], edges=[0.0, 0.5, 1.0], examples=laws)
     on_points = dc.OptimalSampler(found.family, epsilon=3.0, how=dc.Points(64, seed=0))
     with pytest.raises(DiscreetError, match=r"by which .* does not release"):

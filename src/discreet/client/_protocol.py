@@ -114,7 +114,7 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
     if parts.query or parts.fragment:
         raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
-        raise DiscreetError(f"url = {url!r} has a folder with letters that addresses do not have; escape them")
+        raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
     if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_here(host)):
         raise DiscreetError(
             f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "

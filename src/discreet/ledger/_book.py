@@ -26,6 +26,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import sqlite3
 import stat
 import threading
@@ -40,6 +41,7 @@ from discreet.errors import NON_NEGATIVE, DiscreetError, LedgerError, check_path
 from discreet.release import Question, Secret
 
 WAIT_SECONDS = 10.0
+PARTIAL = ".new-"  # in the name of a file that is not a book yet
 _SCHEMA = (
     "CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL, mark BLOB NOT NULL) STRICT",
     "CREATE TABLE last (number INTEGER PRIMARY KEY, mark BLOB NOT NULL) STRICT",
@@ -89,14 +91,9 @@ class Book:
         """Make the file, with its first line. A file that holds anything is never replaced."""
         check_can_keep_private(self.path, what=self.what, error=LedgerError)
         try:
-            handle = os.open(self.path, os.O_RDWR | NEW_FILE, 0o600)
-        except FileExistsError:  # not opened: closing it would let go of the locks that this process holds on it
-            pass
+            self._make_file()
         except (OSError, ValueError) as error:
             raise LedgerError(f"{self.what} {self.path} cannot be made: {reason(error)}") from None
-        else:
-            os.fchmod(handle, 0o600)  # regardless of the umask; journals take the same mode
-            os.close(handle)
         with self._connection() as database, self._transaction(database):
             if not _is_blank(database):
                 raise LedgerError(
@@ -105,6 +102,19 @@ class Book:
             for statement in _SCHEMA:
                 database.execute(statement)
             _append(database, [], {"format": self.kind, **terms})
+
+    def _make_file(self) -> None:
+        """Make an empty file, unless there is one. It is closed before it gets its name: closing it later would drop the locks of threads."""
+        partial = self.path.with_name(f"{self.path.name}{PARTIAL}{secrets.token_hex(8)}")
+        handle = os.open(partial, os.O_RDWR | NEW_FILE, 0o600)
+        try:
+            os.fchmod(handle, 0o600)  # regardless of the umask; journals take the same mode
+            os.close(handle)
+            os.link(partial, self.path)
+        except FileExistsError:
+            pass
+        finally:
+            partial.unlink()
 
     def is_blank(self) -> bool:
         """Whether the file is empty because its creation was interrupted; then it may be created again."""
@@ -300,7 +310,7 @@ class Rounds:
         """All notes, for reading only."""
         if self._book is None:
             return _NOTES_IN_MEMORY.get(self._name, [])
-        return self._book.lines()[1:] if os.path.lexists(self._book.path) else []
+        return [] if self._is_unwritten(self._book) else self._book.lines()[1:]
 
     def _refuse_ledger(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):
@@ -318,11 +328,15 @@ class Rounds:
             with _MEMORY_LOCK:
                 yield _NotesInMemory(_NOTES_IN_MEMORY.setdefault(self._name, []))
             return
-        if not os.path.lexists(self._book.path):
+        if self._is_unwritten(self._book):
             with _MEMORY_LOCK:
                 self._make_book(self._book)
         with self._book.writing() as pen:
             yield _NotesInBook(pen)
+
+    def _is_unwritten(self, book: Book) -> bool:
+        """Whether there is no book, or one without its first line: somebody is making it, or was interrupted."""
+        return not os.path.lexists(book.path) or book.is_blank()
 
     def _make_book(self, book: Book) -> None:
         """Create the book, unless another process has just done so."""

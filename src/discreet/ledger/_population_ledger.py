@@ -40,7 +40,7 @@ from discreet._base.files import atomic_write, check_private, reason
 from discreet._base.moved import OldName
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
-from discreet.ledger._book import Book, Rounds
+from discreet.ledger._book import PARTIAL, Book, Rounds
 from discreet.ledger._budget import Budget
 from discreet.ledger._client_ledger import Destination, is_note
 from discreet.release import Question, RunKey, Secret, as_secret
@@ -424,9 +424,11 @@ def read_segment(folder: Path, run: Run) -> Segment:
 def population_ledger_exists(folder: str | Path) -> bool:
     """Whether a ledger, or anything but the remains of an interrupted creation, is in this folder."""
     path = Path(folder)
+    if not os.path.lexists(path):
+        return False
     if not path.is_dir():
-        return os.path.lexists(path)
-    entries = {entry.name for entry in path.iterdir()}
+        return True
+    entries = {entry.name for entry in path.iterdir() if not entry.name.startswith(f"{_BOOK}{PARTIAL}")}
     return not entries <= {_BOOK, f"{_BOOK}-journal"} or (_BOOK in entries and not _open_book(path).is_blank())
 
 

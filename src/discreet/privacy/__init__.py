@@ -7,12 +7,8 @@ from discreet._base.numerics import (
     exp_nearest,
     exp_upper,
     expm1_nearest,
-    float_up,
-    floor_product,
     log_bracket,
-    product_up,
     stated_decimal,
-    sum_up,
 )
 from discreet.privacy._epsilon import (
     DELTA as DELTA,
@@ -45,12 +41,8 @@ __all__ = [
     "exp_upper",
     "expm1_nearest",
     "extreme_masses",
-    "float_up",
-    "floor_product",
     "log_bracket",
-    "product_up",
     "stated_decimal",
-    "sum_up",
 ]
 
 __getattr__ = old_names(__name__, {"promised": "chosen_privacy"})
