@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rivals import eager_boosting
-from discreet.projection._threads import processor_count
+from discreet._base.kernels import processor_count
 from discreet.research import _boosted as networks, _boosted_compiled as compiled, _boosted_tensors as tensors
 from discreet.research._boosted import PRESETS, BoostedSampler, Training
 from discreet.research.experiments._paper_figures import RandomMixtures, mixture_family, random_clients

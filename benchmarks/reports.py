@@ -15,7 +15,7 @@ from rich.table import Table
 from discreet import Simplex
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
 from discreet.mechanisms import LinearSampler, ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import best_subset, choose_blocks, worst_variance
+from discreet.mechanisms._report_blocks import best_subset, choose_blocks, worst_variance
 
 SIZES = (2, 4, 10, 30, 64, 65, 104, 114, 300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
 EPSILONS = (0.05, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)

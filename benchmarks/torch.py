@@ -23,7 +23,7 @@ from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, release, weights
-from discreet.torch._inputs import rows_of, terms_of
+from discreet.torch._host import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 
 SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet._base.moved import MOVED, OldName, new_name, old_keywords
+from discreet._base.doors import MOVED, OldName, new_name, old_keywords
 
 PROGRAM = """
 import importlib, sys, warnings

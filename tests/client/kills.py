@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from discreet.client import Client
-from discreet.client._identity import _digest
+from discreet.client._client import _digest
 from discreet.errors import LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.release._keyed import parse_secret

@@ -294,7 +294,7 @@ def test_an_identity_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
 
 def test_making_the_two_may_be_cut_short_anywhere(tmp_path: Path) -> None:
     """After the ledger, after the secret, after the note in the ledger: each time the next start goes on from there."""
-    from discreet.client._identity import open_identity
+    from discreet.client._client import open_identity
 
     ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0))
     path = tmp_path / "ledger.identity"

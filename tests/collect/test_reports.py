@@ -24,7 +24,7 @@ from discreet.collect._store import Arrival, Store, Verdict, digest, stored_repo
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from tests.collect.behaviour import DAY, agreed
 from tests.collect.postgres import Server
 from tests.collect.running import one, running

@@ -9,8 +9,15 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
-from discreet.design._held_out import judge_kinds
-from discreet.design._posterior import Clusters, RoundCounts, draw_model_clients, expected_agreement, posterior, softmax
+from discreet.design._posterior import (
+    Clusters,
+    RoundCounts,
+    draw_model_clients,
+    expected_agreement,
+    judge_kinds,
+    posterior,
+    softmax,
+)
 from discreet.mechanisms._sampler import Sampler
 
 K = 12

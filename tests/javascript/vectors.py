@@ -28,10 +28,10 @@ import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
-from discreet.mechanisms._reports._blocks import MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._below import check_bound
 from discreet.release._clients import plan_of
+from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import _outcomes
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet import Band, OptimalSampler
-from discreet._base.kernels._choice import Code, use_only
+from discreet._base.kernels import Code, use_only
 from discreet.release import _drawing as constant_time
 
 

@@ -19,7 +19,7 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, weights
-from discreet.torch._inputs import rows_of, terms_of
+from discreet.torch._host import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 
 ROWS = 5

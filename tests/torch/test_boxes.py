@@ -11,7 +11,7 @@ from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, extreme_masses
 from discreet.release import TOTAL
-from discreet.torch._inputs import LARGEST_SIZE, DeviceBox, Terms, terms_of
+from discreet.torch._host import LARGEST_SIZE, DeviceBox, Terms, terms_of
 
 
 @given(

@@ -21,7 +21,7 @@ from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import output, release, weights
-from discreet.torch._inputs import rows_of, terms_of
+from discreet.torch._host import rows_of, terms_of
 from discreet.torch._sampling import draw_outcomes
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

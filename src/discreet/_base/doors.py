@@ -2,11 +2,23 @@
 
 A room's `__init__` names everything that other rooms may use. Names that need an optional dependency, or load slowly, are listed by module
 and imported on first use.
+
+Old names of public modules, functions and methods, which still work and warn with the new one.
+
+`import discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs. An old name is kept
+for one release after the one that moved it.
 """
 
-from collections.abc import Callable, Mapping
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError, need_extra
 
@@ -24,5 +36,144 @@ def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None)
             if extra is None or isinstance(missing, MissingExtraError):
                 raise
             need_extra(extra, missing)
+
+    return get_name
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+MOVED = {
+    "discreet.data": "discreet.research.data",
+    "discreet.engines": "discreet.tables",
+    "discreet.numerics": "discreet._base.numerics",
+    "discreet.tradeoff": "discreet.privacy.tradeoff",
+    "discreet.transformers": "discreet.torch.transformers",
+}
+_ADVISED = {
+    "discreet.numerics": "discreet.privacy"
+}  # the public module with the same names, if the new place is private
+
+
+def new_name(old: str) -> str | None:
+    """The present name of a moved module, or of a module inside one; None for others."""
+    for moved, target in MOVED.items():
+        if old == moved or old.startswith(f"{moved}."):
+            return target + old.removeprefix(moved)
+    return None
+
+
+def warn_of_move(old: str) -> None:
+    """Warn with the new name."""
+    advised = _ADVISED.get(old) or new_name(old)
+    warnings.warn(f"{old} is now {advised}; the old name goes with the next release", DeprecationWarning, stacklevel=2)
+
+
+class _MovedLoader(InspectLoader, Loader):
+    """Loads a module under its old name: the module of the new name."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._target)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # the import system has replaced it by that of the old name
+
+    def is_package(self, fullname: str) -> bool:
+        found = find_spec(self._target)
+        return found is not None and found.submodule_search_locations is not None
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        found = find_spec(self._target)
+        loader = None if found is None else found.loader
+        return loader.get_code(self._target) if isinstance(loader, InspectLoader) else None
+
+    def get_source(self, fullname: str) -> str | None:
+        found = find_spec(self._target)
+        loader = None if found is None else found.loader
+        return loader.get_source(self._target) if isinstance(loader, InspectLoader) else None
+
+
+class _MovedModules(MetaPathFinder):
+    """Finds modules by their old names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        present = new_name(fullname)
+        if present is None or find_spec(present) is None:
+            return None
+        warn_of_move(fullname)
+        loader = _MovedLoader(present)
+        return ModuleSpec(fullname, loader, is_package=loader.is_package(fullname))
+
+
+def keep_old_names() -> None:
+    """Make modules importable by their old names too."""
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _MovedModules())  # before the folders: an old package has the new one's
+
+
+class OldName:
+    """The old name of a method or a property, as a class attribute: it returns the new one's value, and warns."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._old = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        warnings.warn(
+            f"{owner.__name__}.{self._old} is now {self._new}; the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(instance, self._new)
+
+
+def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        @wraps(function)
+        def call(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
+            for old, new in names.items():
+                if old in keywords:
+                    warnings.warn(
+                        f"the keyword {old}= is now {new}=; the old name goes with the next release",
+                        DeprecationWarning,
+                        stacklevel=2,
+                    )
+                    keywords[new] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        return call
+
+    return decorate
+
+
+def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a module for old names of its functions; `others` is the module's previous `__getattr__`."""
+
+    def get_name(name: str) -> Any:
+        if name in names:
+            new = names[name]
+            warnings.warn(
+                f"{module}.{name} is now {new}; the old name goes with the next release",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(sys.modules[module], new)
+        if others is not None:
+            return others(name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return get_name

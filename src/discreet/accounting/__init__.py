@@ -1,6 +1,6 @@
 """The total privacy loss of many releases: profile of a box, exact composition, odometer, Renyi curve, splitting and shuffling."""
 
-from discreet._base.moved import old_names
+from discreet._base.doors import old_names
 from discreet.accounting._composition import MOST_SAMPLES as MOST_SAMPLES, GaussianLoss, PrivacyLoss, compose
 from discreet.accounting._profile import BoxProfile, profile_of
 from discreet.accounting._renyi import Odometer, epsilon_from_renyi, renyi

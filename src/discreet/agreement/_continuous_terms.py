@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
 from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import VERSION, check_digest

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
 from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import (

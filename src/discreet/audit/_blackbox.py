@@ -36,7 +36,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy

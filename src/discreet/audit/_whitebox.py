@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_target
-from discreet._base.moved import OldName
 from discreet._base.numerics import exp_lower, exp_upper, log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from discreet.agreement import Agreement, FamilyTerms
-from discreet.cli import _options as terms_told
 from discreet.cli._options import (
     AgreedGoal,
     AllowLarge,
@@ -25,10 +24,12 @@ from discreet.cli._options import (
     Upper,
     ask_whom_to_serve,
     choose_mechanism,
+    mechanism_text,
     promise,
     refuse_large,
     refuse_large_together,
     require_domain,
+    spending_text,
     stated_family,
 )
 from discreet.cli._printing import plain, say, write_json
@@ -131,10 +132,10 @@ def agree(
         write_json({"id": found.id, "agreement": found.document, **together})
         return
     # the cost comes first, before any text that the agreement's author chose
-    kind = terms_told.mechanism_text(found.mechanism, everybody=found.family.document.get("everybody", False))
+    kind = mechanism_text(found.mechanism, everybody=found.family.document.get("everybody", False))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
-    lines = [f"{terms_told.spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
+    lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 

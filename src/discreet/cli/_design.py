@@ -20,7 +20,6 @@ from discreet import plots
 from discreet._base.files import check_apart, check_apart as check_files_apart, check_target
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
-from discreet.cli import _options as terms_told
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -39,6 +38,7 @@ from discreet.cli._options import (
     refuse_large,
     refuse_large_together,
     require_domain,
+    spending_text,
     value_option,
 )
 from discreet.cli._printing import Terminal, number, plain, say, table, write_json
@@ -407,7 +407,7 @@ def design(
 
 def _rounds_text(agreement: Agreement) -> str:
     """The total budget of all rounds, if there are several."""
-    return f" ({terms_told.spending_text(agreement)})" if agreement.rounds > 1 else ""
+    return f" ({spending_text(agreement)})" if agreement.rounds > 1 else ""
 
 
 def _refuse_both(given: dict[str, Any]) -> None:

@@ -15,8 +15,17 @@ from discreet import plots
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli import _options as terms_told
-from discreet.cli._options import Nulls, Other, agreement_of, client_option, labels_option, stated_domain, value_option
+from discreet.cli._options import (
+    Nulls,
+    Other,
+    agreement_of,
+    client_option,
+    labels_option,
+    mechanism_text,
+    promise_text,
+    stated_domain,
+    value_option,
+)
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
@@ -107,10 +116,10 @@ def estimate_blocks(
 
 def _headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
-    kind = terms_told.mechanism_text(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
+    kind = mechanism_text(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
     return (
         f"[bold]{pluralise(found.samples, _released(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
-        f"{terms_told.promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 

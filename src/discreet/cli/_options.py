@@ -4,10 +4,13 @@ A command declares its parameters with these types and passes their values to th
 (`--epsilon` alone, with `--delta`, or `--nu`), a mechanism, or the agreement of a file of samples. The last functions put an agreement's
 promise and mechanism into words. `--for` comes first, because it decides which mechanism is right. Without `--for` and `--mechanism` the
 command asks on a terminal; elsewhere it takes the population and says so in one line.
+
+Disable core dumps in commands that read records: a dump would write all of them to disk.
 """
 
 import sys
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -287,3 +290,13 @@ def show_progress(bars: str, *, quiet: bool) -> Any:
     from discreet.cli import _progress  # loaded for a terminal alone
 
     return getattr(_progress, bars)()
+
+
+def disable_core_dumps() -> None:
+    """For this process, from now on, where the system has core dumps (Windows has none)."""
+    try:
+        resource = import_module("resource")
+    except ImportError:
+        return
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))

@@ -16,7 +16,6 @@ from rich.table import Table
 from discreet import plots
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement
-from discreet.cli import _options as terms_told
 from discreet.cli._options import (
     Bounds,
     CellCount,
@@ -28,6 +27,8 @@ from discreet.cli._options import (
     ServedGoal,
     choose_mechanism,
     client_option,
+    mechanism_text,
+    promise_text,
     require_domain,
     value_option,
 )
@@ -146,10 +147,10 @@ def print_agreed_plan(
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
-    kind = terms_told.mechanism_text(sampler.name, everybody=serves_everybody(sampler.family))
+    kind = mechanism_text(sampler.name, everybody=serves_everybody(sampler.family))
     said: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
-        f"{terms_told.promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
+        f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
         made,
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
         f"margin of the {100 * confidence:g} % interval of a share, for every population.",

@@ -9,7 +9,6 @@ import typer
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
-from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     AllowLarge,
@@ -32,6 +31,7 @@ from discreet.cli._options import (
     ValueColumn,
     WeightColumn,
     choose_mechanism,
+    disable_core_dumps,
     refuse_large,
     refuse_large_together,
     require_domain,
@@ -162,7 +162,7 @@ def sample(
 
     First choose the goal: estimate the population from the samples, or make each like its own client (--for).
     """
-    core_dumps.disable_core_dumps()
+    disable_core_dumps()
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
     given = stated_domain(*stated) if agreement else require_domain(*stated, instead=" (or --agreement FILE)")

@@ -11,7 +11,6 @@ import typer
 
 from discreet._base.files import check_private, read_lines, reason
 from discreet._base.showing import pluralise
-from discreet.cli import _core_dumps as core_dumps
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     ClientBudget,
@@ -23,6 +22,7 @@ from discreet.cli._options import (
     TableSource,
     ValueColumn,
     WeightColumn,
+    disable_core_dumps,
     labels_option,
     show_progress,
     stated_domain,
@@ -118,7 +118,7 @@ def send(
 
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
-    core_dumps.disable_core_dumps()
+    disable_core_dumps()
     trusted = _context(ca_file)
     try:
         address_of(to, plain_http=plain_http, tls=trusted)

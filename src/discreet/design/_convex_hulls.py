@@ -33,9 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design import _floors as fit
 from discreet.design._curves import ConvexCurve, curve_of, hinge
-from discreet.design._floors import ExampleClients, Floats, as_examples
+from discreet.design._floors import ExampleClients, Floats, as_examples, client_divergences
 from discreet.design._newton import SlackPair
 from discreet.design._solving import (
     LARGEST_CUT as LARGEST_CUT,
@@ -110,7 +109,7 @@ def _spread_choice(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
     """F(P_j; m) of every client, for a floor on the domain."""
-    return fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
+    return client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
 def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import divergences
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.quadrature import Panels
 from discreet._base.showing import pluralise
 from discreet.design._convex_hulls import floor_costs, minimax_floor

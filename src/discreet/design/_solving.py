@@ -19,9 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.design import _floors as fit
 from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge, tangent_line
-from discreet.design._floors import AllowedFloors, DesignCertificate, ExampleClients, Floats
+from discreet.design._floors import (
+    AllowedFloors,
+    DesignCertificate,
+    ExampleClients,
+    Floats,
+    client_divergences,
+    floor_outputs,
+)
 from discreet.design._interior import FloorBounds, InteriorPoint
 from discreet.design._newton import EntryCost, HingeCost, SmoothCost
 from discreet.divergences import FDivergence
@@ -358,7 +364,7 @@ def cut_floor(
     objective, ratio, size = Objective.of(f), math.exp(epsilon), examples.size
     least, most = _floor_bounds(size, ratio, keep)
     problem = CutProblem(examples, objective.curve, epsilon, least, most, worst)
-    start, _ = fit.floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
+    start, _ = floor_outputs(examples, found.floor[examples.seen], float(found.floor.sum()), ratio)
     narrowest, waited = found.value - found.bound, 0
     for solution in problem.solutions(start):
         floor = examples.spread_out(solution.floor, solution.elsewhere)
@@ -470,13 +476,13 @@ def _share_done(first: float, gap: float, last: float) -> float:
 
 def mean_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The mean divergence over the examples under a floor."""
-    found = fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
+    found = client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
     return max(0.0, float(np.sum(examples.weight * found)))
 
 
 def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The largest divergence over the examples under a floor."""
-    return max(0.0, float(fit.client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
+    return max(0.0, float(client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
 
 
 def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:

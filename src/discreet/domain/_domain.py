@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import OldName
 from discreet._base.labelled import in_order, is_frame, plain_column
-from discreet._base.moved import OldName
 from discreet.domain._canonical import canonical, digest
 from discreet.errors import DiscreetError, check_count
 

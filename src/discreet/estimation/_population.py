@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.quadrature import gauss_rule
 from discreet._base.showing import with_short_repr
 from discreet.domain import LARGEST_VALUE, Bins, Domain, is_value

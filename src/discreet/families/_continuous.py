@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet._base.quadrature import ORDER, Panels
 from discreet._base.showing import notebook_table, short_repr, with_short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count

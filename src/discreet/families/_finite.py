@@ -24,8 +24,8 @@ from typing import Any, Generic, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import OldName
 from discreet._base.labelled import LawLike, labelled_values
-from discreet._base.moved import OldName
 from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range

@@ -40,8 +40,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet._base.doors import OldName
 from discreet._base.labelled import LawLike
-from discreet._base.moved import OldName
 from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_private, reason
-from discreet._base.moved import OldName
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger._book import PARTIAL, Book, Rounds

@@ -28,14 +28,15 @@ from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as n
 from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
 from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member
 from discreet.mechanisms._output_law import OutputLaw
-from discreet.mechanisms._reports import ReportCounts, ReportSampler
-from discreet.mechanisms._reports._blocks import (
+from discreet.mechanisms._report_blocks import (
     BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,
     BlockFamily as BlockFamily,
     Reports as Reports,
     blocks_named as blocks_named,
 )
+from discreet.mechanisms._report_counts import ReportCounts
+from discreet.mechanisms._report_sampler import ReportSampler
 from discreet.mechanisms._sampler import (
     AnyFamily as AnyFamily,
     Client as Client,

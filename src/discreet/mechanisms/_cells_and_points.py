@@ -23,7 +23,7 @@ from typing import Any, NoReturn, final
 
 import numpy as np
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet.domain import digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
 from discreet.families import (

@@ -41,16 +41,20 @@ from discreet.families import (
     log_ratios,
     sampling_deviation,
 )
-from discreet.mechanisms._kinks import (
+from discreet.mechanisms._output_law import (
     CutLines,
+    OutputLaw,
+    OutputProblem,
+    affine_clip,
     at_ends,
     cut_lines,
     kink_levels,
     legendre_values,
     line_segments,
+    ratio_of,
+    row_blocks,
     to_coefficients,
 )
-from discreet.mechanisms._output_law import OutputLaw, OutputProblem, affine_clip, ratio_of, row_blocks
 from discreet.projection import improve_slopes
 
 Floats = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """Notions of privacy as values: each knows its trade-off function, its hockey-stick profile and its box for a band."""
 
-from discreet._base.moved import old_names
+from discreet._base.doors import old_names
 from discreet._base.numerics import (
     LARGEST_EXPONENT,
     exp_lower,

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
+from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count
 from discreet.projection._box import Affine, Box, numpy_seconds as numpy_seconds
-from discreet.projection._threads import first_bad_row as first_bad_row, processor_count as processor_count
 from discreet.projection._vectorised import (
     NARROW as NARROW,
     NEGLIGIBLE as NEGLIGIBLE,

@@ -29,7 +29,7 @@ from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
 from discreet.families import as_laws, refuse_bad_law
 from discreet.privacy.tradeoff import Constants
-from discreet.projection import _vectorised as breakpoints
+from discreet.projection._vectorised import ROUNDING
 
 Bound = float | NDArray[np.float64]
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
@@ -96,7 +96,7 @@ class Box:
         This is so on the simplex, where Q* = max(P/r, lower) [paper, Thm 3.1]. The mass is then convex in the slope, and Newton's method goes
         straight down to the root without a flat piece.
         """
-        if isinstance(self.upper, float) and self.upper + (self.size - 1) * self.lower >= 1.0 - breakpoints.ROUNDING:
+        if isinstance(self.upper, float) and self.upper + (self.size - 1) * self.lower >= 1.0 - ROUNDING:
             return math.inf
         return self.upper
 

@@ -19,9 +19,8 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from discreet._base.kernels import kernel
+from discreet._base.kernels import first_bad_row, kernel
 from discreet.families import SUM_TOLERANCE
-from discreet.projection._threads import first_bad_row
 from discreet.projection._vectorised import (
     BEYOND,
     BLOCK,

@@ -2,14 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from discreet._base.doors import lazy_names
-from discreet._base.moved import old_names
-from discreet.release._below import (
-    draw_below as draw_below,
-    keyed_word_rows as keyed_word_rows,
-    keyed_words as keyed_words,
-    next_below as next_below,
-)
+from discreet._base.doors import lazy_names, old_names
 from discreet.release._drawing import outcome_in_constant_time, outcomes, weights
 from discreet.release._keyed import (
     DIGEST_WORDS as DIGEST_WORDS,
@@ -19,8 +12,12 @@ from discreet.release._keyed import (
     Secret as Secret,
     as_secret as as_secret,
     client_message as client_message,
+    draw_below as draw_below,
     fresh_secret as fresh_secret,
     integer_law_of_counts as integer_law_of_counts,
+    keyed_word_rows as keyed_word_rows,
+    keyed_words as keyed_words,
+    next_below as next_below,
     parse_secret as parse_secret,
     read_secret as read_secret,
     secret_line as secret_line,

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.moved import OldName
+from discreet._base.doors import OldName
 from discreet.errors import DiscreetError, NotPrivateWarning, warn_caller
 
 BITS = 62

@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from discreet._base.forks import refuse_after_fork
 from discreet.errors import DiscreetError
-from discreet.tables import _arrow as ipc, _parquet as parquet
+from discreet.tables import _parquet as parquet
 from discreet.tables._arrow import (
+    ArrowFile,
+    ArrowStream,
     arrow_errors,
     batches_of_stream,
     batches_of_table,
@@ -345,7 +347,7 @@ def file_source(path: str, *, name: str | None = None) -> Source:
                 lines = JsonLines(called, files)
             return StreamSource(called, lines.schema, lines.frames, untyped=True)
         case "arrow":
-            return _arrow(called, [ipc.ArrowFile(file, called if len(files) == 1 else file) for file in files])
+            return _arrow(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
         raise DiscreetError(f"{called} holds {len(files)} Arrow streams; join them, or write Arrow files or Parquet")
     with arrow_errors(called, "cannot be read"):
@@ -353,7 +355,7 @@ def file_source(path: str, *, name: str | None = None) -> Source:
     return _stream(called, file)
 
 
-def _arrow(name: str, files: Sequence[ipc.ArrowFile]) -> Source:
+def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
     first = files[0].schema
     for file in files[1:]:
         if not file.schema.equals(first):
@@ -363,7 +365,7 @@ def _arrow(name: str, files: Sequence[ipc.ArrowFile]) -> Source:
 
 
 def _stream(name: str, file: Any) -> Source:
-    stream = ipc.ArrowStream(name, file)
+    stream = ArrowStream(name, file)
     return _batches(name, stream.schema, stream)
 
 

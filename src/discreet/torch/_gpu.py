@@ -30,7 +30,7 @@ from discreet.torch import (
     _triton_kernels as picking,
     _triton_kernels as small,
 )
-from discreet.torch._inputs import DeviceBox, TensorRows, Terms
+from discreet.torch._host import DeviceBox, TensorRows, Terms
 
 SPLITS = (8, 4)  # programs for one row, if all of them fit on the device at once
 _MOST_SPLIT = 32  # most rows to split over programs

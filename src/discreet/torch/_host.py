@@ -1,4 +1,27 @@
-"""Drawing on the CPU: the distribution of `discreet.OptimalSampler` for tensors on the CPU, and for float64 on any device.
+"""The inputs of `discreet.torch`, checked before any number is read: rows of tensors, privacy terms, and their box.
+
+`TensorRows` holds logits or probabilities and a public reference of the same kind. Shapes, dtypes and devices are checked here, the numbers
+on their device. `Terms` holds the notion of privacy and `upper`. `DeviceBox` has what a kernel needs of both.
+
+Around the uniform reference the box is the lattice of `OptimalSampler(Simplex(k))`, or of the band 0 <= dP/dmu <= upper. Around a reference
+that differs from row to row, the device makes the lattice row by row from masses e_x and their sum Z, all in float32:
+
+    L_x = max(1, floor(e_x (2^62 b/Z))),    U_x = min(2^62, floor(rho L_x))      rho <= (B/b)(1 - 2^-22), itself a float32
+
+A product in float32 is off by a factor of at most 1 + 2^-24, so U_x <= e^epsilon L_x holds between the integers (B/b is e^epsilon for pure
+privacy). float32 holds both exactly. Z is off by a factor of at most 1 +- 2^-14, since at most 2^10 terms are added one after the other.
+Hence, over k outcomes,
+
+    sum L <= (1 + 2^-13) b 2^62 + k  <=  2^62  <=  (1 - 2^-23) rho ((1 - 2^-13) b 2^62 - k) - k  <=  sum U
+
+if b keeps that distance from both ends. `DeviceBox.around` checks this in rational numbers.
+
+Notions other than pure epsilon depend on sum L too. All distributions lie between L and rho' L, rho' = (1 + 2^-24) rho. With s = sum L/2^62
+the two points (`discreet.privacy._notion`) are l = min(1 - s, rho' s - 1)/(rho' - 1) and rho' l. On the line of the points (l, 1 - rho' l),
+those above a convex trade-off function are an interval that begins at l = 0. What is allowed at the largest possible l is therefore allowed
+at every s. rho is lowered until that l is allowed.
+
+Drawing on the CPU: the distribution of `discreet.OptimalSampler` for tensors on the CPU, and for float64 on any device.
 
 Rows are converted to numpy unchanged, logits are normalised in float64 by `law_of_logits`, and `discreet.release` draws. For the same
 integer the outcome is therefore that of the numpy path, bit for bit, and a row has the same integers in every batch.
@@ -6,19 +29,217 @@ integer the outcome is therefore that of the numpy path, bit for bit, and a row 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError
-from discreet.families import Band, FiniteFamily, Simplex, is_law, law_of_logits, refuse_bad_law, renormalise_laws
+from discreet.errors import POSITIVE, DiscreetError, Range
+from discreet.families import (
+    Band,
+    Bounds,
+    FiniteFamily,
+    Simplex,
+    is_law,
+    law_of_logits,
+    refuse_bad_law,
+    renormalise_laws,
+)
 from discreet.mechanisms import OptimalSampler
+from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.privacy.tradeoff import constants_for_privacy, refuse_raw
 from discreet.release import TOTAL, outcomes, weights as weights_of
-from discreet.torch._inputs import TensorRows, Terms
+
+_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class TensorRows(NamedTuple):
+    """The clients' rows (n, k), and the public reference as (n, k) or (1, k); `logits` tells whether both are logits.
+
+    Attributes:
+        p: the clients' logits or probabilities.
+        reference: the public ones, or None for a uniform reference.
+        logits: whether these are logits.
+        temperature: divides the clients' logits.
+        shape: the leading shape of the input and of results.
+    """
+
+    p: torch.Tensor
+    reference: torch.Tensor | None
+    logits: bool
+    temperature: float
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """k, the number of outcomes."""
+        return int(self.p.shape[1])
+
+    @property
+    def name(self) -> str:
+        """The name of the argument with the rows."""
+        return "logits" if self.logits else "probabilities"
+
+    @property
+    def double(self) -> bool:
+        """Whether any of these is float64."""
+        return self.p.dtype == torch.float64 or (self.reference is not None and self.reference.dtype == torch.float64)
+
+
+def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float) -> TensorRows:
+    """The given rows, or the error about their shapes, dtypes or devices."""
+    if (logits is None) == (probabilities is None):
+        raise DiscreetError("pass either logits= or probabilities=, exactly one of them")
+    name, given = ("logits", logits) if logits is not None else ("probabilities", probabilities)
+    _check_tensor(name, given)
+    size = int(given.shape[-1])
+    if size < 2:
+        raise DiscreetError(
+            f"{name} has shape {tuple(given.shape)}; its last axis holds one number for each of at least 2 outcomes"
+        )
+    POSITIVE.check("temperature", temperature, "1 leaves the logits as they are")
+    if temperature != 1.0 and logits is None:
+        raise DiscreetError(
+            f"temperature = {temperature:g} is for logits; raise probabilities to a power before you pass them"
+        )
+    if reference is not None:
+        _check_tensor("reference", reference)
+        if int(reference.shape[-1]) != size:
+            raise DiscreetError(
+                f"reference has {int(reference.shape[-1])} outcomes and {name} has {size}; both are over one vocabulary"
+            )
+        if reference.ndim != 1 and reference.shape != given.shape:
+            raise DiscreetError(
+                f"reference has shape {tuple(reference.shape)} and {name} has {tuple(given.shape)}; "
+                f"pass one of the same shape, or a single row ({size},) for all"
+            )
+        if reference.device != given.device:
+            raise DiscreetError(
+                f"reference is on {reference.device} and {name} on {given.device}; move one to the other"
+            )
+        reference = _rows(reference, size)
+    return TensorRows(_rows(given, size), reference, logits is not None, float(temperature), tuple(given.shape[:-1]))
+
+
+def _rows(tensor: torch.Tensor, size: int) -> torch.Tensor:
+    """The tensor as rows without gradients; the tensor itself if it is that already."""
+    return tensor if tensor.ndim == 2 and not tensor.requires_grad else tensor.detach().reshape(-1, size)
+
+
+def _check_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        raise DiscreetError(
+            f"{name} = {type(value).__name__} is not a torch.Tensor; for arrays use OptimalSampler(...).release"
+        )
+    if value.dtype not in _DTYPES:
+        allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
+        raise DiscreetError(f"{name} has dtype {value.dtype}; it takes {allowed}")
+    if value.layout != torch.strided or value.is_meta:
+        raise DiscreetError(f"{name} is a {value.layout} tensor on {value.device}; pass a dense one that holds numbers")
+    if value.ndim == 0:
+        raise DiscreetError(f"{name} is a single number; its last axis holds one number for each outcome")
+
+
+LARGEST_SIZE = 1 << 19  # outcomes on a GPU, by the bound on Z
+_MARGIN = Fraction(1, 1 << 13)
+_INWARDS = range(22, 3, -1)  # powers of two by which rho is lowered until a notion is kept
+_UPPER = Range(1.0, math.inf, low_open=True, high_open=True)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The requested notion of privacy and `upper`, checked.
+
+    Attributes:
+        privacy: of one release.
+        upper: the largest dP/dmu that the box is made for; None: that of the simplex, or the mollifier's if there is a reference.
+    """
+
+    privacy: Privacy
+    upper: float | None
+
+    @property
+    def bounds(self) -> Bounds:
+        """The band around a reference that the box is made for: up to `upper`. By default upper is e^(epsilon/2) + 1 for a pure epsilon,
+        which gives Husain's mollifier with b = e^(-epsilon/2).
+        """
+        if self.upper is not None:
+            return Bounds(0.0, self.upper)
+        if not isinstance(self.privacy, Pure):
+            raise DiscreetError(
+                f"upper = None is for a pure epsilon; with a reference and privacy = {self.privacy!r} say upper=, how many times likelier "
+                "than in the reference an outcome may be for a client"
+            )
+        return Bounds(0.0, math.exp(min(self.privacy.epsilon, 1000.0) / 2.0) + 1.0)
+
+
+def terms_of(*, epsilon: float | None = None, privacy: Privacy | None = None, upper: float | None = None) -> Terms:
+    """The terms, or the error about them."""
+    if upper is not None:
+        _UPPER.check(
+            "upper", upper, "it bounds how many times likelier than in the reference an outcome may be for a client"
+        )
+    return Terms(chosen_privacy(epsilon, privacy), None if upper is None else float(upper))
+
+
+@dataclass(frozen=True)
+class DeviceBox:
+    """b mu <= q <= B mu in the form of a kernel: rho, the integer from which on none is shared, and up to which all are."""
+
+    b: float
+    B: float
+    ratio: float
+    unshared: int
+    surely_shared: int
+
+    @classmethod
+    def around(cls, size: int, terms: Terms) -> DeviceBox:
+        """The box around references over `size` outcomes; too small a budget, or too many outcomes, is an error."""
+        bounds = terms.bounds
+        if not isinstance(terms.privacy, Pure):
+            refuse_raw(terms.privacy, bounds)
+        constants = constants_for_privacy(terms.privacy, bounds)
+        refused = DiscreetError(
+            f"{terms.privacy} with upper = {bounds.upper:g} over {size:,} outcomes leaves no room "
+            "for rounding in float32; pass float64 tensors, which are drawn in the arithmetic of OptimalSampler"
+        )
+        if constants.b == 0.0 or math.isinf(constants.B):
+            raise refused
+        b = Fraction(constants.b)
+        most = (1 + _MARGIN) * b * TOTAL + size
+        shared = (1 - _MARGIN) * b * TOTAL - size
+        ratio = _ratio(terms.privacy, Fraction(constants.B) / b, shared / TOTAL, most / TOTAL)
+        least = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * shared - size
+        if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
+            raise refused
+        return cls(constants.b, constants.B, ratio, math.ceil(most), math.floor(shared))
+
+
+def _ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
+    """rho: the largest known ratio that keeps the notion for every shared part between the two; 1 if there is none."""
+    if isinstance(privacy, Pure):
+        return _float32_below(at_most_exp(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
+    for shift in _INWARDS:
+        ratio = _float32_below(1 + (widest - 1) * (1 - Fraction(1, 1 << shift)))
+        real = Fraction(ratio) * (1 + Fraction(1, 1 << 24))
+        shared = min(max(2 / (1 + real), least), most)  # where the two points are extreme
+        lower = min(1 - shared, real * shared - 1) / (real - 1) if real > 1 else Fraction(0)
+        if privacy.allows(max(lower, Fraction(0)), max(real * lower, Fraction(0))):
+            return ratio
+    return 1.0
+
+
+def _float32_below(value: Fraction) -> float:
+    """The largest float32 at most `value`, or the one below; from 2^62 on all are equivalent."""
+    nearest = np.float32(float(min(value, Fraction(TOTAL))))
+    return float(nearest if Fraction(float(nearest)) <= value else np.nextafter(nearest, np.float32(0.0)))
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

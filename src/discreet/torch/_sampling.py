@@ -1,7 +1,7 @@
 """`release`, `weights` and `output` for tensors: the distribution of `OptimalSampler`, drawn on the tensors' device.
 
 For every row of a client, its integers W satisfy L <= W <= U, with L and U from the reference alone and U <= e^epsilon L
-(`discreet.release._lattice`, `discreet.torch._inputs`). Every outcome is at most e^epsilon times as likely for one row as for any other
+(`discreet.release._lattice`, `discreet.torch._host`). Every outcome is at most e^epsilon times as likely for one row as for any other
 over the same reference. Preprocessing of the client's own row therefore costs no privacy: temperature, top-k, top-p, a mask. Preprocessing
 of the reference must not depend on the client: a mask there (-inf) determines which outcomes can occur at all, and has to be public.
 
@@ -24,7 +24,7 @@ from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import TOTAL, IntegerFiller, SystemEntropy
 from discreet.torch import _host as host
-from discreet.torch._inputs import TensorRows, Terms, rows_of, terms_of
+from discreet.torch._host import TensorRows, Terms, rows_of, terms_of
 
 P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet import OptimalSampler, Simplex
-from discreet._base.kernels import Code, _choice as choice, compiled_for, use_only
+from discreet._base import kernels as choice
+from discreet._base.kernels import Code, compiled_for, use_only
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms._reports._blocks import (
+from discreet.mechanisms._report_blocks import (
     AffineBlocks,
     BlockFamily,
     MaskedSubsets,

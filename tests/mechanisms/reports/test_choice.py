@@ -8,7 +8,7 @@ import pytest
 
 from discreet import Band, DiscreetError, Gaussian, Interval, LinearSampler, Pure, Simplex
 from discreet.mechanisms import ReportCounts, ReportSampler, mechanism_for, population_mechanism, sampler_named
-from discreet.mechanisms._reports._blocks import (
+from discreet.mechanisms._report_blocks import (
     AffineBlocks,
     MaskedSubsets,
     RankedSubsets,

@@ -7,10 +7,9 @@ import pytest
 
 from discreet import Simplex
 from discreet.errors import DiscreetError
-from discreet.mechanisms import ReportCounts, ReportSampler
-from discreet.mechanisms._reports import _supports
-from discreet.mechanisms._reports._blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
-from discreet.mechanisms._reports._supports import Directions
+from discreet.mechanisms import ReportCounts, ReportSampler, _report_counts as _supports
+from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
+from discreet.mechanisms._report_counts import Directions
 from tests.mechanisms.reports.test_sampler import sampler_with
 
 FAMILIES = [

@@ -15,13 +15,13 @@ from discreet.accounting import compose
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.torch import weights
-from discreet.torch.transformers import _drawing as drawing, _generation as generation
+from discreet.torch.transformers import _generation as generation, _stream as drawing
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
 from discreet.torch.transformers import PrivateText, TokenTerms, generate  # noqa: E402
-from discreet.torch.transformers._drawing import reference_of  # noqa: E402
 from discreet.torch.transformers._models import Context, SeparateContexts  # noqa: E402
+from discreet.torch.transformers._stream import reference_of  # noqa: E402
 from tests.torch.transformers.models import SIZE, loaded, model, saved, tokenizer  # noqa: E402
 
 PUBLIC = "Beautiful is better"

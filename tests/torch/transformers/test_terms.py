@@ -15,7 +15,7 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget
 from discreet.privacy import extreme_masses
 from discreet.release import TOTAL
-from discreet.torch._inputs import DeviceBox, terms_of
+from discreet.torch._host import DeviceBox, terms_of
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")

@@ -5,7 +5,7 @@ so far, has a public distribution mu. Each token is drawn by `discreet.torch.rel
 the whole private prompt, and the loss of several tokens together is given by `discreet.accounting.compose`.
 """
 
-from discreet._base.moved import old_names
+from discreet._base.doors import old_names
 from discreet.errors import need_extra
 
 try:

@@ -25,7 +25,6 @@ from discreet.errors import DiscreetError, check_count, check_flag, check_kind, 
 from discreet.ledger import Budget, Ledger
 from discreet.privacy.tradeoff import warn_of_large_epsilon
 from discreet.torch import FittedBox, fitted_box
-from discreet.torch.transformers._drawing import TextInProgress, draw_tokens, reference_of
 from discreet.torch.transformers._models import (
     Context,
     SeparateContexts,
@@ -35,6 +34,7 @@ from discreet.torch.transformers._models import (
     end_tokens,
     read_prompt,
 )
+from discreet.torch.transformers._stream import TextInProgress, draw_tokens, reference_of
 from discreet.torch.transformers._terms import Statement, TokenTerms
 
 

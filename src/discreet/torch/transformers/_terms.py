@@ -3,7 +3,7 @@
 The terms fix the largest number of tokens, the epsilon of each, and the box of each: b mu <= q <= e^epsilon b mu with b = upper/(e^epsilon
 + upper - 1), around the public model's distribution mu at that place. Every token has the profile of alpha = 1/upper
 (`discreet.accounting._profile`), although mu depends on the text so far. The integers of the draw share s 2^62 of theirs, with |s - b| <=
-2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._inputs`, `discreet.release._lattice`): every token has at least one integer,
+2^-13 b + k 2^-62 over k tokens on every path (`discreet.torch._host`, `discreet.release._lattice`): every token has at least one integer,
 which is much for a tiny b. `TokenTerms.profile_of` takes the alpha of the worst possible s, so the composition holds for the draw itself.
 
 Some tokens may have another epsilon (`schedule`), also fixed in advance. The number of tokens is fixed in advance because a bound at delta
@@ -30,7 +30,7 @@ from discreet.ledger import Budget
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import optimal_constants
 from discreet.release import BITS, TOTAL
-from discreet.torch._inputs import terms_of
+from discreet.torch._host import terms_of
 
 _MARGIN = Fraction(1, 1 << 12)
 _DELTA = Range(0.0, 1.0, high_open=True)

@@ -27,7 +27,7 @@ import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import DiscreetError, check_kind
-from discreet.mechanisms._reports._blocks import (
+from discreet.mechanisms._report_blocks import (
     AffineBlocks,
     BlockFamily,
     Integers,
@@ -35,7 +35,7 @@ from discreet.mechanisms._reports._blocks import (
     RankedSubsets,
     Reports,
 )
-from discreet.mechanisms._reports._sampler import ReportSampler
+from discreet.mechanisms._report_sampler import ReportSampler
 
 MOST_REPORTS = 1 << 53  # up to which counts are whole numbers of doubles too
 LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
