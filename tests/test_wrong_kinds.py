@@ -37,6 +37,7 @@ REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
 LAWS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+REPORTED = REPORTS.release(LAWS)
 AGREEMENT = dc.Agreement.of(LINEAR, rounds=3)
 POPULATION = estimation.population(LINEAR, counts=[50, 30, 20])
 WRONG: list[Any] = [
@@ -217,6 +218,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.accounting.renyi": lambda _: call(PROFILE, order=2.0),
     "discreet.accounting.shuffled_delta": lambda _: call(PROFILE, clients=100, epsilon=0.5),
     "discreet.accounting.shuffled_epsilon": lambda _: call(PROFILE, clients=100, delta=1e-3),
+    "discreet.agreement.BlockTerms": lambda _: call("affine", w=None, q=5, t=1, c=2),
     "discreet.agreement.JointTerms": lambda _: call(2, "product"),
     "discreet.audit.black_box_audit": lambda _: call(
         lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, delta=0.0, privacy=None, draws=400, confidence=0.99
@@ -278,6 +280,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         REPORTS, reports=REPORTS.release(LAWS), values=[1.0, 2.0, 3.0], confidence=0.95, name="average"
     ),
     "discreet.estimation.reported_population": lambda _: call(REPORTS, reports=REPORTS.release(LAWS), counts=None, confidence=0.95),
+    "discreet.estimation.reported_statistic": lambda _: call(
+        estimation.reported_population(REPORTS, reports=REPORTED), "mean", REPORTED
+    ),
     "discreet.estimation.rounds_cost": lambda _: call(AGREEMENT),
     "discreet.estimation.ways": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
     "discreet.families.BoundedDensity": lambda _: call(stats.norm(), cdf=None, error=None, lipschitz=1.0),
@@ -294,6 +299,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.mechanisms.ReportSampler": lambda _: call(dc.Simplex(3), epsilon=1.0, privacy=None),
     "discreet.mechanisms.check_mechanism": lambda _: call("linear", "mechanism"),
     "discreet.mechanisms.mechanism_for": lambda _: call("population", None),
+    "discreet.mechanisms.population_mechanism": lambda _: call(dc.Simplex(3), dc.Pure(1.0)),
     "discreet.mechanisms.nearest_member": lambda _: call(LINE, stats.norm()),
     "discreet.mechanisms.sampler_named": lambda _: call("mollifier", dc.Simplex(3), reference=None, **FAMILY_CALL),
     "discreet.mechanisms.warm_up.warm_up": lambda _: call(),

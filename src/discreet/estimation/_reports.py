@@ -273,6 +273,8 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike)
     Raises:
         DiscreetError: for outcomes that are no numbers, and for statistics that have no interval behind reports.
     """
+    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) gave")
+    check_kind("name", name, str, 'pass "mean" or "at-most:X"')
     numbers = found.domain.values
     if numbers is None:
         raise DiscreetError(f"statistic = {name!r} needs outcomes that are numbers; those of this agreement are labels")

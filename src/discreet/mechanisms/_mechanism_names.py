@@ -11,7 +11,7 @@ take optimal, which is at least as close to every client; the samples then tell 
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
-from discreet.families import Simplex
+from discreet.families import Simplex, check_family
 from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
@@ -75,7 +75,13 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
 
     Returns:
         "reports" or "linear".
+
+    Raises:
+        DiscreetError: for an argument that is not a family, or not a notion of privacy.
     """
+    check_family(family)
+    if not isinstance(privacy, Privacy):
+        raise DiscreetError(f"privacy = {privacy!r} is not a notion of privacy; pass Pure(epsilon)")
     if not isinstance(family, Simplex) or not isinstance(privacy, Pure) or family.domain.edges is not None:
         return LinearSampler.name
     try:
