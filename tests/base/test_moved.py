@@ -17,9 +17,9 @@ with warnings.catch_warnings(record=True) as caught:
     found = importlib.import_module(old)
 assert found is importlib.import_module(new)
 assert found.__name__ == found.__spec__.name == new
-assert {w.category for w in caught if old in str(w.message)} == {DeprecationWarning}
+assert {w.category for w in caught if old in str(w.message)} == {FutureWarning}
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.simplefilter("ignore", FutureWarning)
     assert getattr(dc, old.split(".")[1]) is not None
 """
 
@@ -28,7 +28,7 @@ with warnings.catch_warnings():
 def test_an_old_name_gives_the_module_itself(old: str) -> None:
     new = new_name(old)
     assert new is not None
-    subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, old, new], check=True)
+    subprocess.run([sys.executable, "-W", "ignore::FutureWarning", "-c", PROGRAM, old, new], check=True)
 
 
 def test_an_old_module_still_runs_as_a_command() -> None:
@@ -41,7 +41,7 @@ def test_an_old_module_still_runs_as_a_command() -> None:
 def test_other_names_are_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         __import__("discreet.enginesque")
-    with pytest.warns(DeprecationWarning, match="discreet.tables"), pytest.raises(ModuleNotFoundError):
+    with pytest.warns(FutureWarning, match="discreet.tables"), pytest.raises(ModuleNotFoundError):
         __import__("discreet.engines.nothing_here")
     assert new_name("discreet.families") is None
 
@@ -53,7 +53,7 @@ def test_an_old_name_of_a_method_works_and_warns() -> None:
 
         older = OldName("new")
 
-    with pytest.warns(DeprecationWarning, match="Thing.older is now new"):
+    with pytest.warns(FutureWarning, match="Thing.older is now new"):
         assert Thing().older() == 3
     assert isinstance(Thing.older, OldName)
 
@@ -65,7 +65,7 @@ def test_an_old_keyword_works_and_warns() -> None:
 
     call: Any = double  # whose old keywords are for calls that no checker reads
     assert call(newer=2) == 4
-    with pytest.warns(DeprecationWarning, match="older= is now newer="):
+    with pytest.warns(FutureWarning, match="older= is now newer="):
         assert call(older=3) == 6
     with pytest.raises(TypeError, match="unexpected"):
         call(oldest=3)

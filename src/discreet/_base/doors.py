@@ -1,12 +1,10 @@
-"""Lazy names for a room's `__init__`.
+"""Doors of rooms: names that load on first use, and old names that still work.
 
 A room's `__init__` names everything that other rooms may use. Names that need an optional dependency, or load slowly, are listed by module
-and imported on first use.
+and imported on first use (`lazy_names`).
 
-Old names of public modules, functions and methods, which still work and warn with the new one.
-
-`import discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs. An old name is kept
-for one release after the one that moved it.
+Public modules, functions, methods and keywords that have new names keep the old ones for one release, with a warning. `import
+discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs.
 """
 
 import sys
@@ -66,7 +64,7 @@ def new_name(old: str) -> str | None:
 def warn_of_move(old: str) -> None:
     """Warn with the new name."""
     advised = _ADVISED.get(old) or new_name(old)
-    warnings.warn(f"{old} is now {advised}; the old name goes with the next release", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"{old} is now {advised}; the old name goes with the next release", FutureWarning, stacklevel=2)
 
 
 class _MovedLoader(InspectLoader, Loader):
@@ -133,7 +131,7 @@ class OldName:
             return self
         warnings.warn(
             f"{owner.__name__}.{self._old} is now {self._new}; the old name goes with the next release",
-            DeprecationWarning,
+            FutureWarning,
             stacklevel=2,
         )
         return getattr(instance, self._new)
@@ -149,7 +147,7 @@ def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Call
                 if old in keywords:
                     warnings.warn(
                         f"the keyword {old}= is now {new}=; the old name goes with the next release",
-                        DeprecationWarning,
+                        FutureWarning,
                         stacklevel=2,
                     )
                     keywords[new] = keywords.pop(old)
@@ -168,7 +166,7 @@ def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] |
             new = names[name]
             warnings.warn(
                 f"{module}.{name} is now {new}; the old name goes with the next release",
-                DeprecationWarning,
+                FutureWarning,
                 stacklevel=2,
             )
             return getattr(sys.modules[module], new)
