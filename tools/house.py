@@ -21,8 +21,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 OUTSIDE = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}  # not rooms
-PARTICIPLE = re.compile(r"[a-z]+(ed|en|wn)|(.*_)?(told|held|found|spelt|sent|kept|built|read)")
-NO_PARTICIPLES = {"seed", "token", "open", "screen", "between", "often", "len", "shutdown", "feed", "breakdown"}
+PARTICIPLE = re.compile(r"[a-z]+(ed|en|wn)|(.*_)?(told|held|found|spelt|sent|kept|built)")
+NO_PARTICIPLES = {"seed", "token", "open", "screen", "between", "often", "shutdown", "feed", "breakdown"}
 
 
 def main() -> None:

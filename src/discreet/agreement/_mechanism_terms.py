@@ -1,7 +1,7 @@
 """What an agreement states for one mechanism alone: how several samples are drawn at once, and which blocks reports name.
 
 Blocks are written down, not only chosen again, so that an agreement keeps its blocks when the choice of them changes. Privacy holds for all
-blocks that are read here (`discreet.mechanisms._reports`); poor ones cost accuracy alone.
+blocks that are read here (`discreet.mechanisms._report_sampler`); poor ones cost accuracy alone.
 """
 
 from dataclasses import dataclass

@@ -1,15 +1,4 @@
-"""`open_identity`: a device's own secret, created once, from which its name in each collection is derived.
-
-Identity and ledger belong together: the ledger notes a digest of the identity when the two first meet. A device that finds one without the
-other raises an error and never starts anew by itself. Otherwise, deleting a ledger would make the device release fresh samples again and
-again.
-
-    neither there            the secret is written under a temporary name, its digest is noted in the ledger, then the file gets its name
-    interrupted in between   the secret under the temporary name is the one in the ledger, and is used
-    identity without ledger  an error (`discreet.ledger`)
-    ledger without identity  an error, once the ledger has noted one
-
-`Client`: a device that sends one sample in each round of a collection, and repeats the same sample after any failure.
+"""`Client`: a device that sends one sample in each round of a collection, and repeats the same sample after any failure.
 
     check the data  |  ask for the collection  |  does the ledger have a sample for this collector in this round? -> that one again
       |  else: is the agreement the expected one? -> draw, then under one lock: look again, charge, durable
@@ -26,6 +15,16 @@ states about the past is ignored: the ledger knows which samples this collector 
 
 The client's name is a keyed digest of the collection's id and the collector's address, under a secret that stays on the device. Names
 therefore link neither two collections, nor two collectors that use one id.
+
+**Identity.** `open_identity` gives the device's own secret, created once, from which its name in each collection is derived.
+Identity and ledger belong together: the ledger notes a digest of the identity when the two first meet. A device that finds one without the
+other raises an error and never starts anew by itself. Otherwise, deleting a ledger would make the device release fresh samples again and
+again.
+
+    neither there            the secret is written under a temporary name, its digest is noted in the ledger, then the file gets its name
+    interrupted in between   the secret under the temporary name is the one in the ledger, and is used
+    identity without ledger  an error (`discreet.ledger`)
+    ledger without identity  an error, once the ledger has noted one
 """
 
 import hashlib

@@ -15,7 +15,7 @@ its own sampler for the examples' histograms, and `value` and `bound` are as clo
 **Masses.** The bound holds for the examples only if their masses on the cells are right. A mixture, a table, a `BoundedDensity` and a scipy
 distribution with a checked distribution function enclose their masses (`discreet.families._integration`). The certificate then holds for
 every distribution within the enclosures. A bare function is unknown between the points of evaluation. Its masses are integrals with an
-estimated error, so `bound` is an estimate too, `certified` is False, and there is no certificate.
+estimated error, so `bound` is an estimate too, `is_certified` is False, and there is no certificate.
 
 The band makes no claim about clients (`everybody=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
 describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
@@ -141,7 +141,7 @@ class LineDesign:
 
     @property
     def bound(self) -> float:
-        """A lower bound on the examples' divergence under any epsilon-LDP sampler on the line; an ESTIMATE unless `certified`."""
+        """A lower bound on the examples' divergence under any epsilon-LDP sampler on the line; an ESTIMATE unless `is_certified`."""
         return self.on_cells.bound
 
     @property

@@ -1,9 +1,4 @@
-"""BLAKE2b [RFC 7693] in numba, for messages of whole 64-bit words under one key.
-
-The key fills the first block of every message, so the state after it is computed once for a run (`keyed_state`). A client of up to fourteen
-distinct values then costs a single compression.
-
-The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference.
+"""The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference.
 
 `discreet.release._referenced` draws over other references. The distribution, and the outcome of a given integer, are those of
 `discreet.release._compiled` on the client's k numbers count/total. All outcomes outside the support are alike, so the walk over outcomes
@@ -11,6 +6,11 @@ takes the gap between two held ones in a single step. The cost grows with the nu
 
 A client without records draws from the reference itself: W_x = floor(2^62/k), and the remainder goes to the first outcomes with room. (It
 lies in the box, because L <= 2^62/k <= U.)
+
+**Keyed words.** BLAKE2b [RFC 7693] in numba, for messages of whole 64-bit words under one key.
+
+The key fills the first block of every message, so the state after it is computed once for a run (`keyed_state`). A client of up to fourteen
+distinct values then costs a single compression.
 """
 
 import struct

@@ -27,7 +27,7 @@ from discreet.tables._request import Job, Progress, Request, RequestTerms, Summa
 from discreet.tables._sources import METADATA, Source, is_among_inputs, open_source, source_of
 
 if TYPE_CHECKING:
-    from discreet.tables._drawing import Draws, LedgerSettlement
+    from discreet.tables._drawing import Draws
     from discreet.tables._parts import ClientGroup, Parts
 
 Result = TypeVar("Result")
@@ -95,14 +95,12 @@ class Release:
         self._frames = source.frames(
             reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
         )
-        from discreet.tables._drawing import Kernel
+        from discreet.tables._drawing import Kernel, LedgerSettlement
 
         self.kernel = Kernel(self.job)
         self._settling: LedgerSettlement | None = None
         if ledger is not None:
-            from discreet.tables import _drawing as settling
-
-            self._settling = settling.LedgerSettlement(
+            self._settling = LedgerSettlement(
                 self.job, ledger, request.round, over_budget=over_budget, ordered=drop_client
             )
         self._digest = InputDigest()

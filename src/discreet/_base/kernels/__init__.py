@@ -1,4 +1,4 @@
-"""The choice between compiled code and numpy, which compute the same results bit for bit.
+"""Compiled code: when to use it instead of numpy, its cache, and threads. Both compute the same results, bit for bit.
 
 Importing numba and loading the kernels takes longer than a few thousand clients take in numpy, and compiling them, once, half a minute. So
 the first second of work in a process is done in numpy. Later work, and work that would take longer than that at once, uses compiled code if
@@ -7,12 +7,8 @@ numba is installed.
 Designs are the exception: their sums are long and their matrices are BLAS's, so that the last bits differ. There the work at hand alone
 decides, and the same examples always give the same design.
 
-Compiled code: its cache, and when to load it. It computes the same results as numpy, bit for bit.
-
-Threads that share rows.
-
-The kernels release the interpreter lock, so plain threads suffice. They start for one call and end with it, so that a process may fork, or
-call from many threads of its own, at any time.
+Threads share rows. The kernels release the interpreter lock, so plain threads suffice. They start for one call and end with it, so that a
+process may fork, or call from many threads of its own, at any time.
 """
 
 import importlib

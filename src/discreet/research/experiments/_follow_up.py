@@ -25,7 +25,7 @@ projection under Gaussian privacy is ours.
 
 `OrderedComparison`: the distance of a client's output distribution from its own, in the outcomes' unit, by mechanism at equal epsilon. The
 Wasserstein-1 distance on a line is the area between two distribution functions, so everything is computed, not sampled. Beside the
-transport sampler (`discreet.mechanisms._transport`), which has the smallest worst case of any epsilon-LDP sampler, are Q* and the
+transport sampler (`discreet.mechanisms._transport_sampler`), which has the smallest worst case of any epsilon-LDP sampler, are Q* and the
 mollifier, which ignore the order, and discretised Laplace noise of scale range/epsilon on a raw draw, clamped to the range: the usual
 method without this library.
 """

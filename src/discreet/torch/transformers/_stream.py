@@ -1,9 +1,4 @@
-"""One private token for each row: the public distribution becomes the reference of the box, and a drawn token leaves once charged.
-
-`reference_of` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
-and notes why it stopped.
-
-Private tokens one at a time in the caller's loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
+"""Private tokens one at a time in the caller's loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
 
 `TokenStream` is for a conversation, a search or an agent, which choose the context and epsilon of each token after seeing all earlier
 tokens. It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._budget`), which rejects a token that could
@@ -14,6 +9,11 @@ id are the only account: a restarted stream has spent what was charged before, a
 that token. `generate` then has one token to choose, at any temperature and with any generator. It must call the processor once for each
 token (beams, assistants and several return sequences are detected and rejected), must run no processor after it, and must stop.
 `discreet.torch.transformers.generate` does not depend on these conditions.
+
+**Drawing.** One private token for each row: the public distribution becomes the reference of the box, and a drawn token leaves once charged.
+
+`reference_of` contains all preprocessing of the public distribution. `TextInProgress` collects the tokens of one text, charges its ledger
+and notes why it stopped.
 """
 
 from __future__ import annotations
