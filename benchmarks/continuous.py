@@ -204,7 +204,7 @@ def points(console: Console) -> None:
         centres /= np.abs(centres).sum(axis=1, keepdims=True)
         client = family.mixture([0.2, 0.3, 0.5], centres)
         for count in (10_000, 100_000):
-            sampler = dc.OptimalSampler(family, epsilon=EPSILON, how=dc.Points(count))
+            sampler = dc.OptimalSampler(family, epsilon=EPSILON, discretisation=dc.Points(count))
             sampler.release(client)
             seconds = best(lambda sampler=sampler, client=client: sampler.release(client), 3)  # type: ignore[misc]
             own = sampler.output(client).divergence("tv") if count == 10_000 else math.nan

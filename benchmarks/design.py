@@ -108,7 +108,7 @@ def _drawing(made: Kernel, batch: pa.RecordBatch) -> float:
 def reference(size: int) -> dc.Band:
     """What a design looks like: shares that fall off, and a long tail that no example held."""
     weights = np.maximum(np.arange(1.0, size + 1) ** -1.1, 1e-3 / size)
-    return dc.Band(weights, lower=0.0, upper=6.0, everybody=True)
+    return dc.Band(weights, lower=0.0, upper=6.0, any_client=True)
 
 
 def _job(family: Simplex | dc.Band) -> Job:

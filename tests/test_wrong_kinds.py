@@ -31,7 +31,7 @@ from tests.public import is_interface, is_record, public_callables, public_modul
 
 LINE = dc.GaussianMixtures()
 FINITE = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
-CONTINUOUS = dc.OptimalSampler(LINE, epsilon=1.0, how=dc.Cells(8))
+CONTINUOUS = dc.OptimalSampler(LINE, epsilon=1.0, discretisation=dc.Cells(8))
 LINEAR = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
 REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
@@ -71,7 +71,7 @@ def slow_call(*arguments: Any, **options: Any) -> Call:
     return Call(arguments, options, few=True)
 
 
-FAMILY_CALL = {"epsilon": 1.0, "how": None, "privacy": None}
+FAMILY_CALL = {"epsilon": 1.0, "discretisation": None, "privacy": None}
 
 
 def _store(folder: Path) -> Any:
@@ -176,10 +176,10 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         family=AGREEMENT.family, mechanism="linear", epsilon=1.0, rounds=1, purpose="", privacy=None, reference=None, other=None, joint=None
     ),
     "discreet.Approximate": lambda _: call(1.0, delta=1e-6),
-    "discreet.Band": lambda _: call([5, 3, 2], lower=0.5, upper=1.5, labels=None, domain=None, everybody=False),
+    "discreet.Band": lambda _: call([5, 3, 2], lower=0.5, upper=1.5, labels=None, domain=None, any_client=False),
     "discreet.Cells": lambda _: call(4),
     "discreet.Density": lambda _: call(1e-5, 1e-5),
-    "discreet.DensityBand": lambda _: call(stats.norm(), None, lower=0.5, upper=2.0, everybody=False),
+    "discreet.DensityBand": lambda _: call(stats.norm(), None, lower=0.5, upper=2.0, any_client=False),
     "discreet.FDivergence": lambda _: call(lambda x: (x - 1.0) ** 2, name="f", at_zero=None, slope_at_infinity=None),
     "discreet.Functional": lambda _: call([(0.0, 1.0), (0.2, 0.2), (1.0, 0.0)]),
     "discreet.Gaussian": lambda _: call(1.0),
@@ -344,7 +344,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     ),
     "discreet.tables.Request": lambda _: call(
         client="who", value="what", count=None, weight=None, domain=["x", "y", "z"], other=None, nulls="error", outside="error",
-        epsilon=1.0, serve=None, mechanism=None, rounds=None, round=1, purpose=None, family=None, sampler=None, agreement=None, secret=None,
+        epsilon=1.0, goal=None, mechanism=None, rounds=None, round=1, purpose=None, family=None, sampler=None, agreement=None, secret=None,
         show_values=False,
     ),
     "discreet.tables.Secret": lambda _: call(bytes(32), None),

@@ -121,12 +121,14 @@ def test_mistakes_name_the_argument() -> None:
         assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("how", [Cells(40), Points(60, seed=1), Points(60)], ids=str)
+@pytest.mark.parametrize("discretisation", [Cells(40), Points(60, seed=1), Points(60)], ids=str)
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
-def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler[Any]], how: Cells | Points) -> None:
+def test_continuous_clients_do_not_exceed_their_profile(
+    kind: type[Sampler[Any]], discretisation: Cells | Points
+) -> None:
     """The same bound, for the integers on cells and on points; that two clients attain it is not claimed there."""
     family = GaussianMixtures(box=(-4.0, 4.0))
-    sampler = kind(family, epsilon=1.0, how=how)
+    sampler = kind(family, epsilon=1.0, discretisation=discretisation)
     profile = profile_of(sampler)
     assert not profile.attained
     size = sampler.box.size
@@ -140,7 +142,7 @@ def test_continuous_clients_do_not_exceed_their_profile(kind: type[Sampler[Any]]
 
 def test_what_releases_nothing_has_no_profile() -> None:
     with pytest.raises(DiscreetError, match="releases nothing"):
-        profile_of(OptimalSampler(GaussianMixtures(), epsilon=1.0, how=Density()))
+        profile_of(OptimalSampler(GaussianMixtures(), epsilon=1.0, discretisation=Density()))
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (7, 0.5), (12, 1.0), (104, 1.0), (104, 4.0), (20, 6.0)])

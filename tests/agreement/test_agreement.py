@@ -405,7 +405,7 @@ def test_a_file_that_lists_its_weights_is_all_that_is_needed(data: st.DataObject
     """The same id, the same band and the same integers, whatever the weights and bounds are and wherever they were rounded."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     weights = np.exp(-data.draw(st.sampled_from([0.1, 5.0, 300.0])) * rng.random(data.draw(st.integers(2, 30))))
-    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), everybody=data.draw(st.booleans()))
+    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), any_client=data.draw(st.booleans()))
     agreed = Agreement.of(OptimalSampler(family, epsilon=data.draw(epsilons(1e-3, 9.0))))
     again = Agreement.from_json(agreed.text)
     assert (again.id, again) == (agreed.id, agreed) == (Agreement.from_json(agreed.canonical).id, agreed)
@@ -434,7 +434,7 @@ def test_a_file_whose_weights_are_not_those_of_its_id_is_not_read() -> None:
 
 def test_many_weights_are_kept_in_a_file_beside_the_agreement(tmp_path: Path) -> None:
     size = MOST_LISTED + 1
-    family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, everybody=True)
+    family = Band(1.0 + np.arange(size), lower=0.0, upper=3.0, any_client=True)
     agreed = Agreement.of(OptimalSampler(family, epsilon=1.0))
     path, weights = tmp_path / "a.json", tmp_path / "a.json.weights"
     agreed.write(path)

@@ -26,15 +26,17 @@ INTERVAL = dc.GaussianMixtures(1, radius=1.0, scale=1.0, box=(-4.0, 4.0))
 
 MADE: dict[str, dc.Sampler[Any]] = {
     "interval": dc.OptimalSampler(INTERVAL, epsilon=1.0),
-    "plane": dc.LinearSampler(dc.GaussianMixtures(2, radius=0.5), epsilon=2.0, how=dc.Cells(300)),
+    "plane": dc.LinearSampler(dc.GaussianMixtures(2, radius=0.5), epsilon=2.0, discretisation=dc.Cells(300)),
     "laplace": dc.MollifierSampler(dc.LaplaceMixtures(1, scale=2.0), epsilon=1 / 3),
-    "points": dc.OptimalSampler(dc.LaplaceMixtures(6), epsilon=1.0, how=dc.Points(500, seed=7)),
-    "table": dc.OptimalSampler(dc.DensityBand(TABLE, lower=0.0, upper=1.0), epsilon=1.0, how=dc.Cells(100)),
+    "points": dc.OptimalSampler(dc.LaplaceMixtures(6), epsilon=1.0, discretisation=dc.Points(500, seed=7)),
+    "table": dc.OptimalSampler(dc.DensityBand(TABLE, lower=0.0, upper=1.0), epsilon=1.0, discretisation=dc.Cells(100)),
     "everybody": dc.OptimalSampler(
-        dc.DensityBand(TABLE, lower=0.0, upper=1.0, everybody=True), epsilon=1.0, how=dc.Cells(100)
+        dc.DensityBand(TABLE, lower=0.0, upper=1.0, any_client=True), epsilon=1.0, discretisation=dc.Cells(100)
     ),
     "half line": dc.OptimalSampler(
-        dc.DensityBand(TABLE, [(0.0, math.inf)], lower=0.1, upper=2.0), epsilon=1.0, how=dc.Points(64, seed=0)
+        dc.DensityBand(TABLE, [(0.0, math.inf)], lower=0.1, upper=2.0),
+        epsilon=1.0,
+        discretisation=dc.Points(64, seed=0),
     ),
 }
 
@@ -68,9 +70,9 @@ def test_an_agreement_gives_its_sampler_back(name: str, tmp_path: Path) -> None:
 
 def test_everything_that_matters_is_in_the_id() -> None:
     others = [
-        dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(1000)),
-        dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(1024, seed=1)),
-        dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(1024, seed=2)),
+        dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(1000)),
+        dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(1024, seed=1)),
+        dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(1024, seed=2)),
         dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 5.0)), epsilon=1.0),
         dc.OptimalSampler(dc.GaussianMixtures(1), epsilon=1.0),
         dc.OptimalSampler(dc.GaussianMixtures(1, radius=2.0, box=(-4.0, 4.0)), epsilon=1.0),
@@ -79,7 +81,7 @@ def test_everything_that_matters_is_in_the_id() -> None:
         *MADE.values(),
     ]
     assert len({dc.Agreement.of(one).id for one in others}) == len(others)
-    assert dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells())) == dc.Agreement.of(
+    assert dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells())) == dc.Agreement.of(
         MADE["interval"]
     )
 
@@ -106,8 +108,8 @@ def test_whom_a_band_serves_is_a_term_where_it_is_everybody_alone() -> None:
     some, all_there_are = dc.Agreement.of(MADE["table"]), dc.Agreement.of(MADE["everybody"])
     assert "everybody" not in some.text
     assert all_there_are.document["family"] == {**some.document["family"], "everybody": True}
-    assert all_there_are.sampler().family.everybody
-    assert not some.sampler().family.everybody
+    assert all_there_are.sampler().family.any_client
+    assert not some.sampler().family.any_client
     with pytest.raises(dc.DiscreetError, match=r"everybody"):
         all_there_are.sampler(MADE["table"].family)
 
@@ -132,8 +134,8 @@ def test_a_table_too_large_to_be_listed_stands_as_its_digest() -> None:
             dc.OptimalSampler(dc.DensityBand(lambda x: np.exp(-x), (0, 1), lower=0.5, upper=2.0), epsilon=1.0),
             "Tabulated",
         ),
-        (dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(64)), "only the client knows its points"),
-        (dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()), "releases nothing"),
+        (dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(64)), "only the client knows its points"),
+        (dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Density()), "releases nothing"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused_with_the_fix(sampler: Any, message: str) -> None:
@@ -220,14 +222,14 @@ def test_a_ledger_charges_and_gives_the_same_sample_again(name: str, tmp_path: P
         book.release(sampler, p, agreement=agreement, round=2)
     with pytest.raises(dc.DiscreetError, match="holds 2 distributions"):
         book.release(sampler, [p, p], agreement=agreement)
-    if isinstance(sampler.how, dc.Cells):
+    if isinstance(sampler.discretisation, dc.Cells):
         number = book.entries()[0].sample
-        cells = sampler.family.cells(sampler.how.count)
+        cells = sampler.family.cells(sampler.discretisation.count)
         assert cells.numbers(np.reshape(first, (1, -1))).tolist() == [number]
 
 
 def test_two_clients_in_one_cell_are_at_two_places(tmp_path: Path) -> None:
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=0.01, how=dc.Cells(2))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=0.01, discretisation=dc.Cells(2))
     agreement, points = dc.Agreement.of(sampler), set()
     for who in range(4):
         book = ledger.Ledger.create(tmp_path / str(who), ledger.Budget(epsilon=1.0))
@@ -289,7 +291,7 @@ def test_the_page_says_what_can_be_done_with_which() -> None:
     for released_by, mechanism, agreed, tables, estimates in lines:
         for kind in kinds[mechanism]:
             family, how = RELEASED[released_by]
-            sampler = kind(family, epsilon=1.0, how=how)
+            sampler = kind(family, epsilon=1.0, discretisation=how)
             point = np.zeros((1, family.dim))
             samples = sampler.release([family.mixture([1.0], point)] * 3)
             can_agree = possible(dc.Agreement.of, sampler)

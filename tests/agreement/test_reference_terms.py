@@ -35,9 +35,9 @@ MADE: dict[str, dc.MollifierSampler[Any]] = {
     "labels": dc.MollifierSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0, reference={"c": 0.5, "a": 0.2, "b": 0.3}),
     "numbers": dc.MollifierSampler(dc.Simplex(40), epsilon=2.0, reference=UNEVEN),
     "band": dc.MollifierSampler(dc.Band([1, 2, 3], lower=0.5, upper=1.5), epsilon=1.0, reference=[0.3, 0.3, 0.4]),
-    "table": dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=TABLE, how=dc.Cells(40)),
+    "table": dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=TABLE, discretisation=dc.Cells(40)),
     "within": dc.MollifierSampler(INTERVAL, epsilon=1.5, reference=WITHIN),
-    "points": dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=TABLE, how=dc.Points(300, seed=5)),
+    "points": dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=TABLE, discretisation=dc.Points(300, seed=5)),
 }
 
 
@@ -64,7 +64,7 @@ def test_an_agreement_gives_its_sampler_back(name: str, tmp_path: Path) -> None:
     with pytest.raises(dc.DiscreetError, match="pass "):
         short.sampler()
     assert short.sampler(sampler.family, reference=sampler.given_reference) == sampler
-    own = type(sampler)(sampler.family, epsilon=sampler.epsilon, how=sampler.how)
+    own = type(sampler)(sampler.family, epsilon=sampler.epsilon, discretisation=sampler.discretisation)
     with pytest.raises(dc.DiscreetError, match=r"belongs to agreement"):
         made.check_sampler(own)
 
@@ -82,10 +82,13 @@ def test_everything_that_matters_is_in_the_id() -> None:
     others: list[dc.Sampler[Any]] = [
         dc.MollifierSampler(simplex, epsilon=1.0),
         dc.MollifierSampler(simplex, epsilon=1.0, reference=[0.3, 0.2, 0.5]),
-        dc.MollifierSampler(INTERVAL, epsilon=1.0, how=dc.Cells(40)),
-        dc.MollifierSampler(INTERVAL, epsilon=1.0, how=dc.Cells(40), reference=WITHIN),
+        dc.MollifierSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(40)),
+        dc.MollifierSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(40), reference=WITHIN),
         dc.MollifierSampler(
-            INTERVAL, epsilon=1.0, how=dc.Cells(40), reference=dc.DensityBand.around(TABLE, [(-4.0, 4.0)], factor=7.0)
+            INTERVAL,
+            epsilon=1.0,
+            discretisation=dc.Cells(40),
+            reference=dc.DensityBand.around(TABLE, [(-4.0, 4.0)], factor=7.0),
         ),
         *MADE.values(),
     ]

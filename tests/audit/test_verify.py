@@ -70,7 +70,9 @@ AGREED = [
     dc.Agreement.of(OptimalSampler(Simplex(4), privacy=LINE)),
     dc.Agreement.of(OptimalSampler(Simplex(5), epsilon=1.0), version=1),
     dc.Agreement.of(
-        OptimalSampler(dc.LaplaceMixtures(1, radius=0.5, scale=1.0, box=(-2, 2)), epsilon=1.0, how=dc.Cells(8))
+        OptimalSampler(
+            dc.LaplaceMixtures(1, radius=0.5, scale=1.0, box=(-2, 2)), epsilon=1.0, discretisation=dc.Cells(8)
+        )
     ),
 ]
 

@@ -112,11 +112,11 @@ def test_inputs_have_names_of_their_own(inputs: tuple[str, ...]) -> None:
         certificate_of([[1, 2], [2, 1]], epsilon=1.0, inputs=inputs)
 
 
-@pytest.mark.parametrize("how", [Cells(50), Points(60, seed=1)], ids=str)
+@pytest.mark.parametrize("discretisation", [Cells(50), Points(60, seed=1)], ids=str)
 @pytest.mark.parametrize("kind", [OptimalSampler, LinearSampler, MollifierSampler])
-def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], how: Cells | Points) -> None:
+def test_continuous_samplers_have_certificates_too(kind: type[Sampler[Any]], discretisation: Cells | Points) -> None:
     """Of the cells or points that they release by."""
-    sampler = kind(GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, how=how)
+    sampler = kind(GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, discretisation=discretisation)
     found = certificate(sampler, most_inputs=10)
     assert found.holds
     assert len(found.weights) == 10

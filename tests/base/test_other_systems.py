@@ -39,7 +39,7 @@ counts = [0, 0, 0]
 for _ in range(200):
     counts["abc".index(sampler.release([0.7, 0.2, 0.1]))] += 1
 print(estimation.population(sampler, counts=counts).law.estimate.sum().round(9))
-line = dc.OptimalSampler(dc.GaussianMixtures(), epsilon=1.0, how=dc.Cells(16))
+line = dc.OptimalSampler(dc.GaussianMixtures(), epsilon=1.0, discretisation=dc.Cells(16))
 print(type(line.release(dc.Mixture([1.0], [0.0]))).__name__)
 print(audit.certificate(sampler).holds)
 print(dc.design(dc.Simplex(3), epsilon=1.0, clients=[[0.7, 0.2, 0.1]]).family.size)

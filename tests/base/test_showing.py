@@ -102,8 +102,8 @@ def test_a_notebook_shows_a_small_table(shown: Any) -> None:
 def test_a_band_that_serves_everybody_shows_no_claim_about_clients() -> None:
     table = dc.families.Tabulated([0.0, 1.0, 2.0], [0.3, 0.7])
     for claiming, serving in (
-        (dc.Band([1, 2], lower=0, upper=1.4), dc.Band([1, 2], lower=0, upper=1.4, everybody=True)),
-        (dc.DensityBand(table, lower=0, upper=2), dc.DensityBand(table, lower=0, upper=2, everybody=True)),
+        (dc.Band([1, 2], lower=0, upper=1.4), dc.Band([1, 2], lower=0, upper=1.4, any_client=True)),
+        (dc.DensityBand(table, lower=0, upper=2), dc.DensityBand(table, lower=0, upper=2, any_client=True)),
     ):
         assert "the client distributions" in claiming._repr_html_()
         assert "most " in claiming._repr_html_()

@@ -397,10 +397,10 @@ def released_on_a_line(folder: Path, sampler: dc.Sampler[Any], clients: int = 30
 
 
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Points(3000, seed=2)])
-def test_samples_of_a_continuous_family(run: Run, tmp_path: Path, kind: Any, how: Any) -> None:
+@pytest.mark.parametrize("discretisation", [dc.Cells(), dc.Points(3000, seed=2)])
+def test_samples_of_a_continuous_family(run: Run, tmp_path: Path, kind: Any, discretisation: Any) -> None:
     """The same record, picture and tables as for outcomes, on bins; the numbers are those of the Python call."""
-    source, agreement = released_on_a_line(tmp_path, kind(LINE, epsilon=3.0, how=how))
+    source, agreement = released_on_a_line(tmp_path, kind(LINE, epsilon=3.0, discretisation=discretisation))
     terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
     truth = ("--truth", str(tmp_path / "raw.csv"), "--value", "x", "--client", "who")
     written = ("--plot", str(tmp_path / "p.png"), "--synthetic", str(tmp_path / "weighted.csv"))
@@ -418,7 +418,7 @@ def test_samples_of_a_continuous_family(run: Run, tmp_path: Path, kind: Any, how
     held = np.bincount(found.domain.numbers(raw), minlength=found.domain.size) / len(raw)
     assert [row["truth"] for row in record["shares"]] == pytest.approx(held.tolist())
     assert ("surely outside" in "".join(record["notes"])) == (kind is dc.OptimalSampler)
-    assert ("3,000 points" in "".join(record["notes"])) == isinstance(how, dc.Points)
+    assert ("3,000 points" in "".join(record["notes"])) == isinstance(discretisation, dc.Points)
     assert_picture(tmp_path / "p.png")
     weighted = pl.read_csv(tmp_path / "weighted.csv")
     assert weighted["sample"].to_list() == pytest.approx(samples.to_list())
@@ -434,7 +434,7 @@ def test_samples_of_a_continuous_family(run: Run, tmp_path: Path, kind: Any, how
 
 def test_a_table_is_released_and_estimated_under_a_continuous_agreement(run: Run, tmp_path: Path) -> None:
     """From the agreement alone: the samples carry it, and clients with many values on few cells are told of as they are."""
-    released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
+    released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, discretisation=dc.Cells(8)))
     output = str(tmp_path / "out.parquet")
     terms = ("--client", "who", "--value", "x", "--agreement", str(tmp_path / "line.json"), "-o", output)
     assert run("sample", str(tmp_path / "raw.csv"), *terms).exit_code == 0
@@ -458,7 +458,7 @@ def test_lists_of_values_on_narrow_cells_are_told_of_in_one_line(run: Run, tmp_p
 def test_bins_are_listed_by_value_and_what_sample_refuses_is_not_advised(
     run: Run, refusal: Callable[..., str], tmp_path: Path
 ) -> None:
-    sampler = dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(40))
+    sampler = dc.OptimalSampler(LINE, epsilon=4.0, discretisation=dc.Cells(40))
     source, agreement = released_on_a_line(tmp_path, sampler)
     terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))
     told = run(*terms, "--bins", "20").stdout
@@ -470,7 +470,7 @@ def test_bins_are_listed_by_value_and_what_sample_refuses_is_not_advised(
     assert "more bins" not in told
     assert "17 more bins" in run(*terms, "--bins", "20", "--top", "3").stdout
     assert "equal cells of an interval" in " ".join(told.split())
-    dc.Agreement.of(dc.LinearSampler(LINE, epsilon=4.0, how=dc.Cells(40))).write(tmp_path / "linear.json")
+    dc.Agreement.of(dc.LinearSampler(LINE, epsilon=4.0, discretisation=dc.Cells(40))).write(tmp_path / "linear.json")
     raw = ("sample", str(tmp_path / "raw.csv"), "--client", "who", "--value", "x", "-o", str(tmp_path / "out.csv"))
     refused = refusal(*raw, "--agreement", str(tmp_path / "linear.json"))
     assert "agree on optimal" in refused
@@ -480,7 +480,7 @@ def test_bins_are_listed_by_value_and_what_sample_refuses_is_not_advised(
 
 
 def test_what_is_refused_of_a_continuous_agreement(refusal: Callable[..., str], tmp_path: Path) -> None:
-    source, _ = released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, how=dc.Cells(8)))
+    source, _ = released_on_a_line(tmp_path, dc.OptimalSampler(LINE, epsilon=4.0, discretisation=dc.Cells(8)))
     labels = tmp_path / "labels.txt"
     labels.write_text("a\nb\n")
     terms = ("estimate", source, "--agreement", str(tmp_path / "line.json"))

@@ -142,7 +142,7 @@ def test_bad_options_are_refused_by_name(refusal: Callable[..., str], options: t
 def test_a_continuous_agreement_is_planned_on_bins(run: Run, refusal: Callable[..., str], tmp_path: Path) -> None:
     family = dc.GaussianMixtures(1, box=(-4.0, 4.0))
     path, linear = tmp_path / "optimal.json", tmp_path / "linear.json"
-    dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0, how=dc.Cells(12))).write(path)
+    dc.Agreement.of(dc.OptimalSampler(family, epsilon=2.0, discretisation=dc.Cells(12))).write(path)
     dc.Agreement.of(dc.LinearSampler(family, epsilon=2.0)).write(linear)
     rng = np.random.default_rng(0)
     terms = ("plan", "--clients", "1000", "--agreement")

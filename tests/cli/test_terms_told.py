@@ -15,8 +15,8 @@ from discreet.cli._options import promise_text
 Run = Callable[..., Any]
 WHOLE = dc.Simplex(["a", "b", "c"])
 CELLS = dc.families.Tabulated([0.0, 1.0, 2.0, 4.0], [0.3, 0.4, 0.1])
-ON_A_LINE = dc.DensityBand(CELLS, lower=0.0, upper=1.5, everybody=True)
-DESIGNED = dc.Band(np.array([3.0, 2.0, 1.0]), lower=0.0, upper=2.0, labels=["a", "b", "c"], everybody=True)
+ON_A_LINE = dc.DensityBand(CELLS, lower=0.0, upper=1.5, any_client=True)
+DESIGNED = dc.Band(np.array([3.0, 2.0, 1.0]), lower=0.0, upper=2.0, labels=["a", "b", "c"], any_client=True)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,10 @@ DESIGNED = dc.Band(np.array([3.0, 2.0, 1.0]), lower=0.0, upper=2.0, labels=["a",
             ["f-LDP (f through ", "optimal"],
         ),
         (dc.OptimalSampler(DESIGNED, epsilon=1.0), ["epsilon = 1", "optimal (designed reference)"]),
-        (dc.OptimalSampler(ON_A_LINE, epsilon=1.0, how=dc.Cells(2)), ["epsilon = 1", "optimal (designed reference)"]),
+        (
+            dc.OptimalSampler(ON_A_LINE, epsilon=1.0, discretisation=dc.Cells(2)),
+            ["epsilon = 1", "optimal (designed reference)"],
+        ),
     ],
 )
 def test_the_notion_and_the_design(run: Run, tmp_path: Path, sampler: dc.Sampler[Any], words: list[str]) -> None:
@@ -55,7 +58,7 @@ def test_a_designed_line_is_sampled_estimated_and_planned_without_a_word_about_o
     run: Run, tmp_path: Path
 ) -> None:
     """Every command from the agreement on, with clients of one value each, in the rarest cell too: none of them in the band."""
-    sampler = dc.OptimalSampler(ON_A_LINE, epsilon=2.0, how=dc.Cells(2))
+    sampler = dc.OptimalSampler(ON_A_LINE, epsilon=2.0, discretisation=dc.Cells(2))
     agreement, raw, out = (str(tmp_path / name) for name in ("a.json", "raw.csv", "out.parquet"))
     dc.Agreement.of(sampler).write(agreement)
     pl.DataFrame({"who": range(90), "x": [0.5, 1.5, 3.9] * 30}).write_csv(raw)

@@ -41,7 +41,7 @@ FAMILIES: list[Any] = [
     dc.Simplex(3),
     dc.Simplex(100),
     dc.Simplex(dc.Interval(0.0, 1.0, cells=4)),
-    dc.Band([5, 1, 1, 1, 1, 1], lower=0.0, upper=3.0, labels=WORDS, everybody=True),
+    dc.Band([5, 1, 1, 1, 1, 1], lower=0.0, upper=3.0, labels=WORDS, any_client=True),
 ]
 KEYS = [
     CollectorKey(bytes([number]) * 32) for number in range(4)

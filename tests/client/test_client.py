@@ -345,7 +345,7 @@ def test_an_agreement_that_changes_under_way_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["collection", "agreement", "samples", "weights"])
 def test_no_more_is_read_than_there_is_to_say(tmp_path: Path, path: str) -> None:
     weights = 1.0 + np.arange(70_000) / 70_000
-    many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, everybody=True), epsilon=1.0))
+    many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, any_client=True), epsilon=1.0))
     answers = replies(many, weights=raw(HEAD + (many.family.beside or b"")))
     answers |= {
         key: value for key, value in replies(many, **{path: endless(HEAD, b" " * 65536)}).items() if key.endswith(path)
@@ -358,7 +358,7 @@ def test_no_more_is_read_than_there_is_to_say(tmp_path: Path, path: str) -> None
 
 def test_weights_too_many_to_list_are_asked_for_and_checked(tmp_path: Path) -> None:
     weights = 1.0 + np.arange(70_000) / 70_000
-    many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, everybody=True), epsilon=1.0))
+    many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, any_client=True), epsilon=1.0))
     right = many.family.beside
     assert right is not None
     wrong = right[:800] + np.float64(0.5).tobytes() + right[808:]
@@ -533,7 +533,7 @@ def test_plain_http_goes_elsewhere_where_somebody_insists(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("how", "why"),
+    ("terms", "why"),
     [
         ({"ledger": 3}, "is not a Ledger"),
         ({"budget": None}, "there is no ledger .*; to make it .* budget="),
@@ -547,9 +547,9 @@ def test_plain_http_goes_elsewhere_where_somebody_insists(tmp_path: Path) -> Non
         ({"patience": float("nan")}, "patience = nan"),
     ],
 )
-def test_what_a_client_is_made_of_is_checked(tmp_path: Path, how: dict[str, Any], why: str) -> None:
+def test_what_a_client_is_made_of_is_checked(tmp_path: Path, terms: dict[str, Any], why: str) -> None:
     with pytest.raises(dc.DiscreetError, match=why):
-        device("http://localhost:1", tmp_path, **how)
+        device("http://localhost:1", tmp_path, **terms)
 
 
 def test_a_ledger_that_is_there_keeps_its_budget(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_first_runs_at_once_share_a_ledger(tmp_path: Path, secret: Path) -> None
 
 def test_clients_with_nothing_inside_release_from_the_reference(tmp_path: Path) -> None:
     weights = {"red": 97.0, "blue": 1.0, "green": 1.0, "black": 1.0}
-    agreed = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=20.0, everybody=True), epsilon=1.0))
+    agreed = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=20.0, any_client=True), epsilon=1.0))
     rows = pl.DataFrame({"who": [*range(300)], "what": ["violet"] * 300})
     drawn = sample(rows, client="who", value="what", agreement=agreed, outside="agreed")
     assert drawn.num_rows == 300

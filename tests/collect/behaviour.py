@@ -139,7 +139,7 @@ class Behaviour:
 
     def test_weights_too_many_to_list_are_kept_too(self, store: Store) -> None:
         weights = 1.0 + np.arange(70_000) / 70_000
-        many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, everybody=True), epsilon=1.0))
+        many = Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=3.0, any_client=True), epsilon=1.0))
         store.add(many)
         (kept,) = store.agreements()
         assert kept.agreement.id == many.id

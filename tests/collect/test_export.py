@@ -62,10 +62,10 @@ SAMPLERS: dict[str, Callable[[], Any]] = {
     "peaks": lambda: dc.OptimalSampler(dc.GaussianMixtures(1, radius=5.0, scale=0.01, box=(-6, 6)), epsilon=2.0),
     "laplace": lambda: dc.OptimalSampler(dc.LaplaceMixtures(1, radius=1.0, scale=0.3, box=(-2, 2)), epsilon=0.5),
     "points": lambda: dc.OptimalSampler(
-        dc.GaussianMixtures(1, radius=1.0, scale=1.0, box=(-3, 3)), epsilon=1.0, how=dc.Points(500, seed=3)
+        dc.GaussianMixtures(1, radius=1.0, scale=1.0, box=(-3, 3)), epsilon=1.0, discretisation=dc.Points(500, seed=3)
     ),
     "designed": lambda: dc.OptimalSampler(
-        dc.Band([1.0, 2.0, 3.0, 0.5], lower=0.0, upper=3.0, everybody=True), epsilon=1.0
+        dc.Band([1.0, 2.0, 3.0, 0.5], lower=0.0, upper=3.0, any_client=True), epsilon=1.0
     ),
 }  # fmt: skip
 

@@ -220,7 +220,7 @@ def test_an_agreement_says_that_everybody_is_served() -> None:
     again = Agreement.of(dc.OptimalSampler(dc.Simplex(5).spread(2), epsilon=1.0))
     assert again.family.family() == dc.Simplex(5).spread(2)
     assert family != claimed
-    assert repr(family).endswith("everybody=True)")
+    assert repr(family).endswith("any_client=True)")
 
 
 def test_it_shows_what_it_found() -> None:
@@ -292,5 +292,5 @@ def test_a_spread_is_between_one_outcome_and_all(outcomes: float) -> None:
 
 
 def test_a_band_for_everybody_claims_nothing() -> None:
-    with pytest.raises(DiscreetError, match="everybody=True needs lower=0"):
-        dc.Band([1, 2], lower=0.5, upper=1.5, everybody=True)
+    with pytest.raises(DiscreetError, match="any_client=True needs lower=0"):
+        dc.Band([1, 2], lower=0.5, upper=1.5, any_client=True)

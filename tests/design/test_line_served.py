@@ -40,7 +40,7 @@ def mollifier(epsilon: float = 1.0, **more: Any) -> Any:
     [
         FOUND.sampler,
         dc.OptimalSampler(FOUND.family, epsilon=1.0),
-        dc.OptimalSampler(FOUND.family, epsilon=1.0, how=dc.Points(4096, seed=1)),
+        dc.OptimalSampler(FOUND.family, epsilon=1.0, discretisation=dc.Points(4096, seed=1)),
         mollifier(),
         mollifier(reference=uniform(0.0, 1.0)),
     ],
@@ -63,19 +63,19 @@ def test_a_band_that_does_claim_something_still_warns() -> None:
     with pytest.warns(dc.OutsideFamilyWarning, match="is outside"):
         dc.OptimalSampler(claiming, epsilon=1.0).release(NARROW[1])
     assert claiming != FOUND.family
-    assert "everybody=True" in repr(FOUND.family)
+    assert "any_client=True" in repr(FOUND.family)
     assert "everybody" not in repr(claiming)
     assert FOUND.family == dc.DensityBand(
-        *FOUND.family.given_as[:1], lower=0, upper=FOUND.family.given_as[2], everybody=True
+        *FOUND.family.given_as[:1], lower=0, upper=FOUND.family.given_as[2], any_client=True
     )
     assert not FOUND.family.contains(NARROW[1])  # which asks about the band
 
 
 def test_a_claim_from_below_is_refused() -> None:
-    with pytest.raises(DiscreetError, match=r"lower = 0.5 is a claim about clients; everybody=True needs lower=0"):
-        dc.DensityBand(uniform(0.0, 1.0), lower=0.5, upper=2.0, everybody=True)
-    with pytest.raises(DiscreetError, match="everybody = 'no' is neither True nor False"):
-        dc.DensityBand(uniform(0.0, 1.0), lower=0.0, upper=2.0, everybody="no")  # type: ignore[arg-type]
+    with pytest.raises(DiscreetError, match=r"lower = 0.5 is a claim about clients; any_client=True needs lower=0"):
+        dc.DensityBand(uniform(0.0, 1.0), lower=0.5, upper=2.0, any_client=True)
+    with pytest.raises(DiscreetError, match="any_client = 'no' is neither True nor False"):
+        dc.DensityBand(uniform(0.0, 1.0), lower=0.0, upper=2.0, any_client="no")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["tv", "kl", "hellinger", "chi2", "renyi:2"])
@@ -163,11 +163,15 @@ def test_fits_are_the_records_and_not_clipped_to_a_band_that_claims_nothing() ->
     assert math.exp(float(kernel.log_density(at)[0])) == pytest.approx(norm(0.97, 0.01).pdf(0.97))
 
 
-@pytest.mark.parametrize("how", [None, dc.Cells(64), dc.Points(512, seed=3)], ids=repr)
+@pytest.mark.parametrize("discretisation", [None, dc.Cells(64), dc.Points(512, seed=3)], ids=repr)
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
-def test_intervals_hold_for_whoever_is_far_outside(kind: Any, how: Any) -> None:
+def test_intervals_hold_for_whoever_is_far_outside(kind: Any, discretisation: Any) -> None:
     """On what is released exactly, without noise: point masses, mixtures of two, and laws like the examples."""
-    sampler = kind(FOUND.family, epsilon=1.0, how=FOUND.sampler.how if how is None else how)
+    sampler = kind(
+        FOUND.family,
+        epsilon=1.0,
+        discretisation=FOUND.sampler.discretisation if discretisation is None else discretisation,
+    )
     lines, size = inversion_of(sampler), sampler.carrier.size
     mu = np.broadcast_to(sampler.reference, size)
     rng = np.random.default_rng(5)
@@ -202,7 +206,7 @@ def test_an_estimate_assumes_nothing_of_clients_and_foretells_so() -> None:
     assert found.largest_bias == 1.0
     assert found.bounds.upper == pytest.approx(1.0 / float(np.min(FOUND.sampler.reference)))
     assert outlook(FOUND.sampler, mechanism="optimal", clients=1000).band > 0.4
-    on_points = dc.OptimalSampler(FOUND.family, epsilon=1.0, how=dc.Points(512, seed=3))
+    on_points = dc.OptimalSampler(FOUND.family, epsilon=1.0, discretisation=dc.Points(512, seed=3))
     said = [doubt for doubt in population(on_points, samples=np.full(50, 0.2)).doubts if "points" in doubt]
     assert len(said) == 1
     assert "e+" not in said[0]
@@ -224,7 +228,7 @@ def test_examples_on_cells_are_reweighted_until_they_explain_the_samples() -> No
             population(found.sampler, counts=counts, examples=wrong)
     with pytest.raises(DiscreetError, match="use bins="):
         population(found.sampler, counts=[3, 4], edges=[0.0, 0.5, 1.0], examples=laws)
-    on_points = dc.OptimalSampler(found.family, epsilon=3.0, how=dc.Points(64, seed=0))
+    on_points = dc.OptimalSampler(found.family, epsilon=3.0, discretisation=dc.Points(64, seed=0))
     with pytest.raises(DiscreetError, match=r"by which .* does not release"):
         population(on_points, samples=[0.5], examples=laws)
 

@@ -67,7 +67,7 @@ def test_a_design_is_a_family(name: str) -> None:
 def test_the_worst_case_over_everybody_is_a_point_mass(name: str, k: int, epsilon: float, seed: int) -> None:
     """T2 for any floor whatever: attained by one of the point masses, exceeded by no law."""
     rng = np.random.default_rng(seed)
-    family = Band(rng.exponential(size=k) + 1e-3, lower=0.0, upper=1.0 + 4.0 * rng.random() + 1e-3, everybody=True)
+    family = Band(rng.exponential(size=k) + 1e-3, lower=0.0, upper=1.0 + 4.0 * rng.random() + 1e-3, any_client=True)
     sampler = OptimalSampler(family, epsilon=epsilon)
     f, worst = divergence(name), sampler.risk(name)
     assert worst.attained
@@ -83,7 +83,7 @@ def test_the_worst_case_over_everybody_is_a_point_mass(name: str, k: int, epsilo
 
 @pytest.mark.parametrize("least", [1e-3, 1e-9, 1e-15])
 def test_the_worst_case_has_all_its_digits_where_little_of_a_client_is_left(least: float) -> None:
-    sampler = OptimalSampler(Band([1.0, least], lower=0.0, upper=2.0, everybody=True), epsilon=0.5)
+    sampler = OptimalSampler(Band([1.0, least], lower=0.0, upper=2.0, any_client=True), epsilon=0.5)
     t = sampler.constants.B * float(np.min(sampler.reference))
     for name, said in (("kl", -math.log(t)), ("chi2", 1.0 / t - 1.0), ("hellinger", 2.0 - 2.0 * math.sqrt(t))):
         assert float(sampler.risk(name)) == pytest.approx(said, rel=1e-13)

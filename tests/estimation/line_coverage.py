@@ -103,7 +103,7 @@ def main() -> None:
     for kind, family, centre, width in settings():
         given, below = KINDS[kind](centre, width)
         for make, clients in itertools.product((dc.LinearSampler, dc.OptimalSampler), (200, 20_000, 2_000_000)):
-            sampler = make(family, epsilon=6.0, how=dc.Cells(CELLS))
+            sampler = make(family, epsilon=6.0, discretisation=dc.Cells(CELLS))
             covered = coverage(sampler, given, below, clients, options.draws, seed=clients)
             assert covered.min() >= least, (kind, family, centre, width * CELLS, sampler, clients, covered)
             rates.append(covered)

@@ -32,7 +32,7 @@ def test_masses_between_any_edges_are_those_of_the_reference() -> None:
     whole = STEPS.values / STEPS.values.sum()
     found = masses_between(dc.OptimalSampler(BAND, epsilon=1.0), Bins(np.linspace(-3.0, 3.0, 4)))
     assert found == pytest.approx(np.add.reduceat(whole, [0, 20, 40]), abs=1e-12)
-    inside = masses_between(dc.OptimalSampler(BAND, epsilon=1.0, how=dc.Cells(7)), Bins([-3.0, -0.05, 3.0]))
+    inside = masses_between(dc.OptimalSampler(BAND, epsilon=1.0, discretisation=dc.Cells(7)), Bins([-3.0, -0.05, 3.0]))
     assert inside[0] == pytest.approx(whole[:29].sum() + 0.5 * whole[29], abs=1e-12)
     edges = np.array([-60.0, -1.3, -0.2, 0.4, 3.0, 60.0])
     laplace = dc.LinearSampler(dc.LaplaceMixtures(1), epsilon=1.0)
@@ -40,7 +40,7 @@ def test_masses_between_any_edges_are_those_of_the_reference() -> None:
 
 
 def test_masses_of_points_are_counted_on_the_points() -> None:
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(50, seed=4))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(50, seed=4))
     points = np.asarray(sampler.points(np.arange(50)))
     edges = np.array([-4.0, -1.0, 0.2, 4.0])
     expected = np.histogram(points, edges)[0] / 50
@@ -49,7 +49,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
     assert found.reference.tolist() == pytest.approx(np.histogram(points, found.bins.edges)[0] / 50)
     assert found.reference.min() > 0.0
     fresh = dc.OptimalSampler(
-        INTERVAL, epsilon=1.0, how=dc.Points(50)
+        INTERVAL, epsilon=1.0, discretisation=dc.Points(50)
     )  # whose points are those of the density, on average
     cells = dc.OptimalSampler(INTERVAL, epsilon=1.0)
     assert masses_between(fresh, Bins(edges)) == pytest.approx(masses_between(cells, Bins(edges)))
@@ -58,7 +58,7 @@ def test_masses_of_points_are_counted_on_the_points() -> None:
 @pytest.mark.parametrize("family", [INTERVAL, BAND, dc.LaplaceMixtures(1, radius=0.2)])
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
 def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> None:
-    sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Cells(200))
+    sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Cells(200))
     found, cells = bin_cells(sampler, clients=1, count=count), cells_as_bins(sampler)
     assert found.bins.size == len(found.reference) == count
     assert set(found.bins.edges) <= set(cells.bins.edges)
@@ -72,7 +72,7 @@ def test_bins_are_whole_cells_of_about_equal_mass(family: Any, count: int) -> No
 
 def test_a_cell_that_is_worth_several_bins_is_one() -> None:
     heavy = Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 100.0, 1.0])
-    sampler = dc.OptimalSampler(dc.DensityBand(heavy, lower=0.0, upper=3.0), epsilon=1.0, how=dc.Cells(2))
+    sampler = dc.OptimalSampler(dc.DensityBand(heavy, lower=0.0, upper=3.0), epsilon=1.0, discretisation=dc.Cells(2))
     found = bin_cells(sampler, clients=1, count=4)
     assert found.reference.min() > 0.0
     assert found.bins.size <= 4
@@ -88,7 +88,7 @@ def test_more_samples_have_more_bins() -> None:
         assert FEWEST < number < MOST
         noise = np.sqrt((1 / number) / clients) / sampler.constants.gamma
         assert 2.0 * noise == pytest.approx(0.5 / number, rel=0.1)
-    coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, how=dc.Cells(3))
+    coarse = dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(3))
     assert bin_cells(coarse, clients=10**6).bins.size == line_of(coarse).size
 
 
@@ -107,7 +107,7 @@ def cdf(x: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "how"),
+    ("kind", "discretisation"),
     [
         (dc.LinearSampler, dc.Cells()),
         (dc.LinearSampler, dc.Cells(24)),
@@ -117,9 +117,9 @@ def cdf(x: Any) -> Any:
         pytest.param(dc.MollifierSampler, dc.Cells(24), marks=pytest.mark.soak),
     ],
 )
-def test_intervals_hold_the_average_member(kind: Any, how: Any) -> None:
+def test_intervals_hold_the_average_member(kind: Any, discretisation: Any) -> None:
     """Samples drawn with the integers that are really drawn with, through the agreement that a file would carry."""
-    sampler = kind(INTERVAL, epsilon=1.5, how=how)
+    sampler = kind(INTERVAL, epsilon=1.5, discretisation=discretisation)
     agreement, line = dc.Agreement.from_json(dc.Agreement.of(sampler).text), line_of(sampler)
     laws = sampler.weights([INTERVAL.mixture(*one) for one in MEMBERS]) / TOTAL
     rng, clients, rounds = np.random.default_rng(3), 300, 150
@@ -161,7 +161,7 @@ def test_narrow_cells_serve_statistics_and_bins_serve_shares() -> None:
 def test_edges_inside_cells_are_said_to_be() -> None:
     """A client a fifth of a cell wide, and an edge through that cell: half of its samples are on either side, wherever it is."""
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=300.0)
-    sampler = dc.LinearSampler(family, epsilon=8.0, how=dc.Cells(64))
+    sampler = dc.LinearSampler(family, epsilon=8.0, discretisation=dc.Cells(64))
     samples = sampler.release([stats.norm(32.3 / 64, 0.1 / 64)] * 300)
     whole = population(sampler, samples=samples, edges=[0.0, 0.25, 0.5, 1.0])
     assert not any("inside" in doubt for doubt in whole.doubts)
@@ -172,7 +172,7 @@ def test_edges_inside_cells_are_said_to_be() -> None:
 
 
 def test_points_are_said_to_stand_for_the_line() -> None:
-    sampler = dc.LinearSampler(INTERVAL, epsilon=4.0, how=dc.Points(64, seed=1))
+    sampler = dc.LinearSampler(INTERVAL, epsilon=4.0, discretisation=dc.Points(64, seed=1))
     found = population(dc.Agreement.of(sampler), samples=sampler.release([INTERVAL.mixture([1.0], [0.5])] * 400))
     assert any("64 points" in doubt for doubt in found.doubts)
 

@@ -136,7 +136,7 @@ def test_everybody_lies_between_the_lines_of_a_band_that_serves_everybody(k: int
     """Clients far outside a designed band too: point masses, those of its rarest outcome among them."""
     rng = np.random.default_rng(seed)
     weights = np.exp(-8.0 * rng.random(k))
-    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), everybody=True)
+    family = Band(weights, lower=0.0, upper=1.0 + float(rng.exponential()), any_client=True)
     own = rng.dirichlet(np.full(k, 0.5)) + 1e-6
     clients = np.vstack([np.eye(k), rng.dirichlet(np.full(k, 0.2), 20)])
     for sampler in (

@@ -25,7 +25,7 @@ SAMPLERS: dict[str, Any] = {
     "optimal, past whose box samples fall": dc.OptimalSampler(dc.Simplex(3), epsilon=0.1),
     "optimal on a band": dc.OptimalSampler(Band(REFERENCE, lower=0.5, upper=1.5), epsilon=0.2),
     "the identity": dc.OptimalSampler(Band(REFERENCE, lower=0.8, upper=1.2), epsilon=2.0),
-    "designed": dc.OptimalSampler(Band(REFERENCE, lower=0.0, upper=5.0, everybody=True), epsilon=1.0),
+    "designed": dc.OptimalSampler(Band(REFERENCE, lower=0.0, upper=5.0, any_client=True), epsilon=1.0),
     "mollifier": dc.MollifierSampler(dc.Simplex(3), epsilon=1.0),
     "on a line": dc.LinearSampler(LINE, epsilon=1.0),
 }  # fmt: skip

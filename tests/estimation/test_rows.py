@@ -114,7 +114,7 @@ def test_on_a_line_clients_are_counted_and_not_their_samples(more: dict[str, Any
 
 def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=3.0)
-    sampler = dc.LinearSampler(family, epsilon=4.0, how=dc.Cells(64))
+    sampler = dc.LinearSampler(family, epsilon=4.0, discretisation=dc.Cells(64))
     samples = sampler.release([stats.beta(2.0, 5.0)] * 200)
     plain, rows = population(sampler, samples=samples), population(sampler, samples=samples[:, None])
     assert rows.counts.tolist() == plain.counts.tolist()
@@ -135,7 +135,7 @@ def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
 def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() -> None:
     """Each client sits at one place, so that its ten samples tell what one does; counted as 400 clients, half of the intervals missed."""
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=70.0)
-    several = dc.LinearSampler(family, epsilon=40.0, how=dc.Cells(64)).several(10)
+    several = dc.LinearSampler(family, epsilon=40.0, discretisation=dc.Cells(64)).several(10)
     rng, edges, held = np.random.default_rng(4), np.array([0.0, 0.25, 0.5, 0.75, 1.0]), []
     line = line_of(several.share)
     for _ in range(60):

@@ -71,7 +71,7 @@ def test_constants_of_the_papers_interval() -> None:
     assert family.bounds.upper == pytest.approx(float(expected), rel=1e-14)
     assert family.bounds.upper == pytest.approx(1.797611872757, abs=5e-13)
     for epsilon, b in ((0.5, 0.7348288224), (1.0, 0.5112895388), (2.0, 0.2195819262)):
-        sampler = dc.OptimalSampler(family, epsilon=epsilon, how=dc.Density(delta1=1e-5, delta2=1e-5))
+        sampler = dc.OptimalSampler(family, epsilon=epsilon, discretisation=dc.Density(delta1=1e-5, delta2=1e-5))
         assert sampler.constants.b == pytest.approx(b, abs=5e-11)
         shift = math.log((1 + 1e-5) / (1 - 1e-5))
         assert sampler.constants.gamma == pytest.approx(

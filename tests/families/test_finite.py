@@ -90,15 +90,15 @@ def test_laws_from_what_clients_hold() -> None:
         (lambda: Band([1, 1], lower=np.nan, upper=2.0), "lower = nan"),
         (lambda: Band([1, 1], lower=0.5, upper=2.0, labels=["a"]), "labels has 1 names for 2 weights"),
         (
-            lambda: Band([1, 1], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
-            "everybody = 'no' is neither True nor False",
+            lambda: Band([1, 1], lower=0.0, upper=2.0, any_client=cast(Any, "no")),
+            "any_client = 'no' is neither True nor False",
         ),
         (
-            lambda: DensityBand(np.ones_like, box=[(0, 1)], lower=0.0, upper=2.0, everybody=cast(Any, "no")),
-            "everybody = 'no' is neither True nor False",
+            lambda: DensityBand(np.ones_like, box=[(0, 1)], lower=0.0, upper=2.0, any_client=cast(Any, "no")),
+            "any_client = 'no' is neither True nor False",
         ),
         (
-            lambda: Band([1, 1], lower=cast(Any, np.zeros(2)), upper=2.0, everybody=True),
+            lambda: Band([1, 1], lower=cast(Any, np.zeros(2)), upper=2.0, any_client=True),
             "lower = .* is not a number",
         ),
         (lambda: Simplex(3).law(), "pass either records= .* or counts="),

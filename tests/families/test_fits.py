@@ -44,7 +44,7 @@ def test_fits_are_members(family: Any, fit: Any) -> None:
     kernel = "laplace" if isinstance(family, dc.LaplaceMixtures) else "gaussian"
     records = points_of(family, dc.Mixture([1.0], centre, kernel=kernel), 150, np.random.default_rng(0))
     p = family.law(records=records[:, 0] if family.dim == 1 else records, fit=fit)
-    sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(2000, seed=0) if family.dim > 3 else None)
+    sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(2000, seed=0) if family.dim > 3 else None)
     assert np.shape(sampler.release(p)) == (() if family.dim == 1 else (family.dim,))
     if family.dim <= 3:
         assert float(sampler.output(p).divergence("tv")) <= sampler.risk("tv").value + 1e-6

@@ -30,7 +30,7 @@ def test_an_own_logpdf_lives_in_the_dimension_of_the_family(dim: int) -> None:
 def test_a_logarithm_does_not_underflow_in_2000_dimensions() -> None:
     """The released point is the one that the density itself would release, if floats could hold it."""
     family = dc.LaplaceMixtures(dim=2000)
-    sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(512, seed=7))
+    sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(512, seed=7))
     member = family.mixture([1.0], np.eye(1, 2000))
     given = family.law(log_density=lambda x: -np.abs(x - np.eye(1, 2000)).sum(axis=1))
     assert np.abs(sampler.weights(given) - sampler.weights(member)).max() <= 1e-9 * 2**62

@@ -47,7 +47,7 @@ def test_families_say_who_is_outside(which: str) -> None:
 @pytest.mark.parametrize("kind", MECHANISMS.values())
 def test_who_projects_warns_and_who_mixes_refuses_in_the_same_words(which: str, kind: Any) -> None:
     family, how, member, outsider = CLIENTS[which]
-    sampler = kind(family, epsilon=0.5) if how is None else kind(family, epsilon=0.5, how=how)
+    sampler = kind(family, epsilon=0.5) if how is None else kind(family, epsilon=0.5, discretisation=how)
     words = r"p\[1\] is outside .*: relative to the reference it runs from \S+ to \S+, the band from \S+ to \S+; "
     for method in (sampler.output, sampler.weights, sampler.release, sampler.release_number):
         method([member, member])  # without a word: warnings are errors
@@ -61,7 +61,7 @@ def test_who_projects_warns_and_who_mixes_refuses_in_the_same_words(which: str, 
 
 def samplers_of(which: str) -> list[Any]:
     family, how, *_ = CLIENTS[which]
-    given = {} if how is None else {"how": how}
+    given = {} if how is None else {"discretisation": how}
     found = [kind(family, epsilon=0.5, **given) for kind in MECHANISMS.values()]
     own = np.array([0.3, 0.3, 0.4]) if how is None else stats.laplace() if family.dim == 1 else None
     return found if own is None else [*found, dc.MollifierSampler(family, epsilon=0.5, reference=own, **given)]
@@ -111,7 +111,7 @@ def test_where_everybody_is_served_nobody_is_told_of(family: Any) -> None:
 
 
 def test_a_band_that_serves_everybody_has_no_outsiders() -> None:
-    everybody = dc.Band([1, 2, 3], lower=0.0, upper=1.5, everybody=True)
+    everybody = dc.Band([1, 2, 3], lower=0.0, upper=1.5, any_client=True)
     assert not everybody.contains([1.0, 0.0, 0.0])  # it is not in the band ...
     with warnings.catch_warnings():
         warnings.simplefilter("error")

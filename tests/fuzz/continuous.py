@@ -58,7 +58,7 @@ def continuous_samplers(c: Chooser) -> Any:
         return [law.divergence(c.among(WORDS)), law.largest_log_ratio]
     kind = c.among([dc.OptimalSampler, dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
     ways = [None, None, dc.Cells(20), dc.Points(50), dc.Points(50, seed=3), dc.Density(), c.number()]
-    sampler = kind(family, epsilon=c.number(), how=c.among(ways))
+    sampler = kind(family, epsilon=c.number(), discretisation=c.among(ways))
     client = c.density() if c.below(3) else [c.density() for _ in range(c.below(3))]
     if what == 3:
         law = sampler.output(client)

@@ -154,13 +154,13 @@ def _family(rng: np.random.Generator) -> Any:
         case 4:
             return dc.Simplex(size).spread(1.0 + (size - 1.0) * rng.random())
         case 5 if rng.random() < 0.1:
-            return dc.Band(rng.random(66_000) + 0.01, lower=0.0, upper=3.0, everybody=True)
+            return dc.Band(rng.random(66_000) + 0.01, lower=0.0, upper=3.0, any_client=True)
         case 5 | 6 | 7:
             weights = rng.dirichlet(np.full(size, rng.choice([0.05, 0.5, 5.0]))) + 10.0 ** rng.uniform(-12, -3)
-            return dc.Band(weights, lower=0.0, upper=1.0 + float(10.0 ** rng.uniform(-2, 3)), everybody=True)
+            return dc.Band(weights, lower=0.0, upper=1.0 + float(10.0 ** rng.uniform(-2, 3)), any_client=True)
         case 8:
             weights = 10.0 ** -rng.uniform(0, 290, size)
-            return dc.Band(weights, lower=0.0, upper=float(1.0 + rng.exponential(5.0)), everybody=True)
+            return dc.Band(weights, lower=0.0, upper=float(1.0 + rng.exponential(5.0)), any_client=True)
         case 9:
             return dc.Band(rng.integers(1, 5, size), lower=float(rng.uniform(0, 0.9)), upper=float(rng.uniform(1.1, 9)))
         case 10:
@@ -385,7 +385,7 @@ def refusals() -> list[str]:
     """Documents that are no agreement, or one that nobody here knows how to draw for."""
     simplex = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(["a", "b", "c"]), epsilon=1.0)).text)
     band = json.loads(
-        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)).text
+        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, any_client=True), epsilon=1.0)).text
     )
     cells = json.loads(Agreement.of(dc.OptimalSampler(dc.Simplex(dc.Interval(0, 1, cells=4)), epsilon=1.0)).text)
     narrow = json.loads(Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.2, upper=1.5), epsilon=1.0)).text)
@@ -430,7 +430,7 @@ def _refused_reports() -> list[str]:
     """Agreements on reports whose blocks are none, missing, of another kind or of another mechanism."""
     reports = json.loads(Agreement.of(ReportSampler(dc.Simplex(104), epsilon=1.0)).text)
     band = json.loads(
-        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)).text
+        Agreement.of(dc.OptimalSampler(dc.Band([4, 2, 1], lower=0.0, upper=1.5, any_client=True), epsilon=1.0)).text
     )
     affine = {"kind": "affine", "q": 107, "t": 1, "c": 29}
     changed: dict[str, list[Any]] = {

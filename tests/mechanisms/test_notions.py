@@ -194,7 +194,9 @@ BAD: list[tuple[Any, str]] = [
         "allows only draws of the reference",
     ),
     (
-        lambda: dc.OptimalSampler(dc.Near(scipy.stats.norm(), factor=2.0), privacy=dc.Gaussian(1.0), how=dc.Density()),
+        lambda: dc.OptimalSampler(
+            dc.Near(scipy.stats.norm(), factor=2.0), privacy=dc.Gaussian(1.0), discretisation=dc.Density()
+        ),
         "is for pure epsilon only",
     ),
 ]

@@ -255,7 +255,9 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     "family", [dc.Simplex(3), dc.Band([6, 3, 1], lower=0.5, upper=1.5), dc.GaussianMixtures(1, box=(-4.0, 4.0))]
 )
 def test_who_is_not_known_is_drawn_from_the_reference(kind: Any, family: Any) -> None:
-    sampler = kind(family, epsilon=1.0, **({"how": dc.Cells(8)} if isinstance(family, dc.GaussianMixtures) else {}))
+    sampler = kind(
+        family, epsilon=1.0, **({"discretisation": dc.Cells(8)} if isinstance(family, dc.GaussianMixtures) else {})
+    )
     rng, draws = np.random.default_rng(0), wide(2000, 400)
     found = np.bincount(
         [sampler.release_reference_number(rng=rng) for _ in range(draws)], minlength=sampler.carrier.size

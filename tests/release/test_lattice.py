@@ -143,7 +143,7 @@ def test_other_refusals() -> None:
 
 
 @pytest.mark.usefixtures("either_code")
-@pytest.mark.parametrize("family", [Simplex(7), Band(np.arange(1.0, 8.0), lower=0, upper=3, everybody=True)], ids=repr)
+@pytest.mark.parametrize("family", [Simplex(7), Band(np.arange(1.0, 8.0), lower=0, upper=3, any_client=True)], ids=repr)
 def test_laws_may_lie_in_memory_as_they_like(family: Simplex | Band) -> None:
     laws = np.random.default_rng(1).dirichlet(np.full(7, 0.5), size=20)
     sampler = OptimalSampler(family, epsilon=1.0)

@@ -34,7 +34,7 @@ def problems(draw: st.DrawFn, largest: int = 16) -> tuple[Any, Held]:
     weights = np.exp(-orders * np.array(draw(st.lists(st.floats(0, 1), min_size=k, max_size=k))))
     weights[draw(st.integers(0, k - 1))] *= 1.5
     upper = 1.0 + draw(st.sampled_from([1e-9, 1e-3, 0.5, 4.0, 300.0]))
-    family = dc.Band(weights, lower=0.0, upper=upper, everybody=draw(st.booleans()))
+    family = dc.Band(weights, lower=0.0, upper=upper, any_client=draw(st.booleans()))
     if isinstance(family.reference, float):
         family = dc.Band([1.0, 2.0], lower=0.0, upper=1.2)
     epsilon = draw(st.sampled_from([1e-9, 1e-4, 0.1, 0.5, 1.0, 3.0, 12.0, 40.0]))
@@ -90,8 +90,8 @@ def ends_of(parts: list[int]) -> list[int]:
 @pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(problems())
-@example((dc.OptimalSampler(dc.Band([1, 2, 3], lower=0, upper=1.2, everybody=True), epsilon=1.0), {0: 1}))
-@example((dc.OptimalSampler(dc.Band([1, 2**40], lower=0, upper=1.2, everybody=True), epsilon=9.0), {0: 1}))
+@example((dc.OptimalSampler(dc.Band([1, 2, 3], lower=0, upper=1.2, any_client=True), epsilon=1.0), {0: 1}))
+@example((dc.OptimalSampler(dc.Band([1, 2**40], lower=0, upper=1.2, any_client=True), epsilon=9.0), {0: 1}))
 def test_the_two_laws_are_one(problem: tuple[Any, Held]) -> None:
     """Step functions of the integer that agree on both sides of every step, and have as many, are equal: five ways to draw."""
     sampler, held = problem
@@ -182,7 +182,7 @@ def keyed(code: ModuleType, plan: Any, clients: ClientColumns) -> tuple[NDArray[
 def test_the_frequencies_are_those_of_the_law() -> None:
     """Twenty thousand keyed draws of one kind of client, against its weights: five standard deviations each."""
     rng = np.random.default_rng(5)
-    family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, everybody=True)
+    family = dc.Band(rng.exponential(size=12) + 0.01, lower=0.0, upper=3.0, any_client=True)
     sampler = dc.OptimalSampler(family, epsilon=1.5)
     held, many = {2: 3, 7: 1}, 20_000
     drawn = keyed(sparse, plan_of(sampler.lattice, None), clients_of(held, many))[0]
@@ -220,7 +220,7 @@ def test_a_large_domain_is_drawn_from_without_a_pass_over_it() -> None:
     rng = np.random.default_rng(1)
     size = 1 << 20
     sampler = dc.OptimalSampler(
-        dc.Band(rng.exponential(size=size) ** 4 + 1e-9, lower=0, upper=50.0, everybody=True), epsilon=2.0
+        dc.Band(rng.exponential(size=size) ** 4 + 1e-9, lower=0, upper=50.0, any_client=True), epsilon=2.0
     )
     held = {0: 3, size // 3: 1, size - 1: 2}
     plan = plan_of(sampler.lattice, None)

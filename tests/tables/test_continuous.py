@@ -40,7 +40,7 @@ def table(clients: int, seed: int = 0) -> pl.DataFrame:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> None:
-    sampler = dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(64))
+    sampler = dc.OptimalSampler(FAMILIES[name], epsilon=1.0, discretisation=dc.Cells(64))
     line = LineCells.of(sampler)
     x = np.clip(FAMILIES[name].draw(2000, np.random.default_rng(1))[:, 0], line.edges[0], line.edges[-1])
     numbers = line.numbers(x)
@@ -54,7 +54,9 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
         assert (line.numbers(points) == numbers).all()
     assert len(line.names) == len(line.values) == line.size
     assert (
-        line == LineCells.of(sampler) != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, how=dc.Cells(500)))
+        line
+        == LineCells.of(sampler)
+        != LineCells.of(dc.OptimalSampler(FAMILIES[name], epsilon=1.0, discretisation=dc.Cells(500)))
     )
     assert repr(line).startswith(f"LineCells(<{line.size} cells of ")
     assert (line.numbers(line.values[np.isfinite(line.values)]) == np.flatnonzero(np.isfinite(line.values))).all()
@@ -62,7 +64,7 @@ def test_the_cells_of_a_line_hold_their_values_and_their_points(name: str) -> No
 
 def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
     """The outcome is that of the dense core, for the integer that client, question and data give."""
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=2.0, how=dc.Cells(50))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=2.0, discretisation=dc.Cells(50))
     agreement, given = dc.Agreement.of(sampler), table(300)
     found = sample(given, client="who", value="x", sampler=sampler, secret=SECRET)
     assert found.column("agreement").unique().to_pylist() == [agreement.id]
@@ -89,7 +91,7 @@ def test_every_client_gets_what_its_empirical_law_and_its_key_say() -> None:
 
 
 def test_many_clients_that_hold_the_same_follow_the_law_of_the_sampler() -> None:
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(20))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(20))
     line, values = LineCells.of(sampler), [-1.2, -1.2, 0.4, 2.0]
     given = pl.DataFrame({"who": np.repeat(np.arange(40_000), 4), "x": values * 40_000})
     found = sample(given, client="who", value="x", sampler=sampler, secret=SECRET)
@@ -103,7 +105,10 @@ def test_many_clients_that_hold_the_same_follow_the_law_of_the_sampler() -> None
     ("terms", "message"),
     [
         ({"sampler": dc.LinearSampler(INTERVAL, epsilon=1.0)}, "for its members alone"),
-        ({"sampler": dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(64, seed=1))}, "by the cells of a line"),
+        (
+            {"sampler": dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(64, seed=1))},
+            "by the cells of a line",
+        ),
         ({"sampler": dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=1.0)}, "by the cells of a line"),
         ({"agreement": dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0)), "domain": 3}, "leave it out"),
         ({"sampler": dc.OptimalSampler(INTERVAL, epsilon=1.0), "other": 3}, "nearest"),
@@ -117,7 +122,7 @@ def test_refusals(terms: dict[str, Any], message: str) -> None:
 
 
 def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -> None:
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=30.0, how=dc.Cells(10))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=30.0, discretisation=dc.Cells(10))
     line = LineCells.of(sampler)
     for bad in (4.1, -5.0, None, float("nan")):
         given = pl.DataFrame({"who": [1, 2], "x": [0.5, bad]})
@@ -135,7 +140,7 @@ def test_values_outside_and_missing_are_refused_or_sent_where_they_are_to_go() -
 
 def test_a_file_is_released_under_an_agreement_in_a_file(tmp_path: Path) -> None:
     table(50).write_csv(tmp_path / "t.csv")
-    dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(30))).write(tmp_path / "a.json")
+    dc.Agreement.of(dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(30))).write(tmp_path / "a.json")
     agreement = dc.Agreement.read(tmp_path / "a.json")
     sample_file(
         str(tmp_path / "t.csv"), str(tmp_path / "out.csv"), Request(client="who", value="x", agreement=agreement)
@@ -148,7 +153,7 @@ def test_a_file_is_released_under_an_agreement_in_a_file(tmp_path: Path) -> None
 @pytest.mark.parametrize("cells", [30, 1024])
 def test_whoever_releases_lists_on_narrow_cells_is_told_how_little_they_move(cells: int) -> None:
     """What is said holds for the integers really drawn with: no list of 100 values is further from the reference."""
-    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Cells(cells))
+    sampler = dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Cells(cells))
     line, rng = LineCells.of(sampler), np.random.default_rng(0)
     lists = [rng.normal(0.0, 0.1, 100), rng.uniform(-4.0, 4.0, 100), np.full(100, 0.5)]
     laws = [np.bincount(line.numbers(one), minlength=line.size) / 100 for one in lists]
@@ -174,7 +179,7 @@ def test_privacy_of_what_the_engine_draws_on_cells() -> None:
     lists: list[Any] = [[0.1], [-3.9, 3.9], np.full(50, 2.0), np.linspace(-4.0, 4.0, 999), []]
     for kind in (dc.OptimalSampler, dc.MollifierSampler):
         for cells in (9, 200):
-            sampler = kind(INTERVAL, epsilon=0.7, how=dc.Cells(cells))
+            sampler = kind(INTERVAL, epsilon=0.7, discretisation=dc.Cells(cells))
             line = LineCells.of(sampler)
             laws = [np.bincount(line.numbers(one), minlength=line.size) / max(len(one), 1) for one in lists]
             laws[-1] = np.asarray(sampler.reference)  # whoever holds nothing draws from it
@@ -187,7 +192,7 @@ def test_privacy_of_what_the_engine_draws_on_cells() -> None:
 def test_a_value_where_the_reference_has_nothing_is_outside() -> None:
     """Two intervals with a gap: no cell is there, and a value is refused as past the ends, or goes to the cell before it."""
     apart = dc.DensityBand(Tabulated([0.0, 1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), lower=0.0, upper=3.0)
-    sampler = dc.OptimalSampler(apart, epsilon=1.0, how=dc.Cells(6))
+    sampler = dc.OptimalSampler(apart, epsilon=1.0, discretisation=dc.Cells(6))
     line = LineCells.of(sampler)
     assert line.between_cells(np.array([0.0, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0])).tolist() == [0, 0, 1, 1, 1, 0, 0]
     with pytest.raises(dc.DiscreetError, match=r"records hold 1\.5, which lies in no cell"):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("either_code")
 
 TABLE = rows()
 NAMED = {"client": [f"c{client}" for client in TABLE["client"]], "value": TABLE["value"]}
-REQUEST = Request(client="client", value="value", domain=40, epsilon=3.0, serve="clients", secret=SECRET)
+REQUEST = Request(client="client", value="value", domain=40, epsilon=3.0, goal="clients", secret=SECRET)
 
 
 def frame(table: dict[str, list[Any]] = NAMED) -> pl.DataFrame:

@@ -55,7 +55,7 @@ def test_every_sample_is_the_dense_core_s(mechanism: str, named: bool) -> None:
 def designed(size: int = 40) -> dc.Agreement:
     """A band that serves everybody, around a reference of many orders of magnitude."""
     weights = np.random.default_rng(3).exponential(size=size) ** 4 + 1e-6
-    return dc.Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=4.0, everybody=True), epsilon=3.0))
+    return dc.Agreement.of(dc.OptimalSampler(dc.Band(weights, lower=0.0, upper=4.0, any_client=True), epsilon=3.0))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
 
-TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "serve": "clients"}
+TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "goal": "clients"}
 
 
 def released(table: Any, **changes: Any) -> pa.Table:
@@ -45,8 +45,8 @@ def test_whom_samples_serve_picks_the_mechanism_and_the_population_is_meant_unle
     def mechanism(**terms: Any) -> str:
         return Request(client="client", value="value", domain=3, epsilon=1.0, **terms).mechanism
 
-    assert mechanism() == mechanism(serve="population") == mechanism(mechanism="linear") == "linear"
-    assert mechanism(serve="clients") == mechanism(mechanism="optimal", serve="clients") == "optimal"
+    assert mechanism() == mechanism(goal="population") == mechanism(mechanism="linear") == "linear"
+    assert mechanism(goal="clients") == mechanism(mechanism="optimal", goal="clients") == "optimal"
     assert mechanism(mechanism="mollifier") == "mollifier"
     table = pa.table({"client": [1, 2], "value": [0, 1]})
     found = sample(table, client="client", value="value", domain=3, epsilon=1.0)
@@ -55,16 +55,16 @@ def test_whom_samples_serve_picks_the_mechanism_and_the_population_is_meant_unle
 
 def test_whom_samples_serve_and_what_is_named_or_agreed_must_not_differ() -> None:
     agreed = dc.Agreement.of(dc.OptimalSampler(dc.Simplex(3), epsilon=1.0))
-    assert Request(client="client", value="value", serve="clients", agreement=agreed).mechanism == "optimal"
+    assert Request(client="client", value="value", goal="clients", agreement=agreed).mechanism == "optimal"
     refused: list[tuple[dict[str, Any], str]] = [
         (
-            {"serve": "population", "mechanism": "optimal"},
+            {"goal": "population", "mechanism": "optimal"},
             "'population' .* takes the mechanism 'linear', not 'optimal'",
         ),
-        ({"serve": "clients", "mechanism": "mollifier"}, "'clients' .* takes the mechanism 'optimal', not 'mollifier'"),
-        ({"serve": "everybody"}, "serve = 'everybody' .* is not one of population, clients"),
-        ({"serve": 3}, "serve = 3 .* is not one of"),
-        ({"serve": "population", "agreement": agreed}, "mechanism = 'linear' is not the mechanism = 'optimal'"),
+        ({"goal": "clients", "mechanism": "mollifier"}, "'clients' .* takes the mechanism 'optimal', not 'mollifier'"),
+        ({"goal": "everybody"}, "goal = 'everybody' .* is not one of population, clients"),
+        ({"goal": 3}, "goal = 3 .* is not one of"),
+        ({"goal": "population", "agreement": agreed}, "mechanism = 'linear' is not the mechanism = 'optimal'"),
     ]
     for terms, message in refused:
         with pytest.raises(DiscreetError, match=message):
@@ -365,7 +365,7 @@ def test_values_outside_and_missing_go_where_they_are_sent() -> None:
         value="value",
         domain=["a", "b", "rest"],
         epsilon=3.0,
-        serve="clients",
+        goal="clients",
         other="rest",
         nulls="other",
         secret=SECRET,
@@ -817,6 +817,6 @@ def test_a_family_on_an_interval_brings_its_cells() -> None:
     population = dc.estimation.population(agreement, samples=found[0]["sample"])
     assert population.clients == 50
     assert population.domain == cells
-    banded = dc.Band([1, 2, 3, 2, 1], lower=0.0, upper=1.5, domain=cells, everybody=True)
+    banded = dc.Band([1, 2, 3, 2, 1], lower=0.0, upper=1.5, domain=cells, any_client=True)
     skewed = sample(table, **asked, family=banded, epsilon=2.0, mechanism="optimal")
     assert set(skewed["agreement"].to_pylist()) == {dc.Agreement.of(dc.OptimalSampler(banded, epsilon=2.0)).id}

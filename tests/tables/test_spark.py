@@ -180,7 +180,7 @@ def check_every_option_gives_what_one_machine_gives(spark: Any) -> None:
         local = sample(whole, **{**TERMS, **terms}, clients=listed if extra else None)
         far = engine.sample(data, **{**TERMS, **terms}, clients=list_frame if extra else None)
         assert collected(far) == by_client(local)
-    reference = dc.Band(1.0 + np.arange(40) ** 3, lower=0.0, upper=4.0, everybody=True)
+    reference = dc.Band(1.0 + np.arange(40) ** 3, lower=0.0, upper=4.0, any_client=True)
     designed: dict[str, Any] = {
         "agreement": dc.Agreement.of(dc.OptimalSampler(reference, epsilon=2.0)),
         "secret": SECRET,
@@ -207,10 +207,12 @@ def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path)
     list_frame = spark.createDataFrame([(number,) for number in listed], ["client"])
     table = Tabulated(np.linspace(-4.0, 4.0, 33), 1.0 + np.arange(32.0) % 5)
     samplers: list[dc.Sampler[Any]] = [
-        dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=2.0, how=dc.Cells(30)),
-        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0, how=dc.Cells(64)),
-        dc.MollifierSampler(dc.DensityBand(table, lower=0.0, upper=3.0), epsilon=3.0, how=dc.Cells(20)),
-        dc.MollifierSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=3.0, how=dc.Cells(20), reference=table),
+        dc.OptimalSampler(dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=2.0, discretisation=dc.Cells(30)),
+        dc.OptimalSampler(dc.LaplaceMixtures(1), epsilon=1.0, discretisation=dc.Cells(64)),
+        dc.MollifierSampler(dc.DensityBand(table, lower=0.0, upper=3.0), epsilon=3.0, discretisation=dc.Cells(20)),
+        dc.MollifierSampler(
+            dc.GaussianMixtures(1, box=(-4.0, 4.0)), epsilon=3.0, discretisation=dc.Cells(20), reference=table
+        ),
     ]
     for sampler in samplers:
         terms: dict[str, Any] = {"client": "client", "value": "value", "count": "n", "secret": SECRET}

@@ -107,7 +107,7 @@ def quiet_weights(sampler: Any, p: Any) -> NDArray[np.int64] | None:
 @settings(HARD, max_examples=examples(60))
 def test_adversarial_pairs(setting: str, kind: Any, first: Density, second: Density, epsilon: float) -> None:
     family, how = SETTINGS[setting]
-    sampler = kind(family, epsilon=epsilon, how=how)
+    sampler = kind(family, epsilon=epsilon, discretisation=how)
     one, other = quiet_weights(sampler, first), quiet_weights(sampler, second)
     for weights in (one, other):
         if weights is not None:
@@ -120,7 +120,7 @@ def test_adversarial_pairs(setting: str, kind: Any, first: Density, second: Dens
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_density_that_no_integral_of_is_finite_is_private_too(setting: str, kind: Any) -> None:
     family, how = SETTINGS[setting]
-    sampler = kind(family, epsilon=1.0, how=how)
+    sampler = kind(family, epsilon=1.0, discretisation=how)
     for rate in (1e-3, 0.03125, 0.5, 3.0):
         weights = quiet_weights(sampler, growing(rate))
         if weights is not None:
@@ -157,7 +157,7 @@ def test_a_spike_that_slips_between_the_nodes(
 ) -> None:
     """Refused as an outsider or not noticed at all: its integers are those of the box, against every client there could be."""
     for how in (dc.Cells(60), dc.Points(80, seed=3)):
-        sampler = kind(interval_family(), epsilon=epsilon, how=how)
+        sampler = kind(interval_family(), epsilon=epsilon, discretisation=how)
         try:
             weights = quiet_weights(sampler, spiked(centre, width, given_as))
         except dc.OutsideFamilyError:
@@ -172,18 +172,18 @@ def test_a_spike_that_slips_between_the_nodes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Points(4096, seed=9)], ids=str)
-def test_no_way_of_releasing_publishes_a_spike(kind: Any, how: Discretisation) -> None:
+@pytest.mark.parametrize("discretisation", [dc.Cells(), dc.Points(4096, seed=9)], ids=str)
+def test_no_way_of_releasing_publishes_a_spike(kind: Any, discretisation: Discretisation) -> None:
     """A quarter of 2,000 releases of this client once lay within 5e-5 of its spike, at a claimed epsilon of 1."""
     centre = 0.12345678
-    sampler = kind(interval_family(), epsilon=1.0, how=how)
+    sampler = kind(interval_family(), epsilon=1.0, discretisation=discretisation)
     drawn = sampler.release([spiked(centre, 1e-5, "function")] * wide(2000, 400))
     assert int((np.abs(drawn - centre) < 5e-5).sum()) <= wide(10, 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_would_rest_on_an_integral_releases_nothing(kind: Any) -> None:
-    sampler = kind(interval_family(), epsilon=1.0, how=dc.Density())
+    sampler = kind(interval_family(), epsilon=1.0, discretisation=dc.Density())
     uses = (
         sampler.release,
         sampler.weights,
@@ -202,7 +202,7 @@ def test_what_would_rest_on_an_integral_releases_nothing(kind: Any) -> None:
 @settings(HARD, max_examples=examples(60))
 def test_members_of_the_linear_sampler(first: int, second: int, epsilon: float) -> None:
     for how in (dc.Cells(60), dc.Points(80, seed=3)):
-        sampler = dc.LinearSampler(interval_family(), epsilon=epsilon, how=how)
+        sampler = dc.LinearSampler(interval_family(), epsilon=epsilon, discretisation=how)
         one, other = (sampler.weights(random_mixture(np.random.default_rng(seed))) for seed in (first, second))
         assert_private(one, other, epsilon)
 
@@ -213,7 +213,7 @@ def test_members_of_the_linear_sampler(first: int, second: int, epsilon: float) 
 def test_the_linear_sampler_on_projected_clients(first: Density, second: Density, epsilon: float) -> None:
     """nearest_member puts anybody into the band, and only then does the linear sampler accept it."""
     family = interval_family()
-    sampler = dc.LinearSampler(family, epsilon=epsilon, how=dc.Cells(60))
+    sampler = dc.LinearSampler(family, epsilon=epsilon, discretisation=dc.Cells(60))
     found = []
     for p in (first, second):
         try:
@@ -230,7 +230,7 @@ def test_full_size_in_the_plane_and_in_a_hundred_dimensions() -> None:
     left, right = (lambda x: (x[:, 0] < 0.0).astype(float)), (lambda x: 1e6 * (x[:, 0] >= 0.0))
     for sampler in (
         dc.OptimalSampler(PLANE, epsilon=0.5),
-        dc.OptimalSampler(dc.LaplaceMixtures(100), epsilon=0.5, how=dc.Points(20_000, seed=0)),
+        dc.OptimalSampler(dc.LaplaceMixtures(100), epsilon=0.5, discretisation=dc.Points(20_000, seed=0)),
     ):
         one, other = quiet_weights(sampler, left), quiet_weights(sampler, right)
         assert one is not None
@@ -243,7 +243,7 @@ def test_full_size_in_the_plane_and_in_a_hundred_dimensions() -> None:
 def test_the_points_do_not_depend_on_the_client() -> None:
     """With a seed the points are the same for everybody; what is drawn differs only in its weights."""
     family = dc.LaplaceMixtures(5)
-    sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(200, seed=11))
+    sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(200, seed=11))
     everything = np.asarray(sampler.points(np.arange(200)))
     assert everything.shape == (200, 5)
     near = family.mixture([1.0], np.full((1, 5), 0.2))
@@ -255,7 +255,7 @@ def test_the_points_do_not_depend_on_the_client() -> None:
 
 
 def test_a_client_that_no_point_sees_gets_the_reference() -> None:
-    sampler = dc.OptimalSampler(dc.LaplaceMixtures(5), epsilon=1.0, how=dc.Points(100, seed=0))
+    sampler = dc.OptimalSampler(dc.LaplaceMixtures(5), epsilon=1.0, discretisation=dc.Points(100, seed=0))
     with pytest.warns(dc.OutsideFamilyWarning, match="are 0 at each of the 100 points"):
         weights = sampler.weights(lambda x: np.zeros(len(x)))
     assert int(weights.max()) - int(weights.min()) <= int(weights.max()) // 10**9

@@ -57,7 +57,7 @@ def test_float64_has_the_outcomes_of_the_numpy_path(size: int, epsilon: float, s
     reference /= reference.sum()
     for upper in (None, 5.0):
         most = math.exp(epsilon / 2) + 1 if upper is None else upper
-        band = dc.OptimalSampler(dc.Band(reference, lower=0, upper=most, everybody=True), epsilon=epsilon)
+        band = dc.OptimalSampler(dc.Band(reference, lower=0, upper=most, any_client=True), epsilon=epsilon)
         found = on_tensors(p, uniform, epsilon, reference=torch.from_numpy(reference), upper=upper)
         assert np.array_equal(found, outcomes(band.lattice, p, None, uniform))
 
@@ -67,7 +67,7 @@ def test_each_row_has_its_own_reference() -> None:
     reference /= reference.sum(axis=1, keepdims=True)
     found = on_tensors(p, uniform, 2.0, reference=torch.from_numpy(reference))
     for row in range(20):
-        band = dc.Band(reference[row], lower=0, upper=math.e + 1, everybody=True)
+        band = dc.Band(reference[row], lower=0, upper=math.e + 1, any_client=True)
         lattice = dc.OptimalSampler(band, epsilon=2.0).lattice
         assert found[row] == outcomes(lattice, p[row : row + 1], None, uniform[row : row + 1])[0]
 
@@ -253,7 +253,7 @@ def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy:
     p, uniform = laws(40, 9, 8), integers(40, 9)
     reference = laws(1, 9, 10)[0] + 0.01
     reference /= reference.sum()
-    for public, family in ((None, dc.Simplex(9)), (reference, dc.Band(reference, lower=0, upper=4.0, everybody=True))):
+    for public, family in ((None, dc.Simplex(9)), (reference, dc.Band(reference, lower=0, upper=4.0, any_client=True))):
         lattice = dc.OptimalSampler(family, privacy=privacy).lattice
         given = None if public is None else torch.from_numpy(public)
         rows = rows_of(None, torch.from_numpy(p), given, 1.0)

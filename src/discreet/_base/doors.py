@@ -3,19 +3,20 @@
 A room's `__init__` names everything that other rooms may use. Names that need an optional dependency, or load slowly, are listed by module
 and imported on first use (`lazy_names`).
 
-Public modules, functions and methods that have new names keep the old ones for one release, with a warning. `import
+Public modules, functions, methods and keywords that have new names keep the old ones for one release, with a warning. `import
 discreet.engines` gives `discreet.tables`, the very same module, and `python -m discreet.engines.warm_up` runs.
 """
 
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError, need_extra
 
@@ -36,6 +37,9 @@ def lazy_names(room: str, homes: Mapping[str, str], *, extra: str | None = None)
 
     return get_name
 
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 MOVED = {
     "discreet.data": "discreet.research.data",
@@ -131,6 +135,29 @@ class OldName:
             stacklevel=2,
         )
         return getattr(instance, self._new)
+
+
+def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """A decorator for a function whose keywords have new names: a call with an old one warns, and is made with the new one."""
+
+    def decorate(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        @wraps(function)
+        def call(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result:
+            for old, new in names.items():
+                if old in keywords:
+                    if new in keywords:
+                        raise TypeError(f"{old}= is the old name of {new}=, and both are given; leave {old}= out")
+                    warnings.warn(
+                        f"the keyword {old}= is now {new}=; the old name goes with the next release",
+                        FutureWarning,
+                        stacklevel=2,
+                    )
+                    keywords[new] = keywords.pop(old)
+            return function(*args, **keywords)
+
+        return call
+
+    return decorate
 
 
 def old_names(module: str, names: dict[str, str], others: Callable[[str], Any] | None = None) -> Callable[[str], Any]:

@@ -338,7 +338,11 @@ class Agreement:
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
-            self.mechanism, whole_family, privacy=self.promise, how=self.family.how, reference=reference
+            self.mechanism,
+            whole_family,
+            privacy=self.promise,
+            discretisation=self.family.discretisation,
+            reference=reference,
         )
         if found.epsilon != self.epsilon:
             raise DiscreetError(

@@ -99,7 +99,7 @@ class ContinuousTerms(AgreementTerms):
                         f"the density of {family!r} is a {type(given).__name__}, which no document can state; agree on a table of it, as "
                         "DensityBand(Tabulated(axes, values), ...)"
                     )
-                terms = (float(lower), float(upper), given.digest, True if family.everybody else None, given)
+                terms = (float(lower), float(upper), given.digest, True if family.any_client else None, given)
                 return cls(DENSITY_BAND, family.dim, atoms, None, None, _finite_ends(family.box), *terms, version)
         raise DiscreetError(
             f"family = {family!r} has no terms yet; agree on mixtures, or on a DensityBand around a table"
@@ -119,7 +119,7 @@ class ContinuousTerms(AgreementTerms):
         return f"{self.kind} in dimension {self.dim} by {at_least}{count:,} {self.atoms['by']}"
 
     @property
-    def how(self) -> Discretisation:
+    def discretisation(self) -> Discretisation:
         """The kind of the released atoms."""
         if self.atoms["by"] == "cells":
             return Cells(self.atoms["count"])
@@ -155,7 +155,7 @@ class ContinuousTerms(AgreementTerms):
         assert self.lower is not None
         assert self.upper is not None
         return DensityBand(
-            self.table, self._pairs(), lower=self.lower, upper=self.upper, everybody=bool(self.everybody)
+            self.table, self._pairs(), lower=self.lower, upper=self.upper, any_client=bool(self.everybody)
         )
 
     def _pairs(self) -> list[tuple[float, float]] | None:
@@ -177,10 +177,10 @@ def _finite_ends(box: list[tuple[float, float]] | None) -> Box | None:
 
 
 def _atoms_document(sampler: Sampler[AnyFamily]) -> dict[str, Any]:
-    how, carrier = sampler.how, sampler.carrier
+    how, carrier = sampler.discretisation, sampler.carrier
     if not isinstance(how, (Cells, Points)) or not isinstance(carrier, DensityAtoms):
         raise DiscreetError(
-            f"how = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
+            f"discretisation = {how!r} releases nothing, so nobody can agree on it; take Cells(...) or Points(seed=...)"
         )
     carrier.check_shared("an agreement")
     atoms: dict[str, Any] = {"by": type(how).__name__.lower(), "count": how.count, "digest": carrier.digest}

@@ -75,14 +75,14 @@ class FamilyTerms(AgreementTerms):
                     bounds.lower,
                     bounds.upper,
                     _weights_digest(family),
-                    True if family.everybody else None,
+                    True if family.any_client else None,
                     None if isinstance(family.reference, float) else family.weights,
                     version,
                 )
         raise DiscreetError(f"family = {family!r} has no terms yet; agree on a Simplex or a Band")
 
     @property
-    def how(self) -> None:
+    def discretisation(self) -> None:
         """The kind of release: outcomes, one by one."""
         return
 
@@ -174,7 +174,7 @@ class FamilyTerms(AgreementTerms):
     def _band(self, weights: NDArray[np.float64]) -> Band:
         assert self.lower is not None
         assert self.upper is not None
-        band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, everybody=bool(self.everybody))
+        band = Band(weights, lower=self.lower, upper=self.upper, domain=self.domain, any_client=bool(self.everybody))
         check_listed("the weights listed are not those", _weights_digest(band), self.weights)
         attained = band.bounds
         if (attained.lower, attained.upper) != (self.lower, self.upper):

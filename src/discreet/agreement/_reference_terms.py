@@ -49,7 +49,7 @@ class ReferenceTerms(AgreementTerms):
             return cls(_law_digest(given), given=given)
         lower = upper = None
         if isinstance(given, DensityBand):
-            nothing_said = given.everybody
+            nothing_said = given.any_client
             given, lower, upper = given.given_as
             if nothing_said:
                 lower = upper = None

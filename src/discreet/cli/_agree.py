@@ -64,7 +64,7 @@ def agree(
     cells: CellCount = None,
     lower: Lower = None,
     upper: Upper = None,
-    serve: AgreedGoal = None,
+    goal: AgreedGoal = None,
     mechanism: MechanismName = None,
     rounds: Rounds = 1,
     purpose: Purpose = "",
@@ -89,7 +89,7 @@ def agree(
     if check:
         given = {
             "--epsilon": epsilon, "--delta": delta, "--nu": nu,
-            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": serve,
+            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": goal,
             "--mechanism": mechanism, "--other": other,
         }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
@@ -102,8 +102,8 @@ def agree(
             nu,
             missing="agree needs --epsilon, the budget of each sample (or --check, to read an agreement)",
         )
-        serve = ask_whom_to_serve(serve, mechanism, may_ask=not json)
-        name, taken = choose_mechanism(serve, mechanism, may_ask=False)
+        goal = ask_whom_to_serve(goal, mechanism, may_ask=not json)
+        name, taken = choose_mechanism(goal, mechanism, may_ask=False)
         if name == MollifierSampler.name and not isinstance(promised, Pure):
             raise DiscreetError(
                 f"{'--delta' if nu is None else '--nu'} with --mechanism mollifier: the mollifier is a ball of pure epsilon; give --epsilon "
@@ -112,7 +112,7 @@ def agree(
         whole = Simplex(require_domain(domain, domain_size, bounds, cells))
         _refuse_look_alikes(whole)
         family = stated_family(whole.domain, lower, upper)
-        if serve == "population" and mechanism is None:
+        if goal == "population" and mechanism is None:
             name = population_mechanism(family, promised)
         if name == LinearSampler.name and isinstance(family, Band):
             raise DiscreetError(f"{MEMBERS_ALONE} (leave out --lower and --upper)")
@@ -132,7 +132,7 @@ def agree(
         write_json({"id": found.id, "agreement": found.document, **together})
         return
     # the cost comes first, before any text that the agreement's author chose
-    kind = mechanism_text(found.mechanism, everybody=found.family.document.get("everybody", False))
+    kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]

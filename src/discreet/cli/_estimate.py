@@ -116,7 +116,7 @@ def estimate_blocks(
 
 def _headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
-    kind = mechanism_text(agreed.mechanism, everybody=serves_everybody(found.sampler.family))
+    kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
         f"[bold]{pluralise(found.samples, _released(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
         f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
@@ -269,7 +269,7 @@ def _choice(found: AnyPopulation) -> str:
         )
     promised = {
         name: outlook(
-            kind(sampler.family, epsilon=sampler.epsilon, how=sampler.how),
+            kind(sampler.family, epsilon=sampler.epsilon, discretisation=sampler.discretisation),
             mechanism=name,
             clients=found.clients,
             confidence=found.confidence,

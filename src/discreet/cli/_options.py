@@ -203,18 +203,18 @@ def _read_labels(path: Path) -> tuple[str, ...]:
     return tuple(read_lines(path, "domain", each="a label"))
 
 
-def ask_whom_to_serve(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
+def ask_whom_to_serve(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> str | None:
     """The goal of the samples, asked on a terminal if no option states it; None elsewhere."""
-    if serve is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
-        return serve
+    if goal is not None or mechanism is not None or not (may_ask and sys.stdin.isatty() and sys.stderr.isatty()):
+        return goal
     whole = " or ".join(SERVED)
     said: str = typer.prompt(f"Estimate a population, or serve each client? ({whole})", default="population", err=True)
     return next((name for name in SERVED if said and name.startswith(said.strip().lower())), said)
 
 
-def choose_mechanism(serve: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
+def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool = True) -> tuple[str, str | None]:
     """The mechanism, and a note if no option chose it."""
-    whom = ask_whom_to_serve(serve, mechanism, may_ask=may_ask)
+    whom = ask_whom_to_serve(goal, mechanism, may_ask=may_ask)
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
@@ -267,9 +267,9 @@ def promise_text(privacy: Privacy, epsilon: float) -> str:
     return f"epsilon = {epsilon:g}" if isinstance(privacy, Pure) else f"{privacy} (pure epsilon = {epsilon:g})"
 
 
-def mechanism_text(name: str, *, everybody: bool) -> str:
+def mechanism_text(name: str, *, any_client: bool) -> str:
     """The mechanism in words. A band for everybody is a design: it assumes nothing about clients."""
-    return f"{name} (designed reference)" if everybody else name
+    return f"{name} (designed reference)" if any_client else name
 
 
 def spending_text(agreement: Agreement) -> str:

@@ -147,7 +147,7 @@ def print_agreed_plan(
     made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
     made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
-    kind = mechanism_text(sampler.name, everybody=serves_everybody(sampler.family))
+    kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
     said: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
         f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
@@ -179,7 +179,7 @@ def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> in
 
 def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
     """The worst cases over every distribution on the atoms of a sampler designed on a line; None for other samplers."""
-    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.everybody:
+    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.any_client:
         return None
     least = float(np.min(sampler.reference))
     return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
@@ -187,7 +187,7 @@ def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
 
 def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
     """What holds for every client on a line, in words."""
-    atoms = f"{sampler.carrier.size:,} {type(sampler.how).__name__.lower()}"
+    atoms = f"{sampler.carrier.size:,} {type(sampler.discretisation).__name__.lower()}"
     return (
         "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
         f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
@@ -289,7 +289,7 @@ class PlanRow:
 
 def plan(
     clients: Annotated[int, typer.Option(metavar="N", help="Number of clients that will release a sample.")],
-    serve: ServedGoal = None,
+    goal: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
     bounds: Bounds = None,
@@ -337,7 +337,7 @@ def plan(
     """
     check_count("clients", clients, most=MOST_CLIENTS)
     if agreement is not None:
-        if any(x is not None for x in (serve, domain, domain_size, bounds, cells, epsilon, samples, plot)):
+        if any(x is not None for x in (goal, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
                 "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
                 "the domain"
@@ -357,7 +357,7 @@ def plan(
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
-    mechanism, taken = choose_mechanism(serve, None, may_ask=not json)
+    mechanism, taken = choose_mechanism(goal, None, may_ask=not json)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     if plot is not None:
         check_picture(plot)

@@ -72,7 +72,7 @@ def sample(
             "draw from the reference; without the list their absence shows.",
         ),
     ] = None,
-    serve: ServedGoal = None,
+    goal: ServedGoal = None,
     mechanism: MechanismName = None,
     drop_client: Annotated[
         bool, typer.Option("--drop-client", help="Write only the samples, in random order.")
@@ -169,7 +169,7 @@ def sample(
     taken = None
     if agreement is None:
         mechanism, taken = choose_mechanism(
-            serve, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
+            goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
     request = Request(
         client=client,
@@ -180,7 +180,7 @@ def sample(
         count=count,
         weight=weight,
         nulls=nulls,
-        serve=serve,
+        goal=goal,
         mechanism=mechanism,
         rounds=rounds,
         round=round_number,

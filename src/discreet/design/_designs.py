@@ -17,7 +17,7 @@ distribution with a checked distribution function enclose their masses (`discree
 every distribution within the enclosures. A bare function is unknown between the points of evaluation. Its masses are integrals with an
 estimated error, so `bound` is an estimate too, `is_certified` is False, and there is no certificate.
 
-The band makes no claim about clients (`everybody=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
+The band makes no claim about clients (`any_client=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
 describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
 design on cells itself, and `worst` bounds its loss. That worst case is over all distributions that are uniform inside cells. Over all
 distributions on a line every sampler has the largest possible worst case (`discreet.mechanisms._worst_case`), which `sampler.risk` reports.
@@ -182,8 +182,8 @@ def line_design(
         found = _certify_enclosures(found, given.laws, given.enclosed, weights)
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
-    band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, everybody=True)
-    sampler = OptimalSampler(band, epsilon=found.epsilon, how=own_cells(mu))
+    band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
+    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=own_cells(mu))
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
@@ -544,7 +544,7 @@ def _worst_case_design(
     if weights is not None:
         raise DiscreetError("weights are for over='mean'; the worst case finds its own")
     if clients is None:
-        if not isinstance(family, Band) or family.everybody or family.size > LARGEST_ENUMERATED:
+        if not isinstance(family, Band) or family.any_client or family.size > LARGEST_ENUMERATED:
             raise DiscreetError(
                 f"clients is missing: {family!r} is not a Band of at most {LARGEST_ENUMERATED} outcomes, whose vertices could stand "
                 "for it; give laws (n, k)"

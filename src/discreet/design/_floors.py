@@ -89,7 +89,7 @@ def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) 
     """The band whose Q* at epsilon is the sampler of the floor."""
     alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(epsilon)  # between 0 and 1 even where |m| rounds to 1
     alpha = min(max(alpha, _INSIDE), 1.0 - _INSIDE)
-    return Band(floor, lower=0.0, upper=1.0 / alpha, domain=outcomes.domain, everybody=True)
+    return Band(floor, lower=0.0, upper=1.0 / alpha, domain=outcomes.domain, any_client=True)
 
 
 @dataclass(frozen=True)

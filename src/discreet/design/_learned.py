@@ -306,7 +306,7 @@ def _checked_round(name: str, size: int, pair: Any) -> RoundCounts:
     whom = sampler.family
     if not isinstance(whom, (Simplex, Band)) or whom.size != size:
         raise DiscreetError(f"{name} is of {whom!r}, not on the {size} outcomes that are to be designed for")
-    if isinstance(whom, Band) and not whom.everybody:
+    if isinstance(whom, Band) and not whom.any_client:
         raise DiscreetError(
             f"{name} is of {whom!r}, which is for some clients only; learn from samplers that serve everybody"
         )

@@ -188,7 +188,7 @@ def minimax_risk(
     """
     check_family(family)
     notion = chosen_privacy(epsilon, privacy)
-    if isinstance(family, ContinuousFamily) and family.everybody:
+    if isinstance(family, ContinuousFamily) and family.any_client:
         return singular_risk(notion, divergence)
     family = claimed_family(family)
     constants = constants_for_privacy(notion, family.bounds)

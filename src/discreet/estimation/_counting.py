@@ -204,9 +204,9 @@ def cut_cells(sampler: Sampler[AnyFamily], bins: Bins) -> int:
 def _counted_on_points(sampler: Sampler[AnyFamily], bins: Bins) -> Floats | None:
     """The share of the public points in each bin; None unless the atoms are public points."""
     carrier = sampler.carrier
-    if not isinstance(carrier, PointAtoms) or carrier.how.seed is None or carrier.family.dim != 1:
+    if not isinstance(carrier, PointAtoms) or carrier.discretisation.seed is None or carrier.family.dim != 1:
         return None
-    points = carrier.at(np.arange(carrier.size), carrier.how.seed)[:, 0]
+    points = carrier.at(np.arange(carrier.size), carrier.discretisation.seed)[:, 0]
     inside = points[(points >= bins.edges[0]) & (points <= bins.edges[-1])]
     return np.asarray(np.bincount(bins.cells_of(inside), minlength=bins.size) / len(points))
 

@@ -68,9 +68,9 @@ class Bounds:
         return (1.0 - self.lower) / (self.upper - self.lower)
 
 
-def describe_bounds(bounds: Bounds, ratio: str, *, everybody: bool) -> tuple[str, list[tuple[str, str]]]:
+def describe_bounds(bounds: Bounds, ratio: str, *, any_client: bool) -> tuple[str, list[tuple[str, str]]]:
     """The bounds as a heading and rows of a table; a band that serves everybody shows only its box."""
-    if everybody:
+    if any_client:
         return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
     return "the client distributions", [
         (f"least {ratio}", f"{bounds.lower:g}"),
@@ -108,17 +108,17 @@ def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
     return Bounds(float(least), bounds.upper) if lower < least else bounds
 
 
-def claims_nothing(everybody: Any, lower: Any) -> bool:
+def claims_nothing(any_client: Any, lower: Any) -> bool:
     """Whether a band is to serve everybody; it then needs a lower bound of 0."""
-    if not isinstance(everybody, (bool, np.bool_)):
-        raise DiscreetError(f"everybody = {everybody!r} is neither True nor False")
-    if everybody and NON_NEGATIVE.check("lower", lower) != 0.0:
-        raise DiscreetError(f"lower = {lower!r} is a claim about clients; everybody=True needs lower=0")
-    return bool(everybody)
+    if not isinstance(any_client, (bool, np.bool_)):
+        raise DiscreetError(f"any_client = {any_client!r} is neither True nor False")
+    if any_client and NON_NEGATIVE.check("lower", lower) != 0.0:
+        raise DiscreetError(f"lower = {lower!r} is a claim about clients; any_client=True needs lower=0")
+    return bool(any_client)
 
 
 def check_everybody(stated: Any, lower: float) -> bool | None:
-    """Check an agreement's `everybody`: True (with a lower bound of 0) or absent."""
+    """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
     if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
         return stated
     raise DiscreetError(

@@ -86,13 +86,14 @@ class ContinuousFamily(abc.ABC):
         dim: the dimension of the space.
         bounds: the smallest and the largest p/h.
         box: the space, a (low, high) for each axis; None for all of R^dim.
-        everybody: whether the bounds only choose the box and make no claim about clients.
+        any_client: whether the bounds only choose the box and make no claim about clients.
     """
 
     dim: int
     bounds: Bounds
     box: list[tuple[float, float]] | None
-    everybody: bool = False
+    any_client: bool = False
+    everybody = OldName("any_client")
 
     @property
     def space(self) -> tuple[Floats, Floats]:
@@ -108,7 +109,7 @@ class ContinuousFamily(abc.ABC):
     @property
     def served_bounds(self) -> Bounds:
         """Bounds of p/h for the clients that risks hold for: the members, or all densities."""
-        return Bounds(0.0, ANY) if self.everybody else self.bounds
+        return Bounds(0.0, ANY) if self.any_client else self.bounds
 
     @property
     def decomposable(self) -> bool:
@@ -210,7 +211,7 @@ class ContinuousFamily(abc.ABC):
 
     def _repr_html_(self) -> str:
         where = f"all of R^{self.dim}" if self.box is None else short_repr(self.box)
-        said, rows = describe_bounds(self.bounds, "p/h", everybody=self.everybody)
+        said, rows = describe_bounds(self.bounds, "p/h", any_client=self.any_client)
         return notebook_table(f"{self!r}: {said}", [("space", where), *rows])
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -293,7 +294,7 @@ class CellPartition:
             halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _masses(family, halves)])
-        held = masses > (0.0 if family.everybody else 1e-15 * masses.max())
+        held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
         return cls(family, panels, masses / masses.sum(), _ceilings(family, panels))
 
@@ -430,4 +431,4 @@ def check_family(family: Any) -> None:
 
 def serves_everybody(family: Any) -> bool:
     """Whether it is a band that only chooses a box, as designs do; risks then hold for all distributions."""
-    return isinstance(family, (Band, ContinuousFamily)) and family.everybody
+    return isinstance(family, (Band, ContinuousFamily)) and family.any_client

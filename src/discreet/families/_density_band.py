@@ -23,6 +23,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import old_keywords
 from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
@@ -52,23 +53,24 @@ class DensityBand(ContinuousFamily):
     on an infinite axis should have its bulk within a few units of the origin. Above three dimensions h must be normalised and able to draw
     from itself (a scipy distribution or a `Mixture`).
 
-    With `everybody=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and risks
-    hold for all of them, so they are the largest possible (`discreet.mechanisms._worst_case`). Designs are such bands.
+    With `any_client=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and
+    risks hold for all of them, so they are the largest possible (`discreet.mechanisms._worst_case`). Designs are such bands.
 
     Args:
         density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
         box: the space, a (low, high) for each axis.
         lower: the smallest p/h, relative to h as given.
         upper: the largest p/h.
-        everybody: whether risks hold for all densities; needs lower = 0.
+        any_client: whether risks hold for all densities; needs lower = 0.
 
     Raises:
         DiscreetError: for an argument that is not a density, a missing box, an h that cannot be integrated, or a lower > 0 for everybody.
         ImpossibleError: for upper = inf.
     """
 
-    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, everybody: bool = False) -> None:
-        self.everybody = claims_nothing(everybody, lower)
+    @old_keywords(everybody="any_client")
+    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
+        self.any_client = claims_nothing(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise singular_error("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)
@@ -98,7 +100,7 @@ class DensityBand(ContinuousFamily):
     @property
     def says_something(self) -> bool:
         """Whether `upper` constrains clients at all."""
-        return not self.everybody and self._given[2] < ANY
+        return not self.any_client and self._given[2] < ANY
 
     @property
     def given_densities(self) -> tuple[Any, ...]:
@@ -211,7 +213,7 @@ class DensityBand(ContinuousFamily):
 
     def __repr__(self) -> str:
         _, lower, upper = self._given
-        served = ", everybody=True" if self.everybody else ""
+        served = ", any_client=True" if self.any_client else ""
         return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
@@ -223,7 +225,7 @@ class DensityBand(ContinuousFamily):
     def _identity(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
         same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
-        return (same, tuple(self.box), lower, upper, self.everybody)
+        return (same, tuple(self.box), lower, upper, self.any_client)
 
 
 def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:

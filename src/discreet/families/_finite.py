@@ -24,7 +24,7 @@ from typing import Any, Generic, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.doors import OldName
+from discreet._base.doors import OldName, old_keywords
 from discreet._base.labelled import LawLike, labelled_values
 from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
@@ -82,7 +82,8 @@ class FiniteFamilyBase(Generic[Outcome]):
     """The common parts of finite families."""
 
     bounds: Bounds
-    everybody: bool = False  # whether the bounds only choose a box, and make no claim about clients
+    any_client: bool = False  # whether the bounds only choose a box, and make no claim about clients
+    everybody = OldName("any_client")
 
     def __init__(self, domain: Domain[Outcome]) -> None:
         if domain.size > LARGEST_DOMAIN:
@@ -155,7 +156,7 @@ class FiniteFamilyBase(Generic[Outcome]):
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
     def _repr_html_(self) -> str:
-        said, rows = describe_bounds(self.bounds, "dP/dmu", everybody=self.everybody)
+        said, rows = describe_bounds(self.bounds, "dP/dmu", any_client=self.any_client)
         return notebook_table(
             f"{type(self).__name__}: {said}", [("outcomes", f"{self.size:,}: {_describe_domain(self.domain)}"), *rows]
         )
@@ -272,7 +273,7 @@ class Simplex(FiniteFamilyBase[Outcome]):
             outcomes: the number of outcomes of a client, in [1, k).
 
         Returns:
-            A `Band` with `everybody=True`.
+            A `Band` with `any_client=True`.
 
         Raises:
             DiscreetError: for a number out of range.
@@ -283,7 +284,7 @@ class Simplex(FiniteFamilyBase[Outcome]):
             "outcomes", outcomes, "give the number of outcomes of a client"
         )
         weights = np.ones(self.size)
-        return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, everybody=True)
+        return Band(weights, lower=0.0, upper=self.size / held, domain=self.domain, any_client=True)
 
     def __repr__(self) -> str:
         return f"Simplex({domain_argument(self.domain)})"
@@ -301,8 +302,8 @@ class Band(FiniteFamilyBase[Outcome]):
     `lower` and `upper` bound dP/dmu for the normalised mu, so lower < 1 < upper. A bound that no distribution attains is moved in to the
     attained one: `Band([1, 1], lower=0.5, upper=3)` has the same members as upper=1.5, and is the same band.
 
-    With `everybody=True` the bounds only choose the box and make no claim about clients: every distribution is served, and risks hold for all
-    of them. Designs are such bands.
+    With `any_client=True` the bounds only choose the box and make no claim about clients: every distribution is served, and risks hold for
+    all of them. Designs are such bands.
 
     Args:
         weights: the reference up to a factor: one positive number for each outcome, or a dict or Series by label.
@@ -310,7 +311,7 @@ class Band(FiniteFamilyBase[Outcome]):
         upper: the largest dP/dmu, more than 1.
         labels: names of the outcomes; a dict or Series of weights brings its own.
         domain: instead of labels, a `Domain` of outcomes, such as the cells of an `Interval`.
-        everybody: whether risks hold for all distributions; needs lower = 0.
+        any_client: whether risks hold for all distributions; needs lower = 0.
 
     Raises:
         DiscreetError: for weights that are not positive, or bounds that no distribution or only the reference satisfies.
@@ -318,15 +319,20 @@ class Band(FiniteFamilyBase[Outcome]):
 
     @overload
     def __init__(
-        self, weights: LawLike, *, lower: float, upper: float, labels: Sequence[Outcome], everybody: bool = False
+        self, weights: LawLike, *, lower: float, upper: float, labels: Sequence[Outcome], any_client: bool = False
     ) -> None: ...
     @overload
     def __init__(
-        self, weights: LawLike, *, lower: float, upper: float, domain: Domain[Outcome], everybody: bool = False
+        self, weights: LawLike, *, lower: float, upper: float, domain: Domain[Outcome], any_client: bool = False
     ) -> None: ...
     @overload
     def __init__(
-        self: Band[int], weights: NDArray[Any] | Sequence[float], *, lower: float, upper: float, everybody: bool = False
+        self: Band[int],
+        weights: NDArray[Any] | Sequence[float],
+        *,
+        lower: float,
+        upper: float,
+        any_client: bool = False,
     ) -> None: ...
     @overload
     def __init__(
@@ -337,8 +343,9 @@ class Band(FiniteFamilyBase[Outcome]):
         upper: float,
         labels: Sequence[Any] | None = None,
         domain: Domain | None = None,
-        everybody: bool = False,
+        any_client: bool = False,
     ) -> None: ...
+    @old_keywords(everybody="any_client")
     def __init__(
         self,
         weights: LawLike,
@@ -347,7 +354,7 @@ class Band(FiniteFamilyBase[Outcome]):
         upper: float,
         labels: Sequence[Any] | None = None,
         domain: Domain | None = None,
-        everybody: bool = False,
+        any_client: bool = False,
     ) -> None:
         if labels is not None:
             if domain is not None:
@@ -376,10 +383,10 @@ class Band(FiniteFamilyBase[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.everybody = claims_nothing(everybody, lower)
+        self.any_client = claims_nothing(any_client, lower)
         given = normalised_bounds(lower, upper)
         attained = self._attainable_bounds(given, scaled)
-        self.bounds = given if self.everybody else attained
+        self.bounds = given if self.any_client else attained
         self._weights, self._mu = scaled, scaled / scaled.sum()
         for each in (self._weights, self._mu):
             each.setflags(write=False)
@@ -428,7 +435,7 @@ class Band(FiniteFamilyBase[Outcome]):
     @property
     def served_bounds(self) -> Bounds:
         """Bounds of dP/dmu for the clients that risks hold for: the members, or all distributions."""
-        return Bounds(0.0, 1.0 / self.least_mass) if self.everybody else self.bounds
+        return Bounds(0.0, 1.0 / self.least_mass) if self.any_client else self.bounds
 
     def contains(self, p: LawLike) -> bool:
         """Whether every given distribution obeys the band, up to rounding. An argument that is not a distribution is an error.
@@ -447,7 +454,7 @@ class Band(FiniteFamilyBase[Outcome]):
         return not is_outside(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:
-        served = ", everybody=True" if self.everybody else ""
+        served = ", any_client=True" if self.any_client else ""
         names = (
             ""
             if isinstance(self.domain, Numbers)
@@ -458,12 +465,12 @@ class Band(FiniteFamilyBase[Outcome]):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Band)
-            and (self.bounds, self.domain, self.everybody) == (other.bounds, other.domain, other.everybody)
+            and (self.bounds, self.domain, self.any_client) == (other.bounds, other.domain, other.any_client)
             and np.array_equal(self._mu, other._mu)
         )
 
     def __hash__(self) -> int:
-        return hash((Band, self.bounds, self.domain, self.everybody, self._mu.tobytes()))
+        return hash((Band, self.bounds, self.domain, self.any_client, self._mu.tobytes()))
 
 
 def Preserving(q: LawLike, *, labels: Sequence[Any] | None = None) -> Band:
@@ -474,7 +481,7 @@ def Preserving(q: LawLike, *, labels: Sequence[Any] | None = None) -> Band:
         labels: names of the outcomes.
 
     Returns:
-        A `Band` with `everybody=True`: risks hold for all distributions.
+        A `Band` with `any_client=True`: risks hold for all distributions.
 
     Raises:
         DiscreetError: for an outcome of probability 0 under q.
@@ -482,5 +489,5 @@ def Preserving(q: LawLike, *, labels: Sequence[Any] | None = None) -> Band:
     Example:
         >>> family = Preserving({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1})
     """
-    rarest = Band(q, lower=0.0, upper=2.0, labels=labels, everybody=True).least_mass
-    return Band(q, lower=0.0, upper=1.0 / rarest, labels=labels, everybody=True)
+    rarest = Band(q, lower=0.0, upper=2.0, labels=labels, any_client=True).least_mass
+    return Band(q, lower=0.0, upper=1.0 / rarest, labels=labels, any_client=True)

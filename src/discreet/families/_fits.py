@@ -87,7 +87,7 @@ class ClippedLaw:
 
 def in_band(family: ContinuousFamily, p: Mixture) -> LogDensity:
     """p itself if it is a member by its parameters, or if the family serves everybody; else the member nearest to it."""
-    if family.everybody or family.certainly_contains(p):
+    if family.any_client or family.certainly_contains(p):
         return p
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))

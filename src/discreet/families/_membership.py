@@ -326,7 +326,7 @@ def outsiders_of(
 
     `members`: the clients' family, if the nodes are those of another reference; clients are then evaluated again on its own nodes.
     """
-    if (family if members is None else members).everybody:
+    if (family if members is None else members).any_client:
         return None
     if members is not None and clients:
         family, seen = members, look_at_clients(members, clients)

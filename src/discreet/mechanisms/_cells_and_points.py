@@ -87,7 +87,7 @@ class LawsOnCells:
 class CellAtoms(DensityAtoms):
     """The cells of one family."""
 
-    how: Cells
+    discretisation: Cells
 
     @cached_property
     def partition(self) -> CellPartition:
@@ -97,8 +97,8 @@ class CellAtoms(DensityAtoms):
                 f"cells are for dimension at most {LARGEST_CHARTED}, not {self.family.dim}: their number would grow "
                 "exponentially; use Points"
             )
-        assert self.how.count is not None
-        return self.family.cells(self.how.count)
+        assert self.discretisation.count is not None
+        return self.family.cells(self.discretisation.count)
 
     @cached_property
     def digest(self) -> str:
@@ -157,7 +157,7 @@ class CellAtoms(DensityAtoms):
                 continue
             rows[i] = known[cells]
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
-            if not (self.members.everybody or is_member(self.members, clients[i])):
+            if not (self.members.any_client or is_member(self.members, clients[i])):
                 asked.append(i)
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
@@ -260,34 +260,36 @@ class LawsOnPoints:
 class PointAtoms(DensityAtoms):
     """Points drawn from the reference of one family, in reproducible blocks."""
 
-    how: Points
+    discretisation: Points
 
     @property
     def size(self) -> int:
         """Number of points."""
-        return self.how.count
+        return self.discretisation.count
 
     @property
     def reference(self) -> float:
         """1/N each."""
-        return 1.0 / self.how.count
+        return 1.0 / self.discretisation.count
 
     @cached_property
     def digest(self) -> str:
         """The digest of the points of the public seed."""
-        assert self.how.seed is not None
-        blocks = (self.block(number, self.how.seed) for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK)))
+        assert self.discretisation.seed is not None
+        blocks = (
+            self.block(number, self.discretisation.seed) for number in range(math.ceil(self.size / _POINTS_IN_A_BLOCK))
+        )
         return digest(b"".join(block.astype("<f4").tobytes() for block in blocks))
 
     def block(self, number: int, seed: int) -> Floats:
         """The points from number * 4096 on."""
-        count = min(_POINTS_IN_A_BLOCK, self.how.count - number * _POINTS_IN_A_BLOCK)
+        count = min(_POINTS_IN_A_BLOCK, self.discretisation.count - number * _POINTS_IN_A_BLOCK)
         return self.family.draw(count, np.random.default_rng([seed, number]))
 
     def samples(self, numbers: Integers, rng: np.random.Generator) -> Floats:
         """The points of the given numbers under the public seed."""
-        assert self.how.seed is not None
-        return self.at(numbers, self.how.seed)
+        assert self.discretisation.seed is not None
+        return self.at(numbers, self.discretisation.seed)
 
     def at(self, numbers: Integers, seed: int) -> Floats:
         """The points of the given numbers: (n, dim)."""
@@ -301,11 +303,11 @@ class PointAtoms(DensityAtoms):
         """p_i proportional to p(X_i)/h(X_i); uniform for a client whose density is 0 at every point."""
         seed = (
             int.from_bytes(np.random.SeedSequence().generate_state(4).tobytes())
-            if self.how.seed is None
-            else self.how.seed
+            if self.discretisation.seed is None
+            else self.discretisation.seed
         )
-        log_ratio = np.empty((len(clients), self.how.count))
-        for number in range(math.ceil(self.how.count / _POINTS_IN_A_BLOCK)):
+        log_ratio = np.empty((len(clients), self.discretisation.count))
+        for number in range(math.ceil(self.discretisation.count / _POINTS_IN_A_BLOCK)):
             x = self.block(number, seed)
             columns = slice(number * _POINTS_IN_A_BLOCK, number * _POINTS_IN_A_BLOCK + len(x))
             log_reference = self.family.log_reference(x)
@@ -315,7 +317,8 @@ class PointAtoms(DensityAtoms):
         seen = np.isfinite(shift)
         if not seen.all():
             warn_caller(
-                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.how.count} points: the sample released for "
+                f"{int((~seen).sum())} of {len(clients)} clients are 0 at each of the {self.discretisation.count} points: "
+                "the sample released for "
                 "them is a draw of the reference; take more points, a family nearer to the clients, or (where a density underflows) "
                 "family.law(log_density=...)",
                 OutsideFamilyWarning,
@@ -337,7 +340,7 @@ class PointAtoms(DensityAtoms):
         return LawsOnPoints(rows / total[:, None], self, seed), outsiders
 
     def check_shared(self, method: str) -> None:
-        if self.how.seed is None:
+        if self.discretisation.seed is None:
             raise DiscreetError(
                 "without a seed only the client knows its points; use Points(seed=...) with one public seed for all clients"
             )
@@ -385,10 +388,10 @@ class Density:
 class NoAtoms(DensityAtoms):
     """No atoms: outputs are described, and nothing is released."""
 
-    how: Density
+    discretisation: Density
 
     def calibrated_epsilon(self, epsilon: float) -> float:
-        return self.how.calibrated_epsilon(epsilon)
+        return self.discretisation.calibrated_epsilon(epsilon)
 
     @property
     def size(self) -> int:
@@ -413,9 +416,10 @@ class NoAtoms(DensityAtoms):
 
     def _refuse(self) -> NoReturn:
         raise DiscreetError(
-            f"how = {self.how!r} only describes the output and releases nothing: privacy of a draw from the density itself would "
-            "depend on the numerical integral of the client's function; release with how=Cells(...) or "
-            "how=Points(...), which are private for every function"
+            f"discretisation = {self.discretisation!r} only describes the output and releases nothing: privacy of a draw "
+            "from the density itself would "
+            "depend on the numerical integral of the client's function; release with discretisation=Cells(...) or "
+            "discretisation=Points(...), which are private for every function"
         )
 
 
@@ -429,27 +433,33 @@ def default_discretisation(family: FiniteFamily | ContinuousFamily) -> Discretis
     return Cells(DEFAULT_CELLS[family.dim]) if family.dim <= LARGEST_CHARTED else Points()
 
 
-def chosen_discretisation(family: FiniteFamily | ContinuousFamily, how: Discretisation | None) -> Discretisation | None:
+def chosen_discretisation(
+    family: FiniteFamily | ContinuousFamily, discretisation: Discretisation | None
+) -> Discretisation | None:
     """The discretisation with its numbers filled in: the default for None, and the default count for cells without one."""
-    unsaid = isinstance(how, Cells) and how == Cells()
-    if how is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
+    unsaid = isinstance(discretisation, Cells) and discretisation == Cells()
+    if discretisation is None or (unsaid and isinstance(family, ContinuousFamily) and family.dim <= LARGEST_CHARTED):
         return default_discretisation(family)
-    return how
+    return discretisation
 
 
 def atoms_of(
-    family: FiniteFamily | ContinuousFamily, how: Discretisation | None, members: ContinuousFamily | None = None
+    family: FiniteFamily | ContinuousFamily,
+    discretisation: Discretisation | None,
+    members: ContinuousFamily | None = None,
 ) -> Atoms[Any]:
     """The atoms of a discretisation. `members`: the clients' family, if the reference is that of another family."""
     if not isinstance(family, ContinuousFamily):
-        if how is not None:
-            raise DiscreetError(f"how = {how!r} is for continuous families; {family!r} is released outcome by outcome")
+        if discretisation is not None:
+            raise DiscreetError(
+                f"discretisation = {discretisation!r} is for continuous families; {family!r} is released outcome by outcome"
+            )
         return OutcomeAtoms(family)
-    match how:
+    match discretisation:
         case Cells():
-            return CellAtoms(family, how, whose=members)
+            return CellAtoms(family, discretisation, whose=members)
         case Points():
-            return PointAtoms(family, how, whose=members)
+            return PointAtoms(family, discretisation, whose=members)
         case Density():
-            return NoAtoms(family, how, whose=members)
-    raise DiscreetError(f"how = {how!r} is not one of Cells(...), Points(...), Density(...)")
+            return NoAtoms(family, discretisation, whose=members)
+    raise DiscreetError(f"discretisation = {discretisation!r} is not one of Cells(...), Points(...), Density(...)")

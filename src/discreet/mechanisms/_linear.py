@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import release
+from discreet._base.doors import old_keywords
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, serves_everybody
@@ -46,13 +47,13 @@ class LinearSampler(Sampler[F]):
     Args:
         family: the family of client distributions: `Simplex(...)`, `Band(...)` or a continuous family.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
-        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a finite
-            family.
+        discretisation: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out
+            on a finite family.
         privacy: a notion of privacy in place of epsilon: `Approximate(1.0, delta=1e-6)`, `Gaussian(1.0)`, `Functional(f)`.
 
     Raises:
-        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, a `how`
-            that does not fit the family, or a band that serves everybody.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, a
+            `discretisation` that does not fit the family, or a band that serves everybody.
 
     Example:
         >>> sampler = LinearSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -61,19 +62,20 @@ class LinearSampler(Sampler[F]):
 
     name = "linear"
 
+    @old_keywords(how="discretisation")
     def __init__(
         self,
         family: F,
         *,
         epsilon: float | None = None,
-        how: Discretisation | None = None,
+        discretisation: Discretisation | None = None,
         privacy: Privacy | None = None,
     ) -> None:
         if serves_everybody(family):
             raise DiscreetError(
                 f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )
-        super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
+        super().__init__(family, epsilon=epsilon, discretisation=discretisation, privacy=privacy)
 
     def several(self, samples: int) -> ComposedSampler:
         """A sampler for several samples of each client, drawn one by one with a share of the budget each; `release(p, size=samples)` uses it.

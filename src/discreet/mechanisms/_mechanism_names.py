@@ -33,11 +33,11 @@ SERVED = {"population": LinearSampler.name, "clients": OptimalSampler.name}
 SERVING: dict[str, type[Sampler[Any]]] = {name: MECHANISMS[name] for name in SERVED.values()}
 
 
-def mechanism_for(serve: str | None, mechanism: str | None) -> str:
+def mechanism_for(goal: str | None, mechanism: str | None) -> str:
     """The mechanism for a goal, or the one named; that for the population if neither is given.
 
     Args:
-        serve: "population", "clients" or None.
+        goal: "population", "clients" or None.
         mechanism: the name of a mechanism, or None.
 
     Returns:
@@ -48,19 +48,19 @@ def mechanism_for(serve: str | None, mechanism: str | None) -> str:
     """
     if mechanism is not None:
         check_mechanism(mechanism)
-    if serve is None:
+    if goal is None:
         return mechanism or SERVED["population"]
-    if not isinstance(serve, str) or serve not in SERVED:
+    if not isinstance(goal, str) or goal not in SERVED:
         raise DiscreetError(
-            f"serve = {serve!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
+            f"goal = {goal!r} (--for) is not one of {', '.join(SERVED)}: to estimate a population, or to serve each client"
         )
-    if serve == "population" and mechanism == ReportSampler.name:
+    if goal == "population" and mechanism == ReportSampler.name:
         return mechanism
-    if mechanism not in (None, SERVED[serve]):
+    if mechanism not in (None, SERVED[goal]):
         raise DiscreetError(
-            f"serve = {serve!r} (--for) takes the mechanism {SERVED[serve]!r}, not {mechanism!r}; leave one of the two out"
+            f"goal = {goal!r} (--for) takes the mechanism {SERVED[goal]!r}, not {mechanism!r}; leave one of the two out"
         )
-    return SERVED[serve]
+    return SERVED[goal]
 
 
 def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
@@ -115,7 +115,7 @@ def sampler_named(
     family: F,
     *,
     epsilon: float | None = None,
-    how: Discretisation | None = None,
+    discretisation: Discretisation | None = None,
     privacy: Privacy | None = None,
     reference: Any = None,
 ) -> Sampler[F]:
@@ -125,7 +125,7 @@ def sampler_named(
         name: "linear", "optimal" or "mollifier".
         family: who the clients may be.
         epsilon: the budget of one release.
-        how: how a continuous family is cut into cells or points.
+        discretisation: how a continuous family is cut into cells or points.
         privacy: another notion in place of epsilon.
         reference: that of a mollifier, where it is not the family's own.
 
@@ -139,7 +139,9 @@ def sampler_named(
         raise DiscreetError(f"mechanism = {name!r} releases no samples; use ReportSampler(family, epsilon=...)")
     kind = MECHANISMS[name]
     if reference is None:
-        return kind(family, epsilon=epsilon, how=how, privacy=privacy)
+        return kind(family, epsilon=epsilon, discretisation=discretisation, privacy=privacy)
     if kind is not MollifierSampler:
         raise DiscreetError(f"mechanism = {name!r} has no reference of its own, only {MollifierSampler.name} has")
-    return MollifierSampler(family, epsilon=epsilon, how=how, privacy=privacy, reference=reference)
+    return MollifierSampler(
+        family, epsilon=epsilon, discretisation=discretisation, privacy=privacy, reference=reference
+    )

@@ -17,6 +17,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import old_keywords
 from discreet.divergences import FDivergence, divergence as divergence_named
 from discreet.errors import DiscreetError
 from discreet.families import (
@@ -56,13 +57,13 @@ class MollifierSampler(ProjectingSampler[F]):
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         reference: the public distribution Q0, the centre of the ball. On a finite family one positive probability for each outcome. On a
             continuous one a density, or a `DensityBand` on the same space, whose bounds are those of p/Q0.
-        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a finite
-            family.
+        discretisation: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out
+            on a finite family.
         privacy: `Pure(epsilon)`, in place of epsilon; no other notion.
 
     Raises:
-        DiscreetError: for an argument that is not a family, an epsilon out of range, a `how` that does not fit the family, or a reference
-            with an outcome that could never be released.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a `discretisation` that does not fit the family, or a
+            reference with an outcome that could never be released.
 
     Example:
         >>> sampler = MollifierSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)
@@ -71,29 +72,32 @@ class MollifierSampler(ProjectingSampler[F]):
 
     name = "mollifier"
 
+    @old_keywords(how="discretisation")
     def __init__(
         self,
         family: F,
         *,
         epsilon: float | None = None,
         reference: Any = None,
-        how: Discretisation | None = None,
+        discretisation: Discretisation | None = None,
         privacy: Privacy | None = None,
     ) -> None:
-        super().__init__(family, epsilon=epsilon, how=how, privacy=privacy)
+        super().__init__(family, epsilon=epsilon, discretisation=discretisation, privacy=privacy)
         self._own_reference: NDArray[np.float64] | DensityBand | None = None
         self._given_reference: Any = None
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
             self._own_reference, self._given_reference = _band_around(reference, family), reference
-            self._carrier = atoms_of(self._own_reference, self.how, members=family)
+            self._carrier = atoms_of(self._own_reference, self.discretisation, members=family)
         else:
             self._given_reference = _positive_law(reference, family)
             self._own_reference = normalised_law(self._given_reference)
 
     def with_privacy(self, privacy: Privacy) -> Self:
-        return type(self)(self.family, privacy=privacy, how=self.how, reference=self._own_reference)
+        return type(self)(
+            self.family, privacy=privacy, discretisation=self.discretisation, reference=self._own_reference
+        )
 
     def _check_privacy(self) -> None:
         if not isinstance(self.privacy, Pure):
@@ -143,7 +147,7 @@ class MollifierSampler(ProjectingSampler[F]):
             found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
             return Risk(found.value, found.attained, found.attained)
         nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something
-        if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.everybody):
+        if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)

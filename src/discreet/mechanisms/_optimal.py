@@ -114,18 +114,19 @@ class OptimalSampler(ProjectingSampler[F]):
     A client outside the family keeps its privacy, because the box holds for all clients; only the bound on its utility is lost. If the family
     is so narrow that a raw draw is private, the box contains the whole family.
 
-    On a continuous family densities replace probabilities: q = clip(p/r_P, b h, b e^eps h), and `how` chooses how a point is released.
+    On a continuous family densities replace probabilities: q = clip(p/r_P, b h, b e^eps h), and `discretisation` chooses how a point is
+    released.
 
     Args:
         family: the family of client distributions: `Simplex(...)`, `Band(...)` or a continuous family.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
-        how: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out on a finite
-            family.
+        discretisation: how a continuous client is released, `Cells(...)` or `Points(...)`; by default cells up to three dimensions. Left out
+            on a finite family.
         privacy: a notion of privacy in place of epsilon: `Approximate(1.0, delta=1e-6)`, `Gaussian(1.0)`, `Functional(f)`.
 
     Raises:
-        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a `how`
-            that does not fit the family.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a
+            `discretisation` that does not fit the family.
 
     Example:
         >>> sampler = OptimalSampler(Simplex(["red", "green", "blue"]), epsilon=1.0)

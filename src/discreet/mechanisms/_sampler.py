@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
+from discreet._base.doors import OldName, old_keywords
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
 from discreet.accounting import MOST_SAMPLES
@@ -60,31 +61,32 @@ class Sampler(abc.ABC, Generic[F]):
     Args:
         family: the family of client distributions.
         epsilon: the privacy budget of one release, in (0, inf); short for `privacy=Pure(epsilon)`.
-        how: how a continuous client is released: `Cells(...)` or `Points(...)`; by default cells up to three dimensions. `Density(...)` sets
-            the box as the paper does for its numerical integrals; it describes the output and releases nothing.
+        discretisation: how a continuous client is released: `Cells(...)` or `Points(...)`; by default cells up to three dimensions.
+            `Density(...)` sets the box as the paper does for its numerical integrals; it describes the output and releases nothing.
         privacy: a notion of privacy, in place of epsilon.
 
     Raises:
-        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a `how`
-            that does not fit the family.
+        DiscreetError: for an argument that is not a family, an epsilon out of range, a notion that allows raw draws or no release, or a
+            `discretisation` that does not fit the family.
     """
 
     name: ClassVar[str]
     """The mechanism's name in agreements, commands and tables."""
 
+    @old_keywords(how="discretisation")
     def __init__(
         self,
         family: F,
         *,
         epsilon: float | None = None,
-        how: Discretisation | None = None,
+        discretisation: Discretisation | None = None,
         privacy: Privacy | None = None,
     ) -> None:
         check_family(family)
         self._family = family
         self._privacy = chosen_privacy(epsilon, privacy)
-        self._how = chosen_discretisation(family, how)
-        self._carrier = atoms_of(family, self._how)
+        self._discretisation = chosen_discretisation(family, discretisation)
+        self._carrier = atoms_of(family, self._discretisation)
         self._check_privacy()
         warn_of_weak_privacy(self._privacy)
 
@@ -107,9 +109,11 @@ class Sampler(abc.ABC, Generic[F]):
         return self.privacy.epsilon if isinstance(self.privacy, Pure) else box_epsilon(self.constants)
 
     @property
-    def how(self) -> Discretisation | None:
+    def discretisation(self) -> Discretisation | None:
         """How a continuous client is released; None on a finite family."""
-        return self._how
+        return self._discretisation
+
+    how = OldName("discretisation")
 
     @property
     def carrier(self) -> Atoms[Any]:
@@ -144,7 +148,11 @@ class Sampler(abc.ABC, Generic[F]):
     def bounds(self) -> Bounds:
         """The clients that risks hold for, as a band around `reference`; if the family is everybody, all distributions on its atoms."""
         family: AnyFamily = self.family
-        if not isinstance(family, ContinuousFamily) or not family.everybody or isinstance(self.how, Density):
+        if (
+            not isinstance(family, ContinuousFamily)
+            or not family.any_client
+            or isinstance(self.discretisation, Density)
+        ):
             return family.served_bounds
         return Bounds(0.0, 1.0 / float(np.min(self.reference)))
 
@@ -157,9 +165,9 @@ class Sampler(abc.ABC, Generic[F]):
         """Reject a notion of privacy for which this sampler has no box."""
         if isinstance(self.privacy, Pure):
             return
-        if isinstance(self.how, Density):
+        if isinstance(self.discretisation, Density):
             raise DiscreetError(
-                f"how = {self.how!r} is for pure epsilon only; leave it out for privacy={self.privacy!r}"
+                f"discretisation = {self.discretisation!r} is for pure epsilon only; leave it out for privacy={self.privacy!r}"
             )
         refuse_raw(self.privacy, self.family.bounds)
 
@@ -255,7 +263,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for a notion for which it has no box.
         """
-        return type(self)(self.family, privacy=privacy, how=self.how)
+        return type(self)(self.family, privacy=privacy, discretisation=self.discretisation)
 
     def several(self, samples: int) -> ComposedSampler | JointSampler:
         """A sampler for several samples of each client under this sampler's budget; `release(p, size=samples)` uses it.
@@ -429,7 +437,11 @@ class Sampler(abc.ABC, Generic[F]):
         return release.outcomes(self.lattice, held.rows, self.mixing, randomness.integers(len(held.rows)))
 
     def __repr__(self) -> str:
-        given = "" if self.how is None or self.how == default_discretisation(self.family) else f", how={self.how!r}"
+        given = (
+            ""
+            if self.discretisation is None or self.discretisation == default_discretisation(self.family)
+            else f", discretisation={self.discretisation!r}"
+        )
         budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
         return f"{type(self).__name__}({self.family!r}, {budget}{given})"
 
@@ -438,8 +450,8 @@ class Sampler(abc.ABC, Generic[F]):
         rows = [("clients", repr(self.family)), ("epsilon", f"{self.epsilon:.6g}"), ("promise", promise)]
         if not isinstance(self.privacy, Pure):
             rows.insert(1, ("privacy", str(self.privacy)))
-        if self.how is not None:
-            rows.append(("released by", repr(self.how)))
+        if self.discretisation is not None:
+            rows.append(("released by", repr(self.discretisation)))
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
@@ -449,7 +461,7 @@ class Sampler(abc.ABC, Generic[F]):
         return hash((type(self), *self._identity()))
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.family, self.privacy, self.how)
+        return (self.family, self.privacy, self.discretisation)
 
 
 def check_sampler(sampler: object) -> None:

@@ -4,7 +4,7 @@ On the simplex, on a `DensityBand`, and on a `Band` whose reference is alpha-dec
 is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound. Where the worst members are known
 (`discreet.families._band`), the sampler is applied to them instead, with the box that it draws from.
 
-**Everybody on a line.** A `DensityBand` with `everybody=True` makes no claim about clients. Over all densities every epsilon-LDP sampler has
+**Everybody on a line.** A `DensityBand` with `any_client=True` makes no claim about clients. Over all densities every epsilon-LDP sampler has
 the largest possible worst case, M_f = f(0) + f*(0) [paper, Prop. 3.2]. *Proof.* Its outputs lie between m and e^eps m for a measure m of mass
 at most 1. Of n disjoint sets, one has m <= 1/n. For a client that is uniform on it, the output has mass t <= e^eps/n there. Seen through that
 set and its complement, the client loses at least t f(1/t) + (1 - t) f(0) (data processing), which tends to f*(0) + f(0).   QED
@@ -253,10 +253,10 @@ def _epsilon_reaching(
 
     if at(_TINY) <= target:
         return 0.0
-    if isinstance(family, ContinuousFamily) and family.everybody:
+    if isinstance(family, ContinuousFamily) and family.any_client:
         raise ImpossibleError(
             f"no epsilon reaches {f.name} = {target:g} for everybody: over all densities every epsilon-LDP sampler has the "
-            f"largest possible risk, {f.maximum:g}; choose a family that contains the clients, such as a DensityBand without everybody=True"
+            f"largest possible risk, {f.maximum:g}; choose a family that contains the clients, such as a DensityBand without any_client=True"
         )
     if bounds.lower == 0.0 and math.isinf(f.at_zero) and math.isinf(at(1.0)):
         raise ImpossibleError(

@@ -295,4 +295,4 @@ def formula_is_minimax(family: Family, privacy: Privacy) -> bool:
 
 def claimed_family(family: Family) -> Family:
     """The family as far as it makes a claim about clients; for a band on outcomes that serves everybody, the simplex."""
-    return Simplex(family.size) if isinstance(family, Band) and family.everybody else family
+    return Simplex(family.size) if isinstance(family, Band) and family.any_client else family

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
+from discreet._base.doors import old_keywords
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
 from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
@@ -43,7 +44,7 @@ class RequestTerms(TypedDict, total=False):
     nulls: str
     outside: str
     epsilon: float | None
-    serve: str | None
+    goal: str | None
     mechanism: str | None
     rounds: int | None
     round: int
@@ -70,7 +71,7 @@ class Request:
         outside: "error" raises an error for values without an outcome and without `other`; "agreed" follows the agreement's rule, as a
             device does: they become its `other` outcome or are left out, and a client without remaining values draws from the reference.
         epsilon: the privacy budget of each sample.
-        serve: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
+        goal: whom the samples are to serve, which picks the mechanism: "population" (linear: its shares can be estimated without
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
         mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
@@ -99,6 +100,7 @@ class Request:
     secret: Secret | None = field(repr=False)
     show_values: bool
 
+    @old_keywords(serve="goal")
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _check_terms(terms)
         agreement = _agreement_in(terms)
@@ -153,7 +155,7 @@ class Request:
             self.mechanism,
             family,
             privacy=privacy if agreement.privacy is None else agreement.privacy,
-            how=agreement.family.how,
+            discretisation=agreement.family.discretisation,
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
@@ -218,7 +220,7 @@ def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler) -> None:
             f"{_VALUES} different values of a client move its output distribution by at most {100 * moved:.2g} %: a "
             f"list of values "
             f"fills few of the {sampler.carrier.size:,} cells. Samples are private all the same, and hardly depend on their clients; agree "
-            "on fewer cells, how=Cells(count), about as many as a client has values",
+            "on fewer cells, discretisation=Cells(count), about as many as a client has values",
             OutsideFamilyWarning,
         )
 
@@ -281,11 +283,11 @@ def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
 
 def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
     """The requested mechanism; an error if it contradicts the agreement."""
-    serve, mechanism = terms.get("serve"), terms.get("mechanism")
-    asked = mechanism_for(serve, mechanism)
+    goal, mechanism = terms.get("goal"), terms.get("mechanism")
+    asked = mechanism_for(goal, mechanism)
     if agreement is None:
         return asked
-    return str(agreed_term("mechanism", None if serve is None and mechanism is None else asked, agreement))
+    return str(agreed_term("mechanism", None if goal is None and mechanism is None else asked, agreement))
 
 
 def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:

@@ -34,7 +34,7 @@ def _release(names: list[int] | list[str]) -> None:
     for count, weight in ((None, None), ("n", None), (None, "n")):
         sample(table, client="client", value="value", domain=3, epsilon=1.0, count=count, weight=weight, clients=listed)
         designed = Agreement.of(
-            OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, everybody=True), epsilon=1.0)
+            OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, any_client=True), epsilon=1.0)
         )
         sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
     backwards = pa.array(names[::-1])

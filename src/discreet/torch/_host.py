@@ -250,7 +250,9 @@ _VANISHING = 1e-300  # a smaller share of the reference counts as 0
 @lru_cache(maxsize=64)
 def uniform_sampler(size: int, terms: Terms) -> OptimalSampler[FiniteFamily]:
     """The sampler around the uniform reference: that of the simplex, or of the band given by `upper`."""
-    family = Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, everybody=True)
+    family = (
+        Simplex(size) if terms.upper is None else Band(np.ones(size), lower=0.0, upper=terms.upper, any_client=True)
+    )
     return OptimalSampler(family, privacy=terms.privacy)
 
 
@@ -298,7 +300,7 @@ def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGrou
             yield _ReferenceGroup(which, columns, np.ones((len(own[which]), 1)), None)
             continue
         held = own[which] if columns.size == rows.size else _restrict_rows(own[which].take(columns, axis=1), weights)
-        family = Band(weights, lower=0.0, upper=terms.bounds.upper, everybody=True)
+        family = Band(weights, lower=0.0, upper=terms.bounds.upper, any_client=True)
         yield _ReferenceGroup(which, columns, held, OptimalSampler(family, privacy=terms.privacy))
 
 

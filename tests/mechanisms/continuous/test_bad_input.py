@@ -36,18 +36,20 @@ BAD_CLIENTS: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("what", BAD_CLIENTS)
-@pytest.mark.parametrize("how", [None, dc.Points(100, seed=1)], ids=["cells", "points"])
+@pytest.mark.parametrize("discretisation", [None, dc.Points(100, seed=1)], ids=["cells", "points"])
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler])
-def test_bad_clients(what: str, how: Any, kind: Any) -> None:
+def test_bad_clients(what: str, discretisation: Any, kind: Any) -> None:
     family, p, message = BAD_CLIENTS[what]
-    sampler = kind(family, epsilon=1.0, how=how)
-    if what == "zero mass" and isinstance(how, dc.Points):  # not bad input: chance, which must not stop a release
+    sampler = kind(family, epsilon=1.0, discretisation=discretisation)
+    if what == "zero mass" and isinstance(
+        discretisation, dc.Points
+    ):  # not bad input: chance, which must not stop a release
         with pytest.warns(dc.OutsideFamilyWarning, match="a draw of the reference"):
             sampler.release(p)
         return
     with pytest.raises(dc.DiscreetError, match=message):
         sampler.release(p)
-    if how is None:
+    if discretisation is None:
         with pytest.raises(dc.DiscreetError, match=message):
             sampler.output(p)
         with pytest.raises(dc.DiscreetError, match=message):
@@ -124,34 +126,43 @@ def test_bad_families_and_laws(what: str) -> None:
 
 
 BAD_SAMPLERS: dict[str, tuple[Any, str]] = {
-    "how": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how="cells"), "Cells"),  # type: ignore[arg-type]
-    "how on a simplex": (lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0, how=dc.Cells()), "continuous families"),
+    "how": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation="cells"), "Cells"),  # type: ignore[arg-type]
+    "how on a simplex": (
+        lambda: dc.OptimalSampler(dc.Simplex(3), epsilon=1.0, discretisation=dc.Cells()),
+        "continuous families",
+    ),
     "cells in 5D": (
-        lambda: dc.OptimalSampler(dc.GaussianMixtures(5), epsilon=1.0, how=dc.Cells()).lattice,
+        lambda: dc.OptimalSampler(dc.GaussianMixtures(5), epsilon=1.0, discretisation=dc.Cells()).lattice,
         "cells are for dimension at most 3",
     ),
     "weights of a density": (
-        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()).weights(stats.norm()),
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Density()).weights(stats.norm()),
         "releases nothing",
     ),
     "release of a density": (
-        lambda: dc.LinearSampler(INTERVAL, epsilon=1.0, how=dc.Density()).release(stats.norm()),
-        r"releases nothing.*how=Cells",
+        lambda: dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=dc.Density()).release(stats.norm()),
+        r"releases nothing.*discretisation=Cells",
     ),
-    "tolerances": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1e-6, how=dc.Density()).constants, "leaves nothing"),
+    "tolerances": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1e-6, discretisation=dc.Density()).constants,
+        "leaves nothing",
+    ),
     "reference of the mollifier": (
         lambda: dc.MollifierSampler(INTERVAL, epsilon=1.0, reference=[0.5, 0.5]),
         "reference = list is not a density",
     ),
     "fresh points by number": (
-        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Points(10)).release_number(stats.norm()),
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Points(10)).release_number(stats.norm()),
         "only the client knows its points",
     ),
     "numbers of a density": (
-        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()).release_number(stats.norm()),
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Density()).release_number(stats.norm()),
         "releases nothing",
     ),
-    "points of a density": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, how=dc.Density()).points(0), "nothing"),
+    "points of a density": (
+        lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=dc.Density()).points(0),
+        "nothing",
+    ),
     "number too large": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points(10**9), "between 0 and"),
     "number not whole": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points([1, 0.5]), "holds 0.5"),
     "number not a number": (lambda: dc.OptimalSampler(INTERVAL, epsilon=1.0).points("one"), "numbers is not an array"),
@@ -190,17 +201,19 @@ def test_bad_samplers_and_uses(what: str) -> None:
         use()
 
 
-@pytest.mark.parametrize("how", [dc.Cells(50), dc.Points(2000, seed=0)])
-def test_outside_the_family(how: Any) -> None:
+@pytest.mark.parametrize("discretisation", [dc.Cells(50), dc.Points(2000, seed=0)])
+def test_outside_the_family(discretisation: Any) -> None:
     """Told, but private, by the samplers that project; refused by the one whose law it would bend."""
     stranger = stats.norm(3.0, 0.3)
     with pytest.warns(dc.OutsideFamilyWarning, match="equally private"):
-        dc.OptimalSampler(INTERVAL, epsilon=1.0, how=how).release(stranger)
+        dc.OptimalSampler(INTERVAL, epsilon=1.0, discretisation=discretisation).release(stranger)
     with pytest.raises(dc.OutsideFamilyError, match="nearest_member"):
-        dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(stranger)
+        dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=discretisation).release(stranger)
     assert (
         -4.0
-        <= dc.LinearSampler(INTERVAL, epsilon=1.0, how=how).release(dc.mechanisms.nearest_member(INTERVAL, stranger))
+        <= dc.LinearSampler(INTERVAL, epsilon=1.0, discretisation=discretisation).release(
+            dc.mechanisms.nearest_member(INTERVAL, stranger)
+        )
         <= 4.0
     )
 
@@ -265,15 +278,15 @@ def test_laws_of_ones_own_are_checked_as_functions_are(value: Any, message: str)
     assert -4.0 <= sampler.release(good) <= 4.0
 
 
-@pytest.mark.parametrize("how", [dc.Cells(30), dc.Points(30, seed=1)], ids=str)
-def test_a_function_that_works_in_place_harms_nobody(how: Any) -> None:
+@pytest.mark.parametrize("discretisation", [dc.Cells(30), dc.Points(30, seed=1)], ids=str)
+def test_a_function_that_works_in_place_harms_nobody(discretisation: Any) -> None:
     """It is given points of its own: neither it nor the next client finds them changed."""
 
     def in_place(x: Any) -> Any:
         x -= 0.5
         return np.exp(-0.5 * np.square(x, out=x), out=x)
 
-    sampler = dc.OptimalSampler(dc.GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, how=how)
+    sampler = dc.OptimalSampler(dc.GaussianMixtures(box=(-4.0, 4.0)), epsilon=1.0, discretisation=discretisation)
     clients = [lambda x: np.exp(-0.5 * np.square(x - 0.5)), in_place, lambda x: np.exp(-0.5 * np.square(x - 0.5))]
     first, second, third = sampler.weights(clients).tolist()
     assert first == second == third

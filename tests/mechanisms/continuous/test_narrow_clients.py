@@ -116,12 +116,12 @@ def test_a_function_that_says_nothing_of_itself_is_called_an_estimate() -> None:
     assert "checked against" in repr(checked)
 
 
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Points(2000, seed=0)], ids=str)
-def test_a_spike_between_cells_and_points_is_found_by_its_place(how: Any) -> None:
+@pytest.mark.parametrize("discretisation", [dc.Cells(), dc.Points(2000, seed=0)], ids=str)
+def test_a_spike_between_cells_and_points_is_found_by_its_place(discretisation: Any) -> None:
     with pytest.warns(dc.OutsideFamilyWarning, match="runs from .* to 897"):
-        dc.OptimalSampler(interval_family(), epsilon=1.0, how=how).release(SPIKED)
+        dc.OptimalSampler(interval_family(), epsilon=1.0, discretisation=discretisation).release(SPIKED)
     with pytest.raises(dc.OutsideFamilyError, match="not be linear"):
-        dc.LinearSampler(interval_family(), epsilon=1.0, how=how).release(SPIKED)
+        dc.LinearSampler(interval_family(), epsilon=1.0, discretisation=discretisation).release(SPIKED)
 
 
 def test_cells_hold_what_a_narrow_client_has_in_them() -> None:
@@ -154,7 +154,7 @@ def test_a_member_times_anything_is_a_member_in_many_dimensions(factor: float, k
     family = dc.LaplaceMixtures(5)
     member = family.mixture([1.0], [[1.0, 0.0, 0.0, 0.0, 0.0]])  # as far out as members go
     for seed in range(10):
-        sampler = kind(family, epsilon=1.0, how=dc.Points(count, seed=seed))
+        sampler = kind(family, epsilon=1.0, discretisation=dc.Points(count, seed=seed))
         found = sampler.weights(lambda x: factor * member.pdf(x))
         assert found.tolist() == pytest.approx(sampler.weights(member).tolist(), rel=1e-9)
     assert float(kind(family, epsilon=1.0).output(lambda x: factor * member.pdf(x)).divergence("tv")) < 0.3

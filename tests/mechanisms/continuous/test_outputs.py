@@ -92,7 +92,7 @@ def first_published_client(seed: int) -> dc.Mixture:
 def test_the_first_client_of_each_published_array(epsilon: float, seed: int) -> None:
     """Row 0 of the paper's Figure 4 data, columns KL, TV and HALF the squared Hellinger of the proposed mechanism."""
     how = dc.Density(delta1=1e-5, delta2=1e-5)
-    law = dc.OptimalSampler(interval_family(), epsilon=epsilon, how=how).output(first_published_client(seed))
+    law = dc.OptimalSampler(interval_family(), epsilon=epsilon, discretisation=how).output(first_published_client(seed))
     kl, tv, hellinger = figures(law)
     assert (kl, tv, hellinger / 2.0) == pytest.approx(FIRST_ROWS[epsilon], abs=1e-5)
 

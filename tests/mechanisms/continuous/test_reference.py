@@ -19,8 +19,8 @@ NORMAL = stats.norm(0.0, 1.5)
 CLIENT = INTERVAL.mixture([0.4, 0.6], [-0.9, 0.8])
 
 
-def ball(how: Any = None, reference: Any = NORMAL, epsilon: float = 1.0) -> dc.MollifierSampler[Any]:
-    return dc.MollifierSampler(INTERVAL, epsilon=epsilon, reference=reference, how=how)
+def ball(discretisation: Any = None, reference: Any = NORMAL, epsilon: float = 1.0) -> dc.MollifierSampler[Any]:
+    return dc.MollifierSampler(INTERVAL, epsilon=epsilon, reference=reference, discretisation=discretisation)
 
 
 def test_the_law_is_the_projection_onto_the_ball_around_it() -> None:
@@ -43,10 +43,10 @@ def test_the_law_is_the_projection_onto_the_ball_around_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Cells(50), dc.Points(2000, seed=3)], ids=str)
+@pytest.mark.parametrize("discretisation", [dc.Cells(), dc.Cells(50), dc.Points(2000, seed=3)], ids=str)
 @pytest.mark.parametrize("reference", [NORMAL, stats.uniform(-4, 8), lambda x: np.exp(-np.abs(x))], ids=["n", "u", "f"])
-def test_any_two_clients_are_within_epsilon_in_integers(how: Any, reference: Any) -> None:
-    sampler = ball(how, reference)
+def test_any_two_clients_are_within_epsilon_in_integers(discretisation: Any, reference: Any) -> None:
+    sampler = ball(discretisation, reference)
     clients = [CLIENT, stats.norm(3.0, 0.01), stats.uniform(-4.0, 0.5), lambda x: 1.0 + np.sin(40.0 * x)]
     rows = sampler.weights(clients)
     assert (rows.sum(axis=1) == TOTAL).all()

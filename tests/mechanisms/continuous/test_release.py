@@ -26,13 +26,15 @@ def released(sampler: Any, p: Any, count: int, seed: int) -> NDArray[np.float64]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.LinearSampler, dc.MollifierSampler])
-@pytest.mark.parametrize("how", [dc.Cells(), dc.Points(3000, seed=5)], ids=["cells", "points"])
-def test_released_points_follow_the_output_law(kind: Any, how: Any) -> None:
-    sampler = kind(interval_family(), epsilon=1.0, how=how)
+@pytest.mark.parametrize("discretisation", [dc.Cells(), dc.Points(3000, seed=5)], ids=["cells", "points"])
+def test_released_points_follow_the_output_law(kind: Any, discretisation: Any) -> None:
+    sampler = kind(interval_family(), epsilon=1.0, discretisation=discretisation)
     drawn = released(sampler, CLIENT, 3000, 1)
     x, width = fine_grid(-4.0, 4.0, 100_000)
     distribution = np.cumsum(sampler.output(CLIENT).pdf(x)) * width
-    if isinstance(how, dc.Points):  # draws from 3000 shared points: compare with their own weighted distribution too
+    if isinstance(
+        discretisation, dc.Points
+    ):  # draws from 3000 shared points: compare with their own weighted distribution too
         weights = sampler.weights(CLIENT) / TOTAL
         points = sampler.points(np.arange(3000))
         order = np.argsort(points)
@@ -52,7 +54,7 @@ def test_cells_draw_nearly_the_optimal_law(family: Any) -> None:
     x = family.draw(4_000, np.random.default_rng(0))
     distances = []
     for count in (200, 4000):
-        sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Cells(count))
+        sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Cells(count))
         cells = family.cells(count)
         drawn = (sampler.weights(p) / TOTAL / cells.masses)[cells.numbers(x)]
         distances.append(0.5 * float(np.abs(drawn - sampler.output(p).relative(x)).mean()))
@@ -75,7 +77,7 @@ def test_shapes() -> None:
         dc.OptimalSampler(interval_family(), epsilon=1.0),
         dc.OptimalSampler(dc.GaussianMixtures(2), epsilon=1.0),
     )
-    many = dc.OptimalSampler(dc.LaplaceMixtures(7), epsilon=1.0, how=dc.Points(64))
+    many = dc.OptimalSampler(dc.LaplaceMixtures(7), epsilon=1.0, discretisation=dc.Points(64))
     p, q, r = CLIENT, dc.Mixture([1.0], [[0.0, 0.5]]), dc.Mixture([1.0], np.zeros((1, 7)), kernel="laplace")
     assert isinstance(line.release(p), float)
     assert line.release([p, p, p]).shape == (3,)
@@ -87,27 +89,29 @@ def test_shapes() -> None:
 
 
 def test_fresh_points_differ_from_release_to_release() -> None:
-    sampler = dc.OptimalSampler(dc.LaplaceMixtures(6), epsilon=1.0, how=dc.Points(64))
+    sampler = dc.OptimalSampler(dc.LaplaceMixtures(6), epsilon=1.0, discretisation=dc.Points(64))
     p = dc.Mixture([1.0], np.zeros((1, 6)), kernel="laplace")
     assert len({tuple(np.asarray(sampler.release(p))) for _ in range(20)}) == 20
 
 
 def test_samplers_are_values() -> None:
     family = interval_family()
-    assert dc.OptimalSampler(family, epsilon=1.0) == dc.OptimalSampler(interval_family(), epsilon=1.0, how=dc.Cells())
-    assert dc.OptimalSampler(family, epsilon=1.0) != dc.OptimalSampler(family, epsilon=1.0, how=dc.Points())
+    assert dc.OptimalSampler(family, epsilon=1.0) == dc.OptimalSampler(
+        interval_family(), epsilon=1.0, discretisation=dc.Cells()
+    )
+    assert dc.OptimalSampler(family, epsilon=1.0) != dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points())
     assert len({dc.OptimalSampler(family, epsilon=1.0), dc.OptimalSampler(family, epsilon=1.0)}) == 1
-    assert repr(dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(8, seed=1))).endswith(
-        "how=Points(count=8, seed=1))"
+    assert repr(dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(8, seed=1))).endswith(
+        "discretisation=Points(count=8, seed=1))"
     )
     assert repr(dc.OptimalSampler(family, epsilon=1.0)).endswith("epsilon=1)")
-    assert isinstance(dc.OptimalSampler(dc.GaussianMixtures(4), epsilon=1.0).how, dc.Points)
+    assert isinstance(dc.OptimalSampler(dc.GaussianMixtures(4), epsilon=1.0).discretisation, dc.Points)
 
 
 def test_the_tolerances_of_the_density_form_are_paid_from_epsilon() -> None:
     """epsilon' = epsilon - log((1 + delta2)/(1 - delta1)), and the box is the one of epsilon' [paper, Section 4.1]."""
     family = interval_family()
-    sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Density(delta1=0.1, delta2=0.2))
+    sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Density(delta1=0.1, delta2=0.2))
     left = 1.0 - np.log(1.2 / 0.9)
     assert np.log(sampler.constants.B / sampler.constants.b) == pytest.approx(left)
     assert float(sampler.risk("kl")) == pytest.approx(float(dc.OptimalSampler(family, epsilon=left).risk("kl")))
@@ -134,7 +138,7 @@ def test_the_bias_of_points_falls_like_one_over_their_number(family: Any, p: dc.
     for size in sizes:
         gaps, masses = np.zeros((repeats, len(cells))), np.zeros(repeats)
         for seed in range(repeats):
-            sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(size, seed=seed))
+            sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(size, seed=seed))
             points = np.reshape(sampler.points(np.arange(size)), (size, family.dim))
             ideal = exact.relative(points) / size
             weights = sampler.weights(p) / TOTAL
@@ -159,7 +163,7 @@ def test_with_a_public_seed_points_depart_like_one_over_the_root_of_their_number
     for size in sizes:
         found = []
         for seed in range(20):
-            sampler = dc.OptimalSampler(family, epsilon=1.0, how=dc.Points(size, seed=seed))
+            sampler = dc.OptimalSampler(family, epsilon=1.0, discretisation=dc.Points(size, seed=seed))
             points = np.reshape(sampler.points(np.arange(size)), (size, 1))
             weights = np.asarray(sampler.weights(CLIENT), dtype=np.float64) / TOTAL
             law = np.bincount(cells.numbers(points), weights, minlength=len(cells))

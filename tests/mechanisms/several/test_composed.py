@@ -58,7 +58,7 @@ def test_shapes_labels_and_points() -> None:
     line = dc.OptimalSampler(dc.GaussianMixtures(), epsilon=2.0)
     assert line.release(scipy.stats.norm(), size=3).shape == (3,)
     assert line.release([scipy.stats.norm()] * 2, size=3).shape == (2, 3)
-    plane = dc.OptimalSampler(dc.GaussianMixtures(dim=2), epsilon=2.0, how=dc.Cells(16))
+    plane = dc.OptimalSampler(dc.GaussianMixtures(dim=2), epsilon=2.0, discretisation=dc.Cells(16))
     one = scipy.stats.multivariate_normal([0.0, 0.0])
     assert plane.release(one, size=3).shape == (3, 2)
     assert plane.release([one] * 4, size=3).shape == (4, 3, 2)

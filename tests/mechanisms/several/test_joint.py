@@ -208,7 +208,7 @@ def test_raw_draws_that_are_private_cost_nothing() -> None:
 
 
 def test_a_design_that_serves_everybody_keeps_its_own_reference() -> None:
-    band = dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0, everybody=True)
+    band = dc.Band([4, 3, 2, 1], lower=0.0, upper=2.0, any_client=True)
     assert dc.JointSampler(band, samples=2, epsilon=1.0).around == "product"
     with pytest.raises(dc.DiscreetError, match="serves everybody"):
         dc.JointSampler(band, samples=2, epsilon=1.0, around="envelope")

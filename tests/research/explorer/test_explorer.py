@@ -258,7 +258,7 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
     opened.locator("#file").set_input_files(turned)
     until(opened, "document.getElementById('agreement-words').textContent.includes('3.01 to 1')")  # e^1.1 = 3.0042
     assert "\u2068a\\u{202e}b\u2069, \u2068أحمر\u2069." in opened.locator("#agreement-words").inner_text()
-    many = dc.Band(np.arange(1, 66_001), lower=0.0, upper=9.0, everybody=True)
+    many = dc.Band(np.arange(1, 66_001), lower=0.0, upper=9.0, any_client=True)
     beside = dc.Agreement.of(dc.OptimalSampler(many, epsilon=1.0))
     beside.write(tmp_path / "many.json")
     opened.locator("#file").set_input_files(tmp_path / "many.json")

@@ -42,7 +42,7 @@ def test_the_profile_covers_the_integers_of_every_reference(
     told = box_profile(epsilon, upper, size)
     weights = np.random.default_rng(seed).dirichlet(np.full(size, 0.1)) + 1e-12
     most = terms_of(epsilon=epsilon, upper=upper).bounds.upper
-    lattice = dc.OptimalSampler(dc.Band(weights, lower=0, upper=most, everybody=True), epsilon=epsilon).lattice
+    lattice = dc.OptimalSampler(dc.Band(weights, lower=0, upper=most, any_client=True), epsilon=epsilon).lattice
     lower, upper_mass = extreme_masses(Fraction(lattice.shared_total, TOTAL), lattice.largest_ratio)
     for beta in (part * epsilon for part in (0.0, 0.25, 0.5, 0.75, 0.95)):
         assert upper_mass - Fraction(math.exp(beta)) * lower <= Fraction(told.delta(beta))

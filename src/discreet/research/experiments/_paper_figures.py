@@ -214,7 +214,7 @@ class RandomMixtures:
         how, ours, theirs = Density(self.delta, self.delta), mixture_family(), mollifier_ball()
         return {
             epsilon: {
-                "proposed": OptimalSampler(ours, epsilon=epsilon, how=how),
+                "proposed": OptimalSampler(ours, epsilon=epsilon, discretisation=how),
                 "mollifier": MollifierSampler(theirs, epsilon=epsilon),
             }
             for epsilon in self.epsilons
@@ -395,17 +395,17 @@ class GaussianRing:
                 reach = 1.0 / (1.0 - self.variance)
                 bound = math.exp(0.5 * reach) / self.variance
                 around = DensityBand(Mixture([1.0], np.zeros((1, 2))), lower=0.0, upper=1.001 * bound)
-                sampler = MollifierSampler(around, epsilon=self.epsilon, how=how)
+                sampler = MollifierSampler(around, epsilon=self.epsilon, discretisation=how)
             case "proposed":
                 whole = [(-math.inf, math.inf)] * 2
                 sampler = OptimalSampler(
                     DensityBand(published_envelope(self.variance), whole, lower=0.0, upper=1.0),
                     epsilon=self.epsilon,
-                    how=how,
+                    discretisation=how,
                 )
             case "tight":
                 family = GaussianMixtures(2, radius=1.0, scale=math.sqrt(self.variance))
-                sampler = OptimalSampler(family, epsilon=self.epsilon, how=how)
+                sampler = OptimalSampler(family, epsilon=self.epsilon, discretisation=how)
             case _:
                 return self._boosted_law(next(preset for preset in self.presets if baseline_name(preset) == unit), p)
         law = sampler.output(p)
