@@ -13,7 +13,7 @@ PACKAGE = Path(discreet.__file__).parent
 STOREYS = {
     "the bottom": {"_base", "errors"},
     "problem": {"domain", "divergences", "families", "privacy"},
-    "solution": {"projection", "release", "accounting", "mechanisms", "design"},
+    "solution": {"projection", "release", "accounting", "mechanisms", "design", "survey"},
     "trust": {"agreement", "audit", "ledger"},
     "data": {"tables", "estimation", "plots"},
     "applications": {"client", "collect", "torch", "research"},

@@ -34,6 +34,7 @@ from discreet.estimation._reports import (
 )
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
+from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
 
 if TYPE_CHECKING:
     from discreet.estimation._record import law_fidelities as law_fidelities, notes as notes, record as record
@@ -68,8 +69,12 @@ __all__ = [
     "Reweighted",
     "RoundsCost",
     "Shares",
+    "SurveyAnswer",
+    "SurveyAnswers",
+    "SurveyOutlook",
     "Way",
     "Ways",
+    "answer_survey",
     "clients_for",
     "epsilon_for_accuracy",
     "exact_variance",
@@ -83,6 +88,7 @@ __all__ = [
     "reported_population",
     "reported_statistic",
     "rounds_cost",
+    "survey_outlook",
     "ways",
 ]
 

@@ -32,8 +32,11 @@ from discreet.mechanisms._report_blocks import (
     BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,
     BlockFamily as BlockFamily,
+    MaskedSubsets as MaskedSubsets,
+    RankedSubsets as RankedSubsets,
     Reports as Reports,
     blocks_named as blocks_named,
+    choose_blocks as choose_blocks,
 )
 from discreet.mechanisms._report_counts import ReportCounts
 from discreet.mechanisms._report_sampler import ReportSampler

@@ -323,7 +323,7 @@ def as_integer(name: str) -> int | str:
 def client_message(client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> bytes:
     """The canonical input of a client: its identity, and its law in whole numbers (`integer_law_of_weights` for weights)."""
     law = integer_law_of_counts(outcomes, counts)
-    narrow = all(number < 1 << 32 for number in law.values())
+    narrow = all(x < 1 << 32 and number < 1 << 32 for x, number in law.items())
     form = NARROW_FORM if narrow else WIDE_FORM
     client = as_integer(client) if isinstance(client, str) else client
     if isinstance(client, str):

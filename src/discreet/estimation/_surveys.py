@@ -1,0 +1,614 @@
+"""Answers to a survey from one private report of each client: unbiased, consistent with each other, with intervals that hold.
+
+**Who is asked.** A public coin asks each client one part of the survey, so those who are asked are a uniform random subset of the clients,
+given how many they are. *The intervals of shares hold for the average of all clients, asked or not.* Proof: let client i report a block
+with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh, and so are they after
+independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The generating polynomial of
+their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean chance (h_1 + ... + h_n)/n
+[Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such sums.   QED
+
+**Consistency.** Two questions that share columns both tell the marginal of these. A table over columns splits orthogonally into effects, one
+for each subset S of its columns: contrasts in the columns of S, summed over the others. Noise of blocks has variance v/n in every direction,
+so a question with the columns C sees the effect of S with variance (v/n) times the product of the sizes of the columns in C without S.
+Weighted least squares over all tables at once is then, by orthogonality, the weighted mean of each effect over the questions that see it.
+The effect of no column is the total, which is 1.
+
+**Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
+(V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are Gaffke's.
+
+**Quantiles.** With F the distribution function at the edges of the cells, `F(e) >= level` is tested at each edge from the left until one is
+not rejected, and `F(e) <= level` from the right: the first true hypothesis of either sequence is wrongly rejected with probability at most
+(1 - confidence)/2, and the interval misses only then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, combinations, pairwise
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
+from discreet.estimation._intervals import exact_ends, largest_average, tail
+from discreet.estimation._inversion import nearest_law
+from discreet.estimation._population import Shares
+from discreet.families import Simplex
+from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.release import TOTAL
+from discreet.survey import (
+    CellOf,
+    HistogramQuestion,
+    LinearQuestion,
+    MeanQuestion,
+    Part,
+    QuantileQuestion,
+    ShareQuestion,
+    SurveyQuestion,
+    SurveySampler,
+    Tree,
+    Windows,
+    cell_edges,
+    level_variance,
+)
+
+Floats = NDArray[np.float64]
+_TOGETHER = 1 << 22  # entries of a table of reports and outcomes at once
+_NEAR, _FAR = (
+    0.8,
+    1.6,
+)  # in units of a normal interval: edges nearer to a level are kept, and farther ones rejected, without a look
+_FARTHEST, _MANY = (
+    8.0,
+    1000,
+)  # standard errors beyond which an edge is rejected where a level has fewer reports than these
+_EDGES = 16  # that are looked at together
+_GRID = 2048  # values to which contributions are rounded, outwards
+HOPELESS = 0.5  # total variation, or twice a standard error in parts of the range
+ENOUGH = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyAnswer:
+    """The answer to one question.
+
+    Attributes:
+        question: which one.
+        clients: how many were asked it.
+        names: what each number is about.
+        law: the estimates with their intervals, each alone and all numbers of the survey together.
+        consistent: the estimates that agree with the other questions; of shares they add up to 1.
+        unit: of the numbers, empty for shares.
+    """
+
+    question: SurveyQuestion
+    clients: int
+    names: tuple[str, ...]
+    law: Shares
+    consistent: Floats
+    unit: str = ""
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The shares that are nearest to the consistent ones and none of which is negative."""
+        if not isinstance(self.question, (ShareQuestion, HistogramQuestion)) or isinstance(
+            self.question, LinearQuestion
+        ):
+            return self.consistent
+        return nearest_law(self.consistent.ravel()).reshape(self.consistent.shape)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The answer as a table: one dict for each number."""
+        columns = (self.consistent, self.law.estimate, self.law.low, self.law.high, self.law.all_low, self.law.all_high)
+        flat = [np.ravel(each).tolist() for each in columns]
+        keys = ("estimate", "alone", "low", "high", "all_low", "all_high")
+        return [
+            {"name": name, **dict(zip(keys, values, strict=True))}
+            for name, *values in zip(self.names, *flat, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyAnswers:
+    """The answers to all questions of a survey. Made by `answer_survey`.
+
+    Attributes:
+        sampler: what released the reports.
+        clients: how many there are.
+        confidence: of every interval.
+        answers: one for each question, in order.
+    """
+
+    sampler: SurveySampler
+    clients: int
+    confidence: float
+    answers: tuple[SurveyAnswer, ...] = field(repr=False)
+
+    def __getitem__(self, place: int) -> SurveyAnswer:
+        return self.answers[place]
+
+    def __iter__(self) -> Iterator[SurveyAnswer]:
+        return iter(self.answers)
+
+    def total(self, place: int) -> tuple[float, float, float]:
+        """A mean times the number of clients: the estimate and the ends of its interval.
+
+        Args:
+            place: of a question for a mean.
+
+        Returns:
+            The estimate, the lower and the upper end.
+
+        Raises:
+            DiscreetError: for another question.
+        """
+        answer = self.answers[place]
+        if not isinstance(answer.question, MeanQuestion):
+            raise DiscreetError(f"question {place} asks for {answer.question.title}; a total is that of a mean")
+        ends = (answer.law.estimate, answer.law.low, answer.law.high)
+        estimate, low, high = (float(each[0]) * self.clients for each in ends)
+        return estimate, low, high
+
+
+def answer_survey(sampler: SurveySampler, reports: ArrayLike, *, confidence: float = 0.95) -> SurveyAnswers:
+    """The answers to a survey from the reports of its clients.
+
+    Args:
+        sampler: what released them.
+        reports: the reports, one of each client.
+        confidence: of every interval.
+
+    Returns:
+        The answers, in the order of the questions.
+
+    Raises:
+        DiscreetError: for numbers that are no reports, and for a question that no client was asked.
+    """
+    check_kind("sampler", sampler, SurveySampler, "pass the one that released the reports")
+    OPEN_UNIT.check("confidence", confidence)
+    parts = sampler.split(reports)
+    clients = sum(map(len, parts))
+    if not clients:
+        raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
+    intervals = sum(_interval_count(sampler, place) for place in range(len(sampler.survey.questions)))
+    found = [
+        _Asked(
+            sampler, place, [each for part, each in zip(sampler.parts, parts, strict=True) if part.question == place]
+        )
+        for place in range(len(sampler.survey.questions))
+    ]
+    answers = [each.answer(confidence, intervals) for each in found]
+    return SurveyAnswers(sampler, clients, float(confidence), tuple(_make_consistent(sampler, answers)))
+
+
+def _interval_count(sampler: SurveySampler, place: int) -> int:
+    """How many intervals a question has."""
+    match question := sampler.survey.questions[place]:
+        case MeanQuestion():
+            return 1
+        case QuantileQuestion():
+            return len(question.at)
+        case LinearQuestion():
+            return len(question.matrix)
+    return next(part.blocks.size for part in sampler.parts if part.question == place)
+
+
+class _Asked:
+    """The reports on one question."""
+
+    def __init__(self, sampler: SurveySampler, place: int, reports: Sequence[Reports]) -> None:
+        self.sampler, self.question, self.reports = sampler, sampler.survey.questions[place], reports
+        self.numbers = [number for number, part in enumerate(sampler.parts) if part.question == place]
+        self.parts = [sampler.parts[number] for number in self.numbers]
+        self.clients = sum(map(len, reports))
+        if not all(map(len, reports)):
+            raise DiscreetError(
+                f"no client was asked a part of the {self.question.title}; collect more reports, or ask fewer questions"
+            )
+
+    def answer(self, confidence: float, among: int) -> SurveyAnswer:
+        """The answer by this question's reports alone."""
+        match self.question:
+            case MeanQuestion():
+                return self._mean(confidence, among)
+            case QuantileQuestion(at=at):
+                return self._quantiles(at, confidence, among)
+            case LinearQuestion(matrix=matrix):
+                return self._sums(matrix, confidence, among)
+        return self._shares(confidence, among)
+
+    def _chances(self, part: Part) -> tuple[float, float]:
+        """The probability that a report holds an outcome that is not the client's, and how much more likely it holds its own."""
+        sampler = self._block_sampler(part)
+        return sampler.chances.outside, sampler.chances.gap
+
+    def _block_sampler(self, part: Part) -> ReportSampler:
+        assert not isinstance(part.blocks, Windows)
+        return ReportSampler(Simplex(part.blocks.size), privacy=self.sampler.privacy, blocks=part.blocks)
+
+    def _part_shares(self, place: int) -> Floats:
+        """The unbiased shares of a part's outcomes."""
+        part, given = self.parts[place], self.reports[place]
+        outside, gap = self._chances(part)
+        supports = ReportCounts(self._block_sampler(part)).add(given).supports()
+        return (supports / len(given) - outside) / gap
+
+    def _shares(self, confidence: float, among: int) -> SurveyAnswer:
+        part, columns = self.parts[0], self.sampler.survey.columns
+        outside, gap = self._chances(part)
+        supports = ReportCounts(self._block_sampler(part)).add(self.reports[0]).supports()
+
+        def ends(count: int) -> Iterator[Floats]:
+            held = exact_ends(supports, self.clients, confidence, among=count)
+            return (np.clip((end - outside) / gap, 0.0, 1.0) for end in held)
+
+        law = Shares((supports / self.clients - outside) / gap, *ends(1), *ends(among))
+        if isinstance(part.projection, CellOf):
+            edges = cell_edges(columns, part.projection.column, part.projection.count)
+            names = tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
+            return SurveyAnswer(self.question, self.clients, names, law, law.estimate)
+        lists = [[str(name) for name in columns[column].names] for column in self.question.columns]
+        labels = [""]
+        for names_of in lists:
+            labels = [f"{before}, {name}" if before else name for before in labels for name in names_of]
+        return SurveyAnswer(self.question, self.clients, tuple(labels), law, law.estimate)
+
+    def _mean(self, confidence: float, among: int) -> SurveyAnswer:
+        column = self.question.columns[0]
+        values, counts = [], []
+        for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
+            assert isinstance(part.blocks, Windows)
+            values.append(part.blocks.values(self.sampler.uniform_weights[number] / TOTAL))
+            counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.blocks))
+        seen, often = np.concatenate(values), np.concatenate(counts)
+        domain = self.sampler.survey.columns[column]
+        edges = domain.edges
+        assert edges is not None
+        low, width = float(edges[0]), float(edges[-1] - edges[0])
+        half = 0.5 * width / domain.size
+
+        def ends(count: int) -> tuple[Floats, Floats]:
+            lower = -largest_average(-seen, often, confidence, among=count)
+            upper = largest_average(seen, often, confidence, among=count)
+            within = np.clip([low + width * lower - half, low + width * upper + half], low, low + width)
+            return within[:1], within[1:]
+
+        estimate = np.array([low + width * float(seen @ often) / self.clients])
+        law = Shares(estimate, *ends(1), *ends(among))
+        return SurveyAnswer(self.question, self.clients, (f"mean of {column}",), law, estimate, self._unit())
+
+    def _unit(self) -> str:
+        return self.sampler.survey.columns.unit(self.question.columns[0])
+
+    def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
+        offset = matrix.mean(axis=1)
+        sums = _BlockSums([self.parts[0]], self.reports, [(matrix - offset[:, None]).T], [self._chances(self.parts[0])])
+        estimates = offset + sums.means
+        least, most = matrix.min(axis=1), matrix.max(axis=1)
+
+        def ends(count: int) -> Iterator[Floats]:
+            sides = ([sums.end(place, confidence, count, end) for place in range(len(matrix))] for end in (0, 1))
+            return (np.clip(offset + np.array(side), least, most) for side in sides)
+
+        law = Shares(estimates, *ends(1), *ends(among))
+        names = tuple(f"sum {place + 1}" for place in range(len(matrix)))
+        return SurveyAnswer(self.question, self.clients, names, law, estimates)
+
+    def _quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
+        levels = _Levels(self)
+        estimates = levels.values_at(np.asarray(at))
+
+        def ends(count: int) -> Iterator[Floats]:
+            pairs = [levels.interval(level, confidence, count) for level in at]
+            return (np.array(side) for side in zip(*pairs, strict=True))
+
+        law = Shares(estimates, *ends(1), *ends(among))
+        names = tuple(f"{100 * level:g} % quantile of {self.question.columns[0]}" for level in at)
+        return SurveyAnswer(self.question, self.clients, names, law, estimates, self._unit())
+
+
+class _BlockSums:
+    """Sums of coefficients over the blocks of reports, and the intervals of their means.
+
+    Each part has its own reports and coefficients (outcomes, sums). The estimate of a sum is that of its parts together.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        reports: Sequence[Reports],
+        coefficients: Sequence[Floats],
+        chances: Sequence[tuple[float, float]],
+    ) -> None:
+        clients = sum(map(len, reports))
+        self._values: list[Floats] = []
+        self._counts: list[NDArray[np.int64]] = []
+        self._least = np.full(coefficients[0].shape[1], np.inf)
+        self._most = -self._least
+        for part, given, each, (outside, gap) in zip(parts, reports, coefficients, chances, strict=True):
+            assert not isinstance(part.blocks, Windows)
+            distinct, often = np.unique(given, return_counts=True)
+            scale = clients / (len(given) * gap)
+            middle = outside * each.sum(axis=0)
+            self._values.append(scale * (_sums_over_blocks(part.blocks, distinct, each) - middle))
+            self._counts.append(often)
+            least, most = _extreme_sums(part.blocks, each)
+            self._least = np.minimum(self._least, scale * (least - middle))
+            self._most = np.maximum(self._most, scale * (most - middle))
+        self.clients = clients
+        totals = (often @ values for values, often in zip(self._values, self._counts, strict=True))
+        self.means = np.asarray(sum(totals) / clients)
+
+    def end(self, place: int, confidence: float, among: int, end: int) -> float:
+        """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
+        values = np.concatenate([each[:, place] for each in self._values])
+        often = np.concatenate(self._counts)
+        least, most = float(self._least[place]), float(self._most[place])
+        step = (most - least) / _GRID
+        if step <= 0.0:
+            return least
+        places = (values - least) / step
+        rounded = np.ceil(places) if end else np.floor(places)
+        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
+        grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
+        return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
+
+
+def _sums_over_blocks(blocks: BlockFamily, reports: Reports, coefficients: Floats) -> Floats:
+    """The sums of each column of coefficients over the block of each report."""
+    outcomes = np.arange(blocks.size, dtype=np.int64)
+    found = np.empty((len(reports), coefficients.shape[1]))
+    step = max(1, _TOGETHER // blocks.size)
+    for start in range(0, len(reports), step):
+        held = blocks.holds(reports[start : start + step, None], outcomes[None, :])
+        found[start : start + step] = held.astype(np.float64) @ coefficients
+    return found
+
+
+def _extreme_sums(blocks: BlockFamily, coefficients: Floats) -> tuple[Floats, Floats]:
+    """At most and at least the sums over any block: those of so many of the smallest and of the largest entries, with padding as 0."""
+    padding = min(blocks.points - blocks.size, blocks.width)
+    entries = np.sort(np.vstack([coefficients, np.zeros((padding, coefficients.shape[1]))]), axis=0)
+    return entries[: blocks.width].sum(axis=0), entries[-blocks.width :].sum(axis=0)
+
+
+class _Levels:
+    """The distribution function of a number, by least squares over the levels of a tree."""
+
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+        counts = [part.blocks.size for part in asked.parts]
+        self._levels = counts
+        deepest = counts[-1]
+        branching = next(prime for prime in (2, 3, 5, 7) if deepest % prime == 0)  # 4 children are 2 of 2 each
+        self._tree = Tree(branching, round(math.log(deepest, branching)))
+        growth = math.exp(asked.sampler.epsilon)
+        self._noise = [
+            level_variance(part.blocks, growth) / len(given)
+            for part, given in zip(asked.parts, asked.reports, strict=True)
+            if not isinstance(part.blocks, Windows)
+        ]
+        self._chances = [asked._chances(part) for part in asked.parts]
+        columns, column = asked.sampler.survey.columns, asked.question.columns[0]
+        self.edges = cell_edges(columns, column, deepest)
+
+    def _weights(self, depth: int) -> list[float]:
+        """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
+        nodes = self._tree.nodes(depth)
+        precisions = [
+            nodes / (count * noise) if count >= nodes else 0.0
+            for count, noise in zip(self._levels, self._noise, strict=True)
+        ]
+        return [each / sum(precisions) for each in precisions]
+
+    def coefficients(self, queries: Floats) -> list[Floats]:
+        """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
+        found = [np.zeros((count, queries.shape[1])) for count in self._levels]
+        parent = queries.mean(axis=0, keepdims=True)
+        for depth in range(1, self._tree.depth + 1):
+            nodes = self._tree.nodes(depth)
+            averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
+            contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
+            for place, weight in enumerate(self._weights(depth)):
+                if weight:
+                    found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
+            parent = averages
+        return found
+
+    @cached_property
+    def cells(self) -> Floats:
+        """The least-squares shares of the cells, which add up to 1."""
+        shares = [self._asked._part_shares(place) for place in range(len(self._levels))]
+        found = np.ones(1)
+        for depth in range(1, self._tree.depth + 1):
+            nodes = self._tree.nodes(depth)
+            sums = np.zeros(nodes)
+            for weight, each in zip(self._weights(depth), shares, strict=True):
+                if weight:
+                    sums += weight * each.reshape(nodes, -1).sum(axis=1)
+            siblings = sums.reshape(-1, self._tree.branching)
+            contrasts = siblings - siblings.mean(axis=1, keepdims=True)
+            found = (found[:, None] / self._tree.branching + contrasts).ravel()
+        return found
+
+    @cached_property
+    def distribution(self) -> Floats:
+        """The unbiased distribution function at the edges."""
+        return np.append(0.0, np.cumsum(self.cells))
+
+    def values_at(self, levels: Floats) -> Floats:
+        """The quantiles of the nearest distribution function that increases."""
+        inner = scipy.optimize.isotonic_regression(self.distribution).x
+        rising = np.clip(inner, 0.0, 1.0)
+        rising[0], rising[-1] = 0.0, 1.0
+        first = np.searchsorted(rising, levels, side="left").clip(1, len(rising) - 1)
+        below, above = rising[first - 1], rising[first]
+        part = np.where(above > below, (levels - below) / np.where(above > below, above - below, 1.0), 1.0)
+        return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Of the distribution function at the edges, by the variance of blocks."""
+        cells = self._tree.cells
+        variance = np.zeros(cells + 1)
+        for depth in range(1, self._tree.depth + 1):
+            nodes, noise = self._tree.nodes(depth), 0.0
+            for weight, count, each in zip(self._weights(depth), self._levels, self._noise, strict=True):
+                noise += weight * weight * each * count / nodes
+            covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
+            node, part = np.divmod(covered, 1.0)
+            siblings = node % self._tree.branching + part
+            squares = node % self._tree.branching + part * part
+            variance += noise * (squares - siblings * siblings / self._tree.branching)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
+        """An interval of a quantile, whose ends are edges of cells."""
+        deviation = -float(scipy.special.ndtri(tail(confidence, among)))
+        errors = self.standard_errors
+        fewest = min(map(len, self._asked.reports))
+        wide = np.sqrt(np.square(errors) + level * (1.0 - level) / fewest)
+        farthest = _FAR * deviation if fewest >= _MANY else _FARTHEST
+        inner = np.arange(1, len(self.edges) - 1)
+        below = level - self.distribution[inner]
+        low, high = 0, len(self.edges) - 1
+        for sign, place in ((1.0, 1), (-1.0, 0)):
+            sequence = inner if sign > 0 else inner[::-1]
+            away = sign * (below if sign > 0 else below[::-1])
+            kept = np.flatnonzero(away < _NEAR * deviation * errors[sequence])  # not rejected, without a look
+            stop = int(kept[0]) if kept.size else len(sequence)
+            sure = away[:stop] > farthest * wide[sequence[:stop]]
+            start = int(np.flatnonzero(~sure)[0]) if not sure.all() else stop
+            edge = self._first_kept(sequence[start:stop], level, confidence, among, place)
+            rejected = sequence[: start + edge]
+            if rejected.size and sign > 0:
+                low = int(rejected[-1])
+            elif rejected.size:
+                high = int(rejected[-1])
+        return float(self.edges[low]), float(self.edges[max(high, low)])
+
+    def _first_kept(self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int) -> int:
+        """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
+        for start in range(0, len(sequence), _EDGES):
+            edges = sequence[start : start + _EDGES]
+            queries = (np.arange(len(self.edges) - 1)[:, None] < edges[None, :]).astype(np.float64)
+            sums = _BlockSums(self._asked.parts, self._asked.reports, self.coefficients(queries), self._chances)
+            offset = edges / (
+                len(self.edges) - 1
+            )  # what the contrasts leave out: a query's value under the uniform law
+            for place in range(len(edges)):
+                found = offset[place] + sums.end(place, confidence, among, end)
+                if found >= level if end else found <= level:
+                    return start + place
+        return len(sequence)
+
+
+def _make_consistent(sampler: SurveySampler, answers: list[SurveyAnswer]) -> list[SurveyAnswer]:
+    """Answers whose tables of shares agree wherever they share columns."""
+    columns = list(sampler.survey.columns)
+    tables = [place for place, each in enumerate(answers) if type(each.question) is ShareQuestion]
+    orders = {place: sorted(answers[place].question.columns, key=columns.index) for place in tables}
+    effects: dict[tuple[str, ...], list[tuple[float, Floats]]] = {}
+    for place in tables:
+        given, names = answers[place].question.columns, orders[place]
+        table = answers[place].law.estimate.reshape(sampler.survey.columns.sizes(given))
+        table = table.transpose([given.index(name) for name in names])
+        noise = sampler.strategies[place].variance / answers[place].clients
+        for subset in _subsets(names):
+            effect, summed = _effect(table, names, subset)
+            effects.setdefault(subset, []).append((1.0 / (noise * summed), effect))
+    combined = {
+        subset: np.asarray(sum(weight * effect for weight, effect in seen) / sum(weight for weight, _ in seen))
+        for subset, seen in effects.items()
+    }
+    combined[()] = np.ones(())
+    found = list(answers)
+    for place in tables:
+        given, names = answers[place].question.columns, orders[place]
+        sizes = sampler.survey.columns.sizes(names)
+        table = np.zeros(sizes)
+        for subset in _subsets(names):
+            shape = [size if name in subset else 1 for name, size in zip(names, sizes, strict=True)]
+            rest = math.prod(size for name, size in zip(names, sizes, strict=True) if name not in subset)
+            table = table + combined[subset].reshape(shape) / rest
+        table = table.transpose([names.index(name) for name in given])
+        answer = answers[place]
+        found[place] = SurveyAnswer(
+            answer.question, answer.clients, answer.names, answer.law, table.ravel(), answer.unit
+        )
+    return found
+
+
+def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    return list(chain.from_iterable(combinations(names, size) for size in range(len(names) + 1)))
+
+
+def _effect(table: Floats, names: Sequence[str], subset: tuple[str, ...]) -> tuple[Floats, int]:
+    """The effect of a subset of the columns of a table, and over how many cells it is summed."""
+    summed = tuple(axis for axis, name in enumerate(names) if name not in subset)
+    found = table.sum(axis=summed)
+    for axis in range(len(subset)):
+        found = found - found.mean(axis=axis, keepdims=True)
+    return np.asarray(found), math.prod(table.shape[axis] for axis in summed)
+
+
+@dataclass(frozen=True)
+class SurveyOutlook:
+    """What so many clients will tell of one question.
+
+    Attributes:
+        question: which one.
+        asked: how many clients are asked it, on average.
+        standard_error: of one share in the uniform population, of a mean in the worst one (in its own unit), or of a distribution
+            function on average.
+        total_variation: half the expected sum of absolute errors of all shares, at most 1; None for other questions.
+        hopeless: whether the answer would tell next to nothing: total variation 1/2 or more, or an interval of half the range.
+        enough: how many clients would bring the total variation, or twice the standard error in parts of the range, to a tenth.
+    """
+
+    question: SurveyQuestion
+    asked: float
+    standard_error: float
+    total_variation: float | None
+    hopeless: bool
+    enough: int
+
+
+def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
+    """What a survey will tell, before anybody is asked.
+
+    Args:
+        sampler: the survey at its epsilon.
+        clients: how many will send a report.
+
+    Returns:
+        One outlook for each question, in order.
+
+    Raises:
+        DiscreetError: for a number of clients that is none.
+    """
+    check_kind("sampler", sampler, SurveySampler, "pass SurveySampler(survey, epsilon=...)")
+    clients = check_count("clients", clients)
+    found = []
+    for place, question in enumerate(sampler.survey.questions):
+        error = math.sqrt(sampler.variance(place) / clients)
+        variation = None
+        lost = 2.0 * error
+        if isinstance(question, (ShareQuestion, HistogramQuestion)) and not isinstance(question, LinearQuestion):
+            outcomes = _interval_count(sampler, place)
+            lost = 0.5 * outcomes * error * math.sqrt(2.0 / math.pi)  # of normal errors
+            variation = min(lost, 1.0)
+        scale = 1.0
+        if isinstance(question, MeanQuestion):
+            edges = sampler.survey.columns[question.columns[0]].edges
+            assert edges is not None
+            scale = float(edges[-1] - edges[0])
+        enough = math.ceil(clients * (lost / ENOUGH) ** 2)
+        asked = clients * sampler.question_share(place)
+        found.append(SurveyOutlook(question, asked, error * scale, variation, lost >= HOPELESS, enough))
+    return found

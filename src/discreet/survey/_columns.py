@@ -1,0 +1,213 @@
+"""The public columns of a survey. A client's row has a value in each of them, and is one whole number.
+
+Let columns 1 to d have k_1, ..., k_d outcomes. A row with the outcome numbers x_1, ..., x_d is the number
+
+    x = x_1 + k_1 (x_2 + k_2 (x_3 + ...)),
+
+so different rows have different numbers, and the outcome of a column is recovered by one division and one remainder. A number between
+public bounds is read to 1/192,000 of its range: its outcome is a cell, and answers allow for half a cell.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.labelled import plain_column
+from discreet.domain import Domain, Interval, Labels, as_domain
+from discreet.errors import DiscreetError, check_kind
+
+Integers = NDArray[np.int64]
+RESOLUTION = 192_000  # cells of a number: 2^9 3 5^3, so that usual numbers of cells divide it
+LARGEST_ROWS = 1 << 62  # different rows of a survey, at most
+_MOST_DAYS = 100_000
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers between public bounds.
+
+    Args:
+        low: the smallest possible value.
+        high: the largest.
+        unit: what it counts, for tables and pictures.
+
+    Raises:
+        DiscreetError: for bounds that enclose no interval.
+    """
+
+    low: float
+    high: float
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        check_kind("unit", self.unit, str, "pass a text, such as 'minutes'")
+        _ = self.domain
+
+    @cached_property
+    def domain(self) -> Interval:
+        """Its cells."""
+        return Interval(self.low, self.high, cells=RESOLUTION)
+
+
+@dataclass(frozen=True)
+class Dates:
+    """A column of days from one date to another, both included.
+
+    Args:
+        first: the first day, as a date or as text, "2026-01-01".
+        last: the last day.
+
+    Raises:
+        DiscreetError: for what is no date, and for days in the wrong order.
+    """
+
+    first: datetime.date | str
+    last: datetime.date | str
+
+    def __post_init__(self) -> None:
+        days = (_day("last", self.last) - _day("first", self.first)).days + 1
+        if not 1 <= days <= _MOST_DAYS:
+            raise DiscreetError(f"first = {self.first}, last = {self.last}: give the earlier day first")
+
+    @cached_property
+    def domain(self) -> Labels:
+        """One label for each day, as text."""
+        first, last = _day("first", self.first), _day("last", self.last)
+        return Labels(tuple((first + datetime.timedelta(days)).isoformat() for days in range((last - first).days + 1)))
+
+
+class SurveyColumns(Mapping[str, Domain]):
+    """The columns of a survey by name, in order.
+
+    Args:
+        columns: for each name a list of labels, a number of outcomes, a `Number`, `Dates` or a `Domain`.
+
+    Raises:
+        DiscreetError: for no columns, a column that is none of these, and more than 2^62 different rows.
+    """
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        check_kind("columns", columns, Mapping, "pass a dict of names and outcomes")
+        if not columns:
+            raise DiscreetError("columns is empty; a survey asks for at least one")
+        self._given = dict(columns)
+        self._domains: dict[str, Domain] = {}
+        self._strides: dict[str, int] = {}
+        self.size = 1
+        for name, given in columns.items():
+            check_kind("a name in columns", name, str, "pass the name of a column")
+            domain = given.domain if isinstance(given, (Number, Dates)) else as_domain(given, f"columns[{name!r}]")
+            self._domains[name], self._strides[name] = domain, self.size
+            self.size *= domain.size
+        if self.size > LARGEST_ROWS:
+            raise DiscreetError(
+                f"the columns have {self.size:.3g} different rows, more than 2^62; ask fewer columns, or coarser ones"
+            )
+
+    def __getitem__(self, name: str) -> Domain:
+        return self._domains[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+    def __repr__(self) -> str:
+        return f"SurveyColumns({self._given!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SurveyColumns) and list(self._domains.items()) == list(other._domains.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._domains.items()))
+
+    def sizes(self, names: Iterable[str]) -> tuple[int, ...]:
+        """How many outcomes each of these columns has."""
+        return tuple(self._domains[name].size for name in names)
+
+    def check_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
+        """Different names of columns, as a tuple."""
+        for name in names:
+            if name not in self._domains:
+                raise DiscreetError(f"{argument}: there is no column {name!r}; the columns are {', '.join(self)}")
+        if not names or len(set(names)) < len(names):
+            raise DiscreetError(f"{argument} names {', '.join(map(repr, names))}; name each column once")
+        return tuple(names)
+
+    def declaration(self, name: str) -> Any:
+        """What the column was declared as."""
+        return self._given[name]
+
+    def unit(self, name: str) -> str:
+        """The unit of a number; empty where there is none."""
+        given = self._given[name]
+        return given.unit if isinstance(given, Number) else ""
+
+    def encode(self, table: Any) -> Integers:
+        """The number of each row of a table.
+
+        Args:
+            table: a dict of columns or a frame, with all columns of the survey; others are ignored.
+
+        Returns:
+            An array of int64.
+
+        Raises:
+            DiscreetError: for a column that is missing or has values outside its domain, before anything is drawn.
+        """
+        rows: Integers | None = None
+        for name, domain in self._domains.items():
+            try:
+                values = plain_column(table[name])
+            except (KeyError, TypeError, IndexError, ValueError):
+                raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
+            if isinstance(self._given[name], Dates):
+                values = [value.isoformat()[:10] if isinstance(value, datetime.date) else value for value in values]
+            try:
+                found = domain.numbers(values).astype(np.int64) * self._strides[name]
+            except DiscreetError as error:
+                raise DiscreetError(f"column {name!r}: {error}") from None
+            if rows is not None and len(found) != len(rows):
+                raise DiscreetError(f"column {name!r} has {len(found):,} rows, the columns before it {len(rows):,}")
+            rows = found if rows is None else rows + found
+        assert rows is not None
+        return rows
+
+    def check_rows(self, rows: Any) -> Integers:
+        """Numbers of rows, if they are some."""
+        given = np.asarray(rows)
+        if given.ndim == 1 and not given.size:
+            return np.zeros(0, dtype=np.int64)
+        if given.ndim != 1 or given.dtype.kind not in "iu" or not 0 <= given.min() <= given.max() < self.size:
+            raise DiscreetError(
+                f"rows are not whole numbers from 0 to {self.size - 1:,}; SurveyColumns.encode gives them"
+            )
+        return given.astype(np.int64)
+
+    def outcomes(self, rows: Integers, name: str) -> Integers:
+        """The outcome number of one column in each row."""
+        return rows // self._strides[name] % self._domains[name].size
+
+    def project(self, rows: Integers, names: Sequence[str]) -> Integers:
+        """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
+        found = np.zeros(len(rows), dtype=np.int64)
+        for name in names:
+            found = found * self._domains[name].size + self.outcomes(rows, name)
+        return found
+
+
+def _day(argument: str, given: Any) -> datetime.date:
+    if isinstance(given, datetime.date):
+        return given
+    try:
+        return datetime.date.fromisoformat(given)
+    except (TypeError, ValueError):
+        raise DiscreetError(f"{argument} = {given!r} is no date; write it as 2026-01-31") from None

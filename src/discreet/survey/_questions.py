@@ -1,0 +1,278 @@
+"""What a survey asks of a population. A question is public, and its answer is linear in the average client's distribution of rows.
+
+`shares`, `histogram` and `linear` ask for probabilities of outcomes or sums of them, `mean` for the average of a number, and `quantiles`
+for points of its distribution function. A client that holds several rows counts as one: its rows share its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import CellDomain
+from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_count, check_kind
+from discreet.survey._columns import SurveyColumns
+
+LARGEST_TOGETHER = 3  # columns of one question
+QUARTILES = (0.25, 0.5, 0.75)
+_MOST_OUTCOMES = 10_000_000
+
+
+@dataclass(frozen=True)
+class SurveyQuestion:
+    """One question of a survey; `shares`, `histogram`, `mean`, `quantiles` and `linear` make them.
+
+    Attributes:
+        columns: which columns it is about.
+        weight: how much its error counts beside that of the others.
+    """
+
+    columns: tuple[str, ...]
+    weight: float
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        POSITIVE.check("weight", self.weight)
+
+    @property
+    def title(self) -> str:
+        """The question in a few words."""
+        return f"{self.kind} of {' x '.join(self.columns)}"
+
+    def check(self, columns: SurveyColumns) -> None:
+        """Raise an error where these columns cannot answer the question."""
+        columns.check_names(self.columns, self.kind)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The question in a survey file."""
+        said: dict[str, Any] = {self.kind: list(self.columns) if len(self.columns) > 1 else self.columns[0]}
+        return said if self.weight == 1.0 else {**said, "weight": self.weight}
+
+
+@dataclass(frozen=True)
+class ShareQuestion(SurveyQuestion):
+    """The share of each outcome of one column, or of two or three together."""
+
+    kind: ClassVar[str] = "shares"
+
+    def check(self, columns: SurveyColumns) -> None:
+        super().check(columns)
+        if len(self.columns) > LARGEST_TOGETHER:
+            raise DiscreetError(f"shares of {len(self.columns)} columns together; ask at most {LARGEST_TOGETHER}")
+        for name in self.columns:
+            if isinstance(columns[name], CellDomain):
+                raise DiscreetError(
+                    f"shares: column {name!r} holds numbers; ask a histogram, a mean or quantiles of it"
+                )
+        outcomes = int(np.prod(columns.sizes(self.columns), dtype=object))
+        if outcomes > _MOST_OUTCOMES:
+            raise DiscreetError(
+                f"shares of {' x '.join(self.columns)} are {outcomes:,}; ask at most {_MOST_OUTCOMES:,}"
+            )
+
+
+@dataclass(frozen=True)
+class NumberQuestion(SurveyQuestion):
+    """A question about one column of numbers."""
+
+    def check(self, columns: SurveyColumns) -> None:
+        super().check(columns)
+        if len(self.columns) != 1 or not isinstance(columns[self.columns[0]], CellDomain):
+            raise DiscreetError(
+                f"{self.kind}: column {self.columns[0]!r} holds no numbers between bounds; declare it as Number(low, high)"
+            )
+
+
+@dataclass(frozen=True)
+class HistogramQuestion(NumberQuestion):
+    """The shares of equal cells of a number."""
+
+    cells: int
+    kind: ClassVar[str] = "histogram"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        return {**super().terms, "cells": self.cells}
+
+
+@dataclass(frozen=True)
+class MeanQuestion(NumberQuestion):
+    """The mean of a number; the total is the mean times the number of clients."""
+
+    kind: ClassVar[str] = "mean"
+
+
+@dataclass(frozen=True)
+class QuantileQuestion(NumberQuestion):
+    """The values below which given shares of the distribution lie."""
+
+    at: tuple[float, ...]
+    kind: ClassVar[str] = "quantiles"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        return {**super().terms, "at": list(self.at)}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQuestion(ShareQuestion):
+    """Own sums of shares: one row of a matrix for each sum, one column for each outcome."""
+
+    matrix: NDArray[np.float64]
+    kind: ClassVar[str] = "linear"
+
+    def check(self, columns: SurveyColumns) -> None:
+        super().check(columns)
+        outcomes = int(np.prod(columns.sizes(self.columns)))
+        if self.matrix.ndim != 2 or self.matrix.shape[1] != outcomes or not np.isfinite(self.matrix).all():
+            raise DiscreetError(
+                f"linear: matrix has shape {self.matrix.shape}; it has one finite number for each of {outcomes:,} outcomes of "
+                f"{' x '.join(self.columns)} in every row"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearQuestion) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.weight, self.matrix.tobytes()))
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        return {**super().terms, "matrix": self.matrix.tolist()}
+
+
+def shares(*columns: str, weight: float = 1.0) -> ShareQuestion:
+    """Ask for the share of each outcome of a column, or of two or three columns together.
+
+    Args:
+        columns: one to three names.
+        weight: how much the squared error of a share counts beside other questions.
+
+    Returns:
+        The question.
+
+    Raises:
+        DiscreetError: for names that are no texts, or a weight that is not positive.
+    """
+    return ShareQuestion(_names(columns), weight)
+
+
+def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> HistogramQuestion:
+    """Ask for the shares of equal cells of a number.
+
+    Args:
+        column: a column of numbers.
+        cells: how many cells, at most 4,096.
+        weight: how much the squared error of a share counts beside other questions.
+
+    Returns:
+        The question.
+
+    Raises:
+        DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not positive.
+    """
+    return HistogramQuestion(_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
+
+
+def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
+    """Ask for the mean of a number, and its total.
+
+    Args:
+        column: a column of numbers.
+        weight: how much its squared error, in parts of the range, counts beside other questions.
+
+    Returns:
+        The question.
+
+    Raises:
+        DiscreetError: for a name that is no text, or a weight that is not positive.
+    """
+    return MeanQuestion(_names((column,)), weight)
+
+
+def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1.0) -> QuantileQuestion:
+    """Ask for quantiles of a number.
+
+    Args:
+        column: a column of numbers.
+        at: which ones, between 0 and 1.
+        weight: how much the squared error of the distribution function counts beside other questions.
+
+    Returns:
+        The question.
+
+    Raises:
+        DiscreetError: for levels that are not between 0 and 1, a name that is no text, or a weight that is not positive.
+    """
+    check_kind("at", at, Sequence, "pass shares between 0 and 1, such as (0.5, 0.9)")
+    levels = tuple(OPEN_UNIT.check("at", level) for level in at)
+    if not levels:
+        raise DiscreetError("at is empty; pass shares between 0 and 1, such as (0.5, 0.9)")
+    return QuantileQuestion(_names((column,)), weight, levels)
+
+
+def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
+    """Ask for own sums of shares.
+
+    Args:
+        matrix: one row for each sum, one number for each outcome of the columns together.
+        columns: one to three names; of several, the outcomes of the last one count fastest.
+        weight: how much the squared error of a sum counts beside other questions.
+
+    Returns:
+        The question.
+
+    Raises:
+        DiscreetError: for a matrix that is no table of numbers, names that are no texts, or a weight that is not positive.
+    """
+    try:
+        given = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
+    return LinearQuestion(_names(columns), weight, given)
+
+
+def _names(columns: Sequence[str]) -> tuple[str, ...]:
+    for name in columns:
+        check_kind("column", name, str, "pass the name of a column")
+    if not columns:
+        raise DiscreetError("columns is empty; name at least one")
+    return tuple(columns)
+
+
+def read_question(terms: Any, place: str) -> SurveyQuestion:
+    """A question of a survey file; errors name its place."""
+    options = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
+    if not isinstance(terms, dict):
+        raise DiscreetError(f'{place} is not a question; write {{"shares": "column"}}')
+    kinds = [name for name in terms if name in options]
+    if len(kinds) != 1:
+        raise DiscreetError(f"{place} names {len(kinds)} of {', '.join(options)}; name one of them")
+    (kind,) = kinds
+    given, others = terms[kind], {name: value for name, value in terms.items() if name != kind}
+    for name in others:
+        if name not in (*options[kind], "weight"):
+            raise DiscreetError(f"{place} has a field {name!r} that {kind} does not know")
+    columns = list(given) if isinstance(given, (list, tuple)) else [given]
+    try:
+        match kind:
+            case "shares":
+                return shares(*columns, **others)
+            case "linear":
+                return linear(others.pop("matrix", None), *columns, **others)
+        if len(columns) != 1:
+            raise DiscreetError(f"{kind} is about one column")
+        number_questions: dict[str, Callable[..., SurveyQuestion]] = {
+            "histogram": histogram,
+            "mean": mean,
+            "quantiles": quantiles,
+        }
+        return number_questions[kind](columns[0], **others)
+    except DiscreetError as error:
+        raise DiscreetError(f"{place}: {error}") from None

@@ -1,0 +1,511 @@
+"""A survey, and the one private report that each client sends under it.
+
+    Q(i, B) = (n_i/2^62) (beta_i/b_i + (1 - beta_i) P_i(B)/r_i)
+
+Part i is asked with the public chance n_i/2^62; whole numbers n_i add up to 2^62. It has b_i reports, r_i of which hold a given outcome.
+P_i(B) is the probability that the outcome which part i sees of a row of the client lies in B. beta_i = N_i/2^62 with N_i =
+ceil(2^62 b_i/(b_i + (E - 1) r_i)), and E is a rational at most e^epsilon.
+
+**Privacy, in rationals.** Which part is asked does not depend on the client. Given the part, the report is drawn as
+`discreet.mechanisms._report_sampler` draws: a uniform one, or a uniform one of those that hold an outcome x, however x is drawn.
+So beta_i/b_i <= Q(B | i) <= beta_i/b_i + (1 - beta_i)/r_i, whose ratio is at most E by the choice of N_i. The common factor n_i/2^62 cancels:
+for any two clients, whatever rows they hold, no report is more than E <= e^epsilon times as likely from one as from the other.   QED
+
+The number of a report is that of its block plus the sum of the capacities of the parts before, so that one number tells both.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet import release
+from discreet.domain import Interval, Labels, Numbers, digest
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.mechanisms import Reports
+from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.privacy.tradeoff import warn_of_weak_privacy
+from discreet.release import (
+    TOTAL,
+    Randomness,
+    RunKey,
+    SystemEntropy,
+    client_message,
+    draw_below,
+    integer_law_of_counts,
+    keyed_words,
+    next_below,
+)
+from discreet.survey._columns import Dates, Integers, Number, SurveyColumns
+from discreet.survey._questions import SurveyQuestion, read_question
+from discreet.survey._strategies import Part, Strategy, choose_strategy
+
+LARGEST_REPORT = 1 << 64
+_TOGETHER = 1 << 16  # clients that are drawn at once
+
+
+@final
+class Survey:
+    """What is asked of a population: public columns, and questions about them.
+
+    Args:
+        columns: for each name a list of labels, a number of outcomes, `Number(low, high)`, `Dates(first, last)` or a `Domain`.
+        questions: what `shares`, `histogram`, `mean`, `quantiles` and `linear` make.
+
+    Raises:
+        DiscreetError: for columns that are none, and questions that they cannot answer.
+
+    Example:
+        >>> survey = Survey({"region": ["north", "south"], "amount": Number(0, 500)}, [shares("region"), mean("amount")])
+        >>> sampler = SurveySampler(survey, epsilon=1.0)
+        >>> reports = sampler.release_table({"region": ["north", "south"], "amount": [20.0, 31.5]})
+    """
+
+    def __init__(self, columns: Mapping[str, Any] | SurveyColumns, questions: Sequence[SurveyQuestion]) -> None:
+        self.columns = columns if isinstance(columns, SurveyColumns) else SurveyColumns(columns)
+        if isinstance(questions, (str, SurveyQuestion)) or not isinstance(questions, Sequence) or not questions:
+            raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
+        for question in questions:
+            check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
+            question.check(self.columns)
+        self.questions = tuple(questions)
+
+    def __repr__(self) -> str:
+        return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Survey) and (self.columns, self.questions) == (other.columns, other.questions)
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.questions))
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The survey as a file states it."""
+        columns = {name: _column_terms(self.columns, name) for name in self.columns}
+        return {"columns": columns, "questions": [question.terms for question in self.questions]}
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its terms."""
+        return digest(json.dumps(self.terms, sort_keys=True, ensure_ascii=False).encode())
+
+    def write(self, path: str | Path) -> None:
+        """Write the survey file.
+
+        Args:
+            path: where to.
+        """
+        Path(path).write_text(json.dumps(self.terms, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Survey:
+        """Read a survey file.
+
+        Args:
+            path: of a JSON file with `columns` and `questions`.
+
+        Returns:
+            The survey.
+
+        Raises:
+            DiscreetError: for a file that cannot be read or is no survey; the message names the field.
+        """
+        try:
+            terms = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
+        return cls.from_terms(terms)
+
+    @classmethod
+    def from_terms(cls, terms: Any) -> Survey:
+        """The survey of `terms`.
+
+        Args:
+            terms: what a survey file holds.
+
+        Returns:
+            The survey.
+
+        Raises:
+            DiscreetError: for terms that are none; the message names the field.
+        """
+        if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
+            raise DiscreetError("a survey has the fields columns and questions, and no others")
+        if not isinstance(terms["columns"], dict) or not isinstance(terms["questions"], list):
+            raise DiscreetError("columns is a JSON object by name, and questions is a list")
+        columns = {name: _column_of(name, each) for name, each in terms["columns"].items()}
+        questions = [read_question(each, f"questions[{place}]") for place, each in enumerate(terms["questions"])]
+        return cls(columns, questions)
+
+
+@final
+class SurveySampler:
+    """One private report of each client, from which all questions of a survey are answered.
+
+    Args:
+        survey: what is asked.
+        epsilon: the privacy budget of one report, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
+        privacy: `Pure(epsilon)`.
+
+    Raises:
+        DiscreetError: for what is no survey, an epsilon that is none, another notion of privacy, and questions with so many reports that
+            their numbers do not fit into 64 bits.
+    """
+
+    name: ClassVar[str] = "survey"
+
+    def __init__(self, survey: Survey, *, epsilon: float | None = None, privacy: Privacy | None = None) -> None:
+        check_kind("survey", survey, Survey, "pass Survey(columns, questions)")
+        promise = chosen_privacy(epsilon, privacy)
+        if not isinstance(promise, Pure):
+            raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
+        self.survey, self.privacy = survey, promise
+        self._bound = at_most_exp(promise.epsilon)
+        self.strategies = tuple(
+            choose_strategy(question, place, survey.columns, self._bound)
+            for place, question in enumerate(survey.questions)
+        )
+        chances = question_shares(survey.questions, self.strategies)
+        self.parts = tuple(
+            Part(part.question, part.projection, part.blocks, part.share * chance)
+            for strategy, chance in zip(self.strategies, chances, strict=True)
+            for part in strategy.parts
+        )
+        self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
+        if self._offsets[-1] > LARGEST_REPORT:
+            raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
+        self._ends = _whole_shares([part.share for part in self.parts])
+        self.uniform_weights = tuple(_least_weight(part, self._bound) for part in self.parts)
+        warn_of_weak_privacy(promise)
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of one report."""
+        return self.privacy.epsilon
+
+    def __repr__(self) -> str:
+        return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SurveySampler) and (self.survey, self.privacy) == (other.survey, other.privacy)
+
+    def __hash__(self) -> int:
+        return hash((self.survey, self.privacy))
+
+    @cached_property
+    def exact_shares(self) -> tuple[Fraction, ...]:
+        """The probability that each part is asked, as it is drawn."""
+        starts = (0, *self._ends[:-1])
+        return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
+
+    def question_share(self, place: int) -> float:
+        """The share of clients that are asked a question.
+
+        Args:
+            place: of the question.
+
+        Returns:
+            A probability.
+        """
+        asked = zip(self.parts, self.exact_shares, strict=True)
+        return float(sum(share for part, share in asked if part.question == place))
+
+    def variance(self, place: int) -> float:
+        """n times the variance of a question's answer, with the share of clients that are asked it.
+
+        Args:
+            place: of the question.
+
+        Returns:
+            That of a share in the uniform population, of a mean in parts of its range in the worst one, or of a distribution function on
+            average over its cells.
+        """
+        return self.strategies[place].variance / self.question_share(place)
+
+    def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each row of a table, where each row is a client's own.
+
+        Args:
+            table: a dict of columns or a frame that has the columns of the survey.
+            rng: a seeded generator, for experiments; then it is NOT private, and warns so.
+
+        Returns:
+            An array of uint64.
+
+        Raises:
+            DiscreetError: for columns that are missing and values outside their domains, before anything is drawn.
+        """
+        return self.release_rows(self.survey.columns.encode(table), rng=rng)
+
+    def release_rows(self, rows: ArrayLike, *, rng: np.random.Generator | None = None) -> Reports:
+        """One private report for each client, of one row that it drew from its own.
+
+        Args:
+            rows: the number of one row of each client, as `survey.columns.encode` gives them.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            An array of uint64.
+
+        Raises:
+            DiscreetError: for numbers that are no rows.
+        """
+        numbers = self.survey.columns.check_rows(rows)
+        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        reports = np.empty(len(numbers), dtype=np.uint64)
+        for start in range(0, len(numbers), _TOGETHER):
+            reports[start : start + _TOGETHER] = self._draw(numbers[start : start + _TOGETHER], randomness)
+        return reports
+
+    def release(self, rows: ArrayLike, *, rng: np.random.Generator | None = None) -> int:
+        """One private report of one client that holds one or more rows. Each call spends epsilon anew.
+
+        Args:
+            rows: the numbers of all its rows.
+            rng: a seeded generator, for experiments; then it is NOT private.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for a client without rows, and numbers that are no rows.
+        """
+        held = self.survey.columns.check_rows(rows)
+        if not held.size:
+            raise DiscreetError("the client has no rows; leave it out")
+        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        return int(self._draw(held[draw_below(randomness, len(held), 1)], randomness)[0])
+
+    def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
+        """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
+
+        Words decide in this order: which part is asked, whether the report is uniform, which row is drawn, how a number is rounded (where
+        the part sees points), and which report it is.
+
+        Args:
+            key: of one question in one round of one agreement.
+            client: who it is.
+            rows: the numbers of the rows that it holds.
+            counts: how often, at least 1.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for numbers that are no rows and counts that are none.
+        """
+        self.survey.columns.check_rows(np.asarray(rows, dtype=np.int64))
+        for count in counts:
+            check_count("count", count, least=0)
+        law = integer_law_of_counts(rows, counts)
+        held, total = list(law), sum(law.values())
+        if not total:
+            raise DiscreetError("the client has no rows; leave it out")
+        words = keyed_words(key, client_message(client, rows, counts))
+        place = bisect_right(self._ends, next(words))
+        part = self.parts[place]
+        if next(words) < self.uniform_weights[place]:
+            rank = np.array([next_below(words, part.blocks.blocks)])
+            return self._offsets[place] + int(part.blocks.report(rank)[0])
+        row = np.array([held[bisect_right(list(accumulate(law.values())), next_below(words, total))]])
+
+        def below(bound: int, count: int) -> Integers:
+            return np.array([next_below(words, bound) for _ in range(count)])
+
+        outcome = part.projection.outcomes(self.survey.columns, row, below)
+        rank = np.array([next_below(words, part.blocks.holding)])
+        return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
+
+    def _draw(self, rows: Integers, randomness: Randomness) -> Reports:
+        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right")
+        reports = np.empty(len(rows), dtype=np.uint64)
+
+        def below(bound: int, count: int) -> Integers:
+            return draw_below(randomness, bound, count)
+
+        for place, part in enumerate(self.parts):
+            mine = np.flatnonzero(asked == place)
+            own = randomness.integers(len(mine)) >= self.uniform_weights[place]
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine[own]], below)
+            found = np.empty(len(mine), dtype=np.uint64)
+            found[~own] = part.blocks.report(below(part.blocks.blocks, int((~own).sum())))
+            found[own] = part.blocks.report_holding(outcomes, below(part.blocks.holding, int(own.sum())))
+            reports[mine] = found + np.uint64(self._offsets[place])
+        return reports
+
+    def split(self, reports: ArrayLike) -> list[Reports]:
+        """The reports on each part, by the numbers of its own blocks.
+
+        Args:
+            reports: whole numbers.
+
+        Returns:
+            One array of uint64 for each part, in the order of the reports.
+
+        Raises:
+            DiscreetError: for numbers that are no reports of this survey.
+        """
+        given = _whole_numbers(reports)
+        limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
+        asked = np.searchsorted(limits, given, side="left")
+        if asked.size and asked.max() >= len(self.parts):
+            raise DiscreetError(f"{int(given[asked.argmax()])} is no report of this survey")
+        found = []
+        for place, part in enumerate(self.parts):
+            own = given[asked == place] - np.uint64(self._offsets[place])
+            wrong = ~part.blocks.are_blocks(own)
+            if wrong.any():
+                number = int(own[wrong][0]) + self._offsets[place]
+                raise DiscreetError(f"{number} is no report of this survey")
+            found.append(own)
+        return found
+
+    def check_reports(self, reports: ArrayLike) -> Reports:
+        """Reports as uint64, or an error that shows the first number that is none.
+
+        Args:
+            reports: whole numbers.
+
+        Returns:
+            The same as an array of uint64.
+
+        Raises:
+            DiscreetError: for numbers that are no reports of this survey.
+        """
+        self.split(reports)
+        return _whole_numbers(reports)
+
+    def part_of(self, report: int) -> int:
+        """The place of the part that a report is about.
+
+        Args:
+            report: a report.
+
+        Returns:
+            Its place in `parts`.
+
+        Raises:
+            DiscreetError: for what is no report.
+        """
+        return bisect_right(self._offsets, int(self.check_reports([report])[0])) - 1
+
+    def reports(self) -> Reports:
+        """Every report there is, in order, if they are at most 2^20."""
+        count = sum(part.blocks.blocks for part in self.parts)
+        if count > 1 << 20:
+            raise DiscreetError(f"there are {count:,} reports; they are listed up to {1 << 20:,}")
+        listed = (
+            np.sort(part.blocks.report(np.arange(part.blocks.blocks))) + np.uint64(start)
+            for part, start in zip(self.parts, self._offsets, strict=False)
+        )
+        return np.concatenate(list(listed))
+
+    def probability(self, report: int, row: int) -> Fraction:
+        """The probability of a report from a client that holds one row, as it is drawn.
+
+        Args:
+            report: a report.
+            row: the number of a row.
+
+        Returns:
+            A rational.
+
+        Raises:
+            DiscreetError: for what is no report or no row.
+        """
+        place, number = self.part_of(report), int(self.survey.columns.check_rows([row])[0])
+        part, beta = self.parts[place], Fraction(self.uniform_weights[place], TOTAL)
+        own = np.array([int(report) - self._offsets[place]], dtype=np.uint64)
+        law = part.projection.law(self.survey.columns, number)
+        inside = sum(
+            (chance for outcome, chance in law.items() if part.blocks.holds(own, np.array([outcome]))[0]), Fraction(0)
+        )
+        drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
+        return self.exact_shares[place] * drawn
+
+
+def question_shares(questions: Sequence[SurveyQuestion], strategies: Sequence[Strategy]) -> list[float]:
+    """The share of clients for each question with the smallest weighted sum of variances."""
+    roots = [
+        max(strategy.variance * question.weight, 1e-12) ** 0.5
+        for question, strategy in zip(questions, strategies, strict=True)
+    ]
+    return [root / sum(roots) for root in roots]
+
+
+def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
+    """The sums n_1, n_1 + n_2, ... of whole numbers that add up to 2^62, in proportion to shares."""
+    units = 1 << 30  # so that the same shares give the same numbers on every machine
+    parts = [max(1, round(share * units)) for share in shares]
+    total = sum(parts)
+    return tuple(TOTAL * end // total for end in accumulate(parts))
+
+
+def _least_weight(part: Part, bound: Fraction) -> int:
+    """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
+    b, r = part.blocks.blocks, part.blocks.holding
+    beta = Fraction(b) / (b + (bound - 1) * r)
+    return -(-TOTAL * beta.numerator // beta.denominator)
+
+
+def _whole_numbers(reports: Any) -> Reports:
+    """Whole numbers of 64 bits, as one flat array."""
+    given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
+    if given.dtype.kind == "O":
+        whole = all(isinstance(each, (int, np.integer)) and 0 <= each < LARGEST_REPORT for each in given.ravel())
+        if not whole:
+            raise DiscreetError("reports holds what is no whole number from 0 to 2^64 - 1")
+        given = given.astype(np.uint64)
+    if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.size and given.min() < 0):
+        raise DiscreetError("reports is not an array of whole numbers from 0 to 2^64 - 1")
+    return given.astype(np.uint64).ravel()
+
+
+def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
+    """A column in a survey file."""
+    given = columns.declaration(name)
+    if isinstance(given, Number):
+        return {"low": given.low, "high": given.high, **({"unit": given.unit} if given.unit else {})}
+    if isinstance(given, Dates):
+        return {"first": str(given.first), "last": str(given.last)}
+    domain = columns[name]
+    if isinstance(domain, Labels):
+        return {"labels": list(domain.labels)}
+    if isinstance(domain, Interval):
+        return {"low": domain.low, "high": domain.high, "cells": domain.cells}
+    if isinstance(domain, Numbers):
+        return {"size": domain.size}
+    raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
+
+
+_FIELDS: dict[frozenset[str], Any] = {
+    frozenset({"labels"}): lambda each: each["labels"],
+    frozenset({"size"}): lambda each: each["size"],
+    frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
+    frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
+    frozenset({"low", "high", "cells"}): lambda each: Interval(each["low"], each["high"], cells=each["cells"]),
+    frozenset({"first", "last"}): lambda each: Dates(each["first"], each["last"]),
+}
+
+
+def _column_of(name: str, terms: Any) -> Any:
+    """A column of a survey file."""
+    make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
+    if make is None:
+        raise DiscreetError(
+            f"columns[{name!r}] is not a column; give labels, size, low and high (with unit), or first and last (dates)"
+        )
+    try:
+        return make(terms)
+    except DiscreetError as error:
+        raise DiscreetError(f"columns[{name!r}]: {error}") from None

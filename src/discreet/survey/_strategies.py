@@ -1,0 +1,421 @@
+"""What a client may be asked, and how often: the reports that answer each question with the smallest variance.
+
+A survey puts one question to each client, with the whole budget; a public coin chooses which, and is part of the report. If a question
+alone has variance v_i/n, then asked of a share pi_i of the clients it has v_i/(n pi_i). The weighted sum of these is smallest for pi_i
+proportional to sqrt(v_i weight_i) (Cauchy and Schwarz), which is the coin.
+
+**Shares, histograms, own sums.** Blocks of outcomes (`discreet.mechanisms`), whose variance is within 1 % of the best subset selection's.
+
+**A mean.** The value u in [0, 1] is rounded at random to one of the points 0 .. N - 1, without bias. A report is one of M = N - 1 + w
+numbers j: with probability beta = M/(M + (e^eps - 1) w) a uniform one, else uniform among the w numbers s .. s + w - 1 from the point s on.
+Each report has probability between beta/M and e^eps beta/M, so it is eps-LDP, and E j = beta (M - 1)/2 + (1 - beta)(s + (w - 1)/2) is
+affine in s: the mean of j estimates that of u without bias. N = 2, w = 1 is the mechanism of Duchi, Jordan and Wainwright; many points and
+w/M = 1/(e^(eps/2) + 1) the piecewise one of Wang et al. (2019), and a coin between the two their hybrid one. Here N and w are those with the
+smallest worst-case variance, alone or by a coin with the two ends.
+
+**A distribution function and its quantiles.** A tree over K = B^L equal cells: level l has B^l nodes, and each client reports its node of
+one level by blocks. Let level l have share pi_l and variance v_l per node. The contrasts of children at depth j are seen by every level
+l >= j, a node of depth j being the sum of B^(l - j) nodes of level l. By orthogonality of these contrasts the least-squares estimate
+separates by depth, and has variance 1/(n lambda_j) in each direction of depth j, scaled to cells, where
+
+    lambda_j = sum over l >= j of pi_l B^(L - l)/v_l.
+
+The mean variance of the distribution function over all cells is then sum_j c_j/(n lambda_j) with constants c_j of the tree. It is convex in
+pi; the choice of pi is found by the multiplicative algorithm for A-optimal designs [Silvey, Titterington and Torsney 1978], and B by
+comparison. (Noise of blocks has the same variance in every direction but the constant one, where it is less.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, blocks_named, choose_blocks
+from discreet.survey._columns import Integers, SurveyColumns
+from discreet.survey._questions import (
+    HistogramQuestion,
+    LinearQuestion,
+    MeanQuestion,
+    QuantileQuestion,
+    ShareQuestion,
+    SurveyQuestion,
+)
+
+Floats = NDArray[np.float64]
+Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
+_LARGEST_MASK = 56  # outcomes whose masks leave room for other questions in 64 bits
+_TREES = ((2, 9), (3, 6), (4, 5), (8, 3))
+_MOST_NUMBERS = 64  # that a report on a mean can be
+_LEAST_SHARE = 1 / 256  # of a level or an end, below which it is left out
+_STEPS = 256  # of the coin between ends and windows, and of values where variances are compared
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Reports on points of a line: the numbers below `points + width - 1`, of which `width` from a point on hold it."""
+
+    size: int
+    width: int
+    name: ClassVar[str] = "windows"
+
+    @property
+    def blocks(self) -> int:
+        """M: how many reports there are."""
+        return self.size - 1 + self.width
+
+    @property
+    def holding(self) -> int:
+        """How many of them hold a given point."""
+        return self.width
+
+    @property
+    def largest(self) -> int:
+        """The largest report."""
+        return self.blocks - 1
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """What tells these from other windows."""
+        return {"w": self.width}
+
+    def report(self, rank: Integers) -> Reports:
+        """The report of each rank."""
+        return rank.astype(np.uint64)
+
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
+        """The report of each rank among those that hold a point."""
+        return (outcomes + rank).astype(np.uint64)
+
+    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
+        """Which numbers are reports."""
+        return np.asarray(reports < self.blocks)
+
+    def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
+        """Whether each report holds each point; arrays are broadcast."""
+        ahead = reports.astype(np.int64) - outcomes
+        return np.asarray((ahead >= 0) & (ahead < self.width))
+
+    def values(self, beta: float) -> Floats:
+        """The unbiased value of u in [0, 1] that each report stands for, where a share beta of reports is uniform."""
+        middle = beta * (self.blocks - 1) / 2 + (1.0 - beta) * (self.width - 1) / 2
+        return np.asarray((np.arange(self.blocks) - middle) / ((1.0 - beta) * (self.size - 1)))
+
+    def variances(self, growth: float) -> Floats:
+        """The variance of a client's value, for u on a grid of [0, 1]."""
+        beta = self.blocks / (self.blocks + (growth - 1.0) * self.width)
+        squares = np.square(self.values(beta))
+        uniform = squares.mean()
+        own = np.convolve(squares, np.full(self.width, 1.0 / self.width), mode="valid")  # at each point
+        place = np.linspace(0.0, 1.0, _STEPS + 1)
+        moment = beta * uniform + (1.0 - beta) * np.interp(place, np.linspace(0.0, 1.0, self.size), own)
+        return np.asarray(moment - np.square(place))
+
+
+@dataclass(frozen=True)
+class Together:
+    """The outcome of some columns together."""
+
+    columns: tuple[str, ...]
+    kind: ClassVar[str] = "columns"
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many outcomes there are."""
+        return math.prod(columns.sizes(self.columns))
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """The outcome of each row."""
+        return columns.project(rows, self.columns)
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The outcome of a row, for certain."""
+        return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """As an agreement states it."""
+        return {"columns": list(self.columns)}
+
+
+@dataclass(frozen=True)
+class CellOf:
+    """The cell of a number, of `count` equal ones (but for rounding to its resolution)."""
+
+    column: str
+    count: int
+    kind: ClassVar[str] = "cells"
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many cells there are."""
+        return self.count
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """The cell of each row."""
+        return columns.outcomes(rows, self.column) * self.count // columns[self.column].size
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The cell of a row, for certain."""
+        return {int(self.outcomes(columns, np.array([row]), _no_draw)[0]): Fraction(1)}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """As an agreement states it."""
+        return {"column": self.column, "cells": self.count}
+
+
+@dataclass(frozen=True)
+class PointOf:
+    """A point of an equal grid on the range of a number, to which it is rounded at random and without bias."""
+
+    column: str
+    points: int
+    kind: ClassVar[str] = "points"
+
+    def size(self, columns: SurveyColumns) -> int:
+        """How many points there are."""
+        return self.points
+
+    def _place(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+        """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
+        whole = 2 * columns[self.column].size
+        beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
+        return beyond // whole, beyond % whole, whole
+
+    def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
+        """A point next to each row's number: the upper one with the probability that makes the mean right."""
+        lower, beyond, whole = self._place(columns, rows)
+        return lower + (below(whole, len(rows)) < beyond)
+
+    def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
+        """The two points next to a row's number, and their probabilities."""
+        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._place(columns, np.array([row])))
+        upper = Fraction(beyond, whole)
+        return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """As an agreement states it."""
+        return {"column": self.column, "points": self.points}
+
+
+Projection = Together | CellOf | PointOf
+
+
+def _no_draw(bound: int, count: int) -> Integers:
+    raise AssertionError("nothing is drawn here")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a client may be asked: an outcome of its row, reported by blocks or windows.
+
+    Attributes:
+        question: the place of the question that it helps to answer.
+        projection: from rows to outcomes.
+        blocks: the reports.
+        share: of the clients that are asked it.
+    """
+
+    question: int
+    projection: Projection
+    blocks: BlockFamily | Windows
+    share: float
+
+    @cached_property
+    def capacity(self) -> int:
+        """More than the largest report."""
+        return self.blocks.largest + 1
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """As an agreement states it, but for its share."""
+        blocks = {"kind": self.blocks.name, **self.blocks.parameters}
+        return {"question": self.question, **self.projection.terms, "blocks": blocks}
+
+
+def part_named(terms: dict[str, Any], columns: SurveyColumns, share: float) -> Part:
+    """The part that `Part.terms` states."""
+    projection: Projection
+    if "columns" in terms:
+        projection = Together(columns.check_names(terms["columns"], "parts"))
+    elif "cells" in terms:
+        projection = CellOf(columns.check_names([terms["column"]], "parts")[0], terms["cells"])
+    else:
+        projection = PointOf(columns.check_names([terms["column"]], "parts")[0], terms["points"])
+    said = dict(terms["blocks"])
+    kind, size = said.pop("kind"), projection.size(columns)
+    blocks = Windows(size, said["w"]) if kind == Windows.name else blocks_named(kind, size, said)
+    return Part(terms["question"], projection, blocks, share)
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How one question is answered.
+
+    Attributes:
+        parts: what its clients are asked; shares add up to 1.
+        variance: n times the variance of its answer in the worst population that is considered, if all clients are asked: that of a share
+            in the uniform population, of a mean in parts of the range, of the distribution function on average over its cells.
+    """
+
+    parts: tuple[Part, ...]
+    variance: float
+
+
+def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+    """The reports with the smallest variance for a question, at a rational bound of e^epsilon."""
+    match question:
+        case MeanQuestion():
+            return _mean_strategy(question.columns[0], place, float(bound))
+        case QuantileQuestion():
+            return _quantile_strategy(question.columns[0], place, bound)
+        case HistogramQuestion():
+            cells = CellOf(question.columns[0], question.cells)
+            return _share_strategy(cells, place, columns, bound)
+        case LinearQuestion():
+            found = _share_strategy(Together(question.columns), place, columns, bound)
+            return Strategy(found.parts, _sum_variance(question.matrix, found.parts[0].blocks, float(bound)))
+        case ShareQuestion():
+            return _share_strategy(Together(question.columns), place, columns, bound)
+    raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
+
+
+def blocks_for(size: int, bound: Fraction) -> BlockFamily:
+    """The best blocks on so many outcomes whose numbers leave room for those of other questions."""
+    found = choose_blocks(size, bound)
+    if isinstance(found, MaskedSubsets) and size > _LARGEST_MASK:
+        return RankedSubsets(size, found.width)
+    return found
+
+
+def block_variance(blocks: BlockFamily, growth: float, share: float | None = None) -> float:
+    """n times the variance of a share; by default of 1/k, in the uniform population."""
+    fraction, together = float(blocks.fraction), float(blocks.together)
+    own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)
+    inside, outside = (1.0 - own) * fraction + own, (1.0 - own) * fraction + own * together
+    held = outside + (inside - outside) * (1.0 / blocks.size if share is None else share)
+    return held * (1.0 - held) / (inside - outside) ** 2 if blocks.size > 1 else 0.0
+
+
+def _share_strategy(projection: Together | CellOf, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+    blocks = blocks_for(projection.size(columns), bound)
+    return Strategy((Part(place, projection, blocks, 1.0),), block_variance(blocks, float(bound)))
+
+
+def _sum_variance(matrix: Floats, blocks: BlockFamily | Windows, growth: float) -> float:
+    """The largest variance of a sum of shares in the uniform population: over reports that are uniform, which bounds the others' too."""
+    assert not isinstance(blocks, Windows)
+    centred = matrix - matrix.mean(axis=1, keepdims=True)
+    return float(np.square(centred).sum(axis=1).max() * block_variance(blocks, growth)) if blocks.size > 1 else 0.0
+
+
+@lru_cache(maxsize=256)
+def choose_windows(growth: float) -> tuple[Windows, float, float]:
+    """Windows, the share of clients that report by them and not by the two ends, and the worst-case variance."""
+    ends = Windows(2, 1).variances(growth)
+    best = Windows(2, 1), 1.0, float(ends.max())
+    mixes = np.arange(_STEPS // 4 + 1) / (_STEPS // 4)
+    for numbers in (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, _MOST_NUMBERS):
+        for width in range(1, numbers - 1):
+            windows = Windows(numbers - width + 1, width)
+            worst = (np.outer(mixes, windows.variances(growth)) + np.outer(1.0 - mixes, ends)).max(axis=1)
+            place = int(worst.argmin())
+            if worst[place] < best[2] and mixes[place] > _LEAST_SHARE:
+                best = windows, float(mixes[place]), float(worst[place])
+    return best
+
+
+def _mean_strategy(column: str, place: int, growth: float) -> Strategy:
+    windows, share, variance = choose_windows(growth)
+    parts = [Part(place, PointOf(column, windows.size), windows, share)]
+    if share < 1.0:
+        parts.append(Part(place, PointOf(column, 2), Windows(2, 1), 1.0 - share))
+    return Strategy(tuple(parts), variance)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """B^L equal cells, seen through the nodes of some of the levels 1 to L.
+
+    Attributes:
+        branching: B.
+        depth: L.
+    """
+
+    branching: int
+    depth: int
+
+    @property
+    def cells(self) -> int:
+        """K = B^L."""
+        return int(self.branching**self.depth)
+
+    def nodes(self, level: int) -> int:
+        """B^l."""
+        return int(self.branching**level)
+
+    @cached_property
+    def costs(self) -> Floats:
+        """c_j: the mean variance of the distribution function for a unit variance of the cells in the directions of each depth."""
+        found, middles = [], np.arange(self.cells, 0, -1)  # (T'T)[x, y] = K - max(x, y) for prefix sums T
+        for depth in range(self.depth + 1):
+            nodes = self.nodes(depth)
+            wide = self.cells // nodes
+            largest = middles.reshape(nodes, wide)
+            inside = (largest * (2 * np.arange(wide) + 1)).sum()  # sum of K - max(x, y) over pairs of one node
+            found.append(inside / wide)
+        return np.asarray(np.diff(found) / self.cells)
+
+    def precisions(self, amounts: Floats) -> Floats:
+        """lambda_j for amounts pi_l/v_l."""
+        per_cell = amounts * np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)])
+        return np.asarray(np.cumsum(per_cell[::-1])[::-1])
+
+    def shares(self, variances: Floats) -> tuple[Floats, float]:
+        """The shares of clients on each level with the smallest mean variance, and that variance."""
+        shares = np.full(self.depth, 1.0 / self.depth)
+        scale = np.array([self.nodes(self.depth - level) for level in range(1, self.depth + 1)]) / variances
+        for _ in range(500):
+            precision = self.precisions(shares / variances)
+            gains = scale * np.cumsum(self.costs / np.square(precision))
+            shares = shares * np.sqrt(gains)
+            shares /= shares.sum()
+        shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
+        shares /= shares.sum()
+        return shares, float((self.costs / self.precisions(shares / variances)).sum())
+
+
+def _quantile_strategy(column: str, place: int, bound: Fraction) -> Strategy:
+    best: Strategy | None = None
+    for tree in (Tree(*each) for each in _TREES):
+        levels = range(1, tree.depth + 1)
+        blocks = [blocks_for(tree.nodes(level), bound) for level in levels]
+        shares, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in blocks]))
+        if best is None or variance < best.variance:
+            asked = zip(levels, blocks, shares.tolist(), strict=True)
+            parts = (
+                Part(place, CellOf(column, tree.nodes(level)), each, share) for level, each, share in asked if share
+            )
+            best = Strategy(tuple(parts), variance)
+    assert best is not None
+    return best
+
+
+def level_variance(blocks: BlockFamily, growth: float) -> float:
+    """n times the variance of the nodes of a level in each direction but the constant one."""
+    return block_variance(blocks, growth) * blocks.size / (blocks.size - 1)
+
+
+def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
+    """The ends of the cells of `CellOf(column, count)`: of unions of the cells that a number is read to."""
+    edges = columns[column].edges
+    assert edges is not None
+    size = len(edges) - 1
+    return np.asarray(edges[-(-np.arange(count + 1) * size // count)])

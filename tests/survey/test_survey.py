@@ -1,0 +1,267 @@
+"""A survey: exact privacy, one number for each row, and means as good as the best known mechanisms'."""
+
+import datetime
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import discreet as dc
+from discreet.errors import DiscreetError
+from discreet.privacy import at_most_exp
+from discreet.release import Question, fresh_secret
+from discreet.survey import (
+    Dates,
+    Number,
+    Survey,
+    SurveyColumns,
+    SurveySampler,
+    Tree,
+    Windows,
+    histogram,
+    linear,
+    mean,
+    quantiles,
+    shares,
+)
+from discreet.survey._strategies import choose_windows
+from tests.soaking import examples
+
+pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
+
+SMALL = {"region": ["north", "south", "west"], "hour": 4, "amount": dc.Interval(0, 10, cells=6)}
+QUESTIONS = [
+    shares("region"),
+    shares("hour", "region"),
+    mean("amount"),
+    histogram("amount", cells=3),
+    linear([[1, 0, 2]], "region", weight=3.0),
+]
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.0, 5.0])
+def test_no_report_is_more_than_e_to_epsilon_times_as_likely_from_one_client_as_from_another(epsilon: float) -> None:
+    sampler = SurveySampler(Survey(SMALL, QUESTIONS), epsilon=epsilon)
+    bound = at_most_exp(epsilon)
+    rows = range(sampler.survey.columns.size)
+    totals = dict.fromkeys(rows, Fraction(0))
+    for report in sampler.reports().tolist():
+        law = [sampler.probability(report, row) for row in rows]
+        assert max(law) <= bound * min(law)
+        for row, probability in zip(rows, law, strict=True):
+            totals[row] += probability
+    assert set(totals.values()) == {Fraction(1)}
+    assert float(bound) <= math.exp(epsilon) * (1 + 1e-15)
+
+
+def test_reports_are_drawn_with_their_probabilities_from_entropy_and_from_a_secret() -> None:
+    survey = Survey(
+        {"colour": ["red", "green"], "amount": dc.Interval(0, 1, cells=4)}, [shares("colour"), mean("amount")]
+    )
+    sampler = SurveySampler(survey, epsilon=1.5)
+    row, draws = 5, 40_000
+    numbers = sampler.reports()
+    expected = np.array([float(sampler.probability(int(report), row)) for report in numbers]) * draws
+    drawn = sampler.release_rows(np.full(draws, row), rng=np.random.default_rng(4))
+    key = fresh_secret().run_key("a" * 64, 1, Question(value="records"))
+    keyed = [sampler.release_keyed(key, client, [row], [1]) for client in range(draws // 10)]
+    for reports, scale in ((drawn, 1.0), (np.array(keyed, dtype=np.uint64), 0.1)):
+        counts = np.array([(reports == number).sum() for number in numbers])
+        chi = float(np.sum(np.square(counts - scale * expected) / (scale * expected)))
+        assert chi < len(numbers) + 6 * math.sqrt(2 * len(numbers))
+    assert keyed[:50] == [sampler.release_keyed(key, client, [row], [1]) for client in range(50)]
+
+
+def test_one_client_of_several_rows_reports_one_of_them() -> None:
+    survey = Survey({"colour": ["red", "green", "blue"]}, [shares("colour")])
+    sampler = SurveySampler(survey, epsilon=30.0, privacy=None)
+    rng = np.random.default_rng(1)
+    seen = {sampler.release([0, 2], rng=rng) for _ in range(60)}
+    assert seen == {0, 2}
+    for wrong, message in (([], "no rows"), ([3], "are not whole numbers"), ([-1], "are not"), ([0.5], "are not")):
+        with pytest.raises(DiscreetError, match=message):
+            sampler.release(wrong)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.data())
+def test_rows_are_numbers_and_columns_come_back(sizes: Sequence[int], data: st.DataObject) -> None:
+    columns = SurveyColumns({f"c{place}": size for place, size in enumerate(sizes)})
+    table = {
+        name: data.draw(st.lists(st.integers(0, columns[name].size - 1), min_size=3, max_size=3)) for name in columns
+    }
+    rows = columns.encode(table)
+    assert ((rows >= 0) & (rows < columns.size)).all()
+    for name in columns:
+        assert columns.outcomes(rows, name).tolist() == table[name]
+    names = data.draw(st.permutations(list(columns)))
+    expected = np.ravel_multi_index([np.array(table[name]) for name in names], columns.sizes(names))
+    assert columns.project(rows, names).tolist() == expected.tolist()
+
+
+def test_columns_of_numbers_dates_and_labels_are_read() -> None:
+    columns = SurveyColumns({"day": Dates("2026-01-30", datetime.date(2026, 2, 2)), "amount": Number(0, 500, "euro")})
+    rows = columns.encode({"day": [datetime.date(2026, 2, 1), "2026-01-30"], "amount": [0.0, 500.0], "other": [1, 2]})
+    assert columns.outcomes(rows, "day").tolist() == [2, 0]
+    assert columns.outcomes(rows, "amount").tolist() == [0, columns["amount"].size - 1]
+    assert columns.unit("amount") == "euro"
+    assert columns.unit("day") == ""
+
+
+BAD: list[tuple[Any, str]] = [
+    (lambda: SurveyColumns({}), "columns is empty"),
+    (lambda: SurveyColumns({"a": 1 << 40, "b": 1 << 40}), "more than 2\\^62"),
+    (lambda: Number(3, 3), "do not enclose"),
+    (lambda: Dates("2026-02-30", "2026-03-01"), "no date"),
+    (lambda: Dates("2026-03-02", "2026-03-01"), "earlier day first"),
+    (lambda: SurveyColumns({"a": 2}).encode({"b": [1]}), "no column 'a'"),
+    (lambda: SurveyColumns({"a": 2}).encode({"a": [2]}), "column 'a'"),
+    (lambda: SurveyColumns({"a": 2, "b": 2}).encode({"a": [1], "b": [1, 0]}), "has 2 rows"),
+    (lambda: Survey(SMALL, []), "not a list of questions"),
+    (lambda: Survey(SMALL, [shares("colour")]), "no column 'colour'"),
+    (lambda: Survey(SMALL, [shares("hour", "hour")]), "each column once"),
+    (lambda: Survey(SMALL, [shares("amount")]), "holds numbers"),
+    (lambda: Survey(SMALL, [mean("hour")]), "no numbers between bounds"),
+    (lambda: Survey(SMALL, [linear([[1, 2]], "region")]), "one finite number for each of 3"),
+    (lambda: Survey(SMALL, [linear([[1, 2, float("nan")]], "region")]), "one finite number"),
+    (lambda: shares(), "columns is empty"),
+    (lambda: quantiles("amount", at=[1.0]), "at = 1"),
+    (lambda: mean("amount", weight=0.0), "weight = 0"),
+    (lambda: SurveySampler(Survey(SMALL, QUESTIONS), epsilon=float("nan")), "epsilon"),
+    (lambda: SurveySampler(Survey(SMALL, QUESTIONS), privacy=dc.Gaussian(1.0)), "pure privacy"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "message"), BAD, ids=[message for _, message in BAD])
+def test_what_is_no_survey_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(DiscreetError, match=message):
+        make()
+
+
+def test_numbers_that_are_no_reports_are_refused() -> None:
+    sampler = SurveySampler(Survey({"place": 20}, [shares("place"), shares("place", weight=2.0)]), epsilon=1.0)
+    good = sampler.release_rows(np.arange(20), rng=np.random.default_rng(2))
+    assert sampler.check_reports(good).tolist() == good.tolist()
+    for wrong in ([1 << 63], [-1], [0.5], ["a"], [0]):  # 0 is a mask of no outcome
+        with pytest.raises(DiscreetError, match="report"):
+            sampler.check_reports(wrong)
+
+
+def test_a_survey_is_the_same_after_it_was_written(tmp_path: Path) -> None:
+    columns = {
+        "region": ["nörd", "süd"],
+        "size": 3,
+        "day": Dates("2026-01-01", "2026-01-05"),
+        "amount": Number(0, 5, "kg"),
+    }
+    asked = [
+        shares("region", "day"),
+        mean("amount", weight=2.0),
+        quantiles("amount", at=(0.1, 0.9)),
+        linear([[1, 2, 3]], "size"),
+    ]
+    survey = Survey(columns, asked)
+    survey.write(tmp_path / "survey.json")
+    again = Survey.read(tmp_path / "survey.json")
+    assert again == survey
+    assert again.digest == survey.digest
+    assert SurveySampler(again, epsilon=1.0) == SurveySampler(survey, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"columns": {}}, "columns and questions"),
+        ({"columns": [], "questions": []}, "a JSON object"),
+        ({"columns": {"a": {"labls": []}}, "questions": []}, r"columns\['a'\] is not a column"),
+        ({"columns": {"a": {"size": 0}}, "questions": [{"shares": "a"}]}, r"columns\['a'\]"),
+        ({"columns": {"a": {"size": 2}}, "questions": [{"share": "a"}]}, r"questions\[0\] names 0"),
+        ({"columns": {"a": {"size": 2}}, "questions": [{"shares": "a", "cells": 3}]}, "does not know"),
+        ({"columns": {"a": {"low": 0, "high": 1}}, "questions": [{"histogram": "a", "cells": 1}]}, r"questions\[0\]: cells"),
+        ({"columns": {"a": {"low": 0, "high": 1}}, "questions": [{"mean": ["a", "b"]}]}, "about one column"),
+    ],
+)  # fmt: skip
+def test_a_wrong_survey_file_names_the_field(terms: Any, message: str) -> None:
+    with pytest.raises(DiscreetError, match=message):
+        Survey.from_terms(terms)
+
+
+def rivals_of_a_mean(epsilon: float) -> float:
+    """The smallest worst-case variance of Duchi, Jordan and Wainwright's, the piecewise and the hybrid mechanism, on [0, 1]."""
+    growth, half, x = math.exp(epsilon), math.exp(epsilon / 2), np.linspace(-1, 1, 401)
+    duchi = (((growth + 1) / (growth - 1)) ** 2 - x * x) / 4
+    piecewise = (x * x / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)) / 4
+    alpha = 1 - 1 / half if epsilon > 0.61 else 0.0
+    return min(float(each.max()) for each in (duchi, piecewise, alpha * piecewise + (1 - alpha) * duchi))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 0.61, 0.7, 0.8, 1.0, 1.29, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
+def test_a_mean_is_as_good_as_the_best_known(epsilon: float) -> None:
+    assert choose_windows(math.exp(epsilon))[2] <= 1.0001 * rivals_of_a_mean(epsilon)
+
+
+@pytest.mark.parametrize(("size", "width"), [(2, 1), (3, 1), (5, 4), (24, 17)])
+def test_windows_are_unbiased_and_have_the_stated_variance(size: int, width: int) -> None:
+    windows, growth = Windows(size, width), Fraction(7, 2)
+    beta = Fraction(windows.blocks) / (windows.blocks + (growth - 1) * width)
+    values = windows.values(float(beta))
+    for point in range(size):
+        law = np.full(windows.blocks, float(beta) / windows.blocks)
+        law[point : point + width] += float(1 - beta) / width
+        place = point / (size - 1)
+        assert law @ values == pytest.approx(place, abs=1e-12)
+        stated = np.interp(place, np.linspace(0, 1, 257), windows.variances(float(growth)))
+        assert law @ np.square(values) - place**2 == pytest.approx(stated, rel=2e-3)
+
+
+@pytest.mark.parametrize(("branching", "depth"), [(2, 4), (3, 3), (4, 2)])
+def test_a_tree_has_the_variance_of_dense_least_squares(branching: int, depth: int) -> None:
+    tree, rng = Tree(branching, depth), np.random.default_rng(7)
+    amounts = rng.uniform(0.5, 2.0, depth)
+    levels = [np.kron(np.eye(tree.nodes(d)), np.ones((1, tree.cells // tree.nodes(d)))) for d in range(1, depth + 1)]
+    precision = sum(amount * level.T @ level for amount, level in zip(amounts, levels, strict=True))
+    one = np.ones((tree.cells, 1)) / math.sqrt(tree.cells)
+    basis = np.linalg.svd(np.eye(tree.cells) - one @ one.T)[0][:, :-1]  # the total is known
+    covariance = basis @ np.linalg.inv(basis.T @ precision @ basis) @ basis.T
+    prefix = np.tril(np.ones((tree.cells, tree.cells)))
+    expected = np.trace(prefix @ covariance @ prefix.T) / tree.cells
+    assert (tree.costs / tree.precisions(amounts)).sum() == pytest.approx(expected, rel=1e-9)
+
+
+def test_shares_of_levels_are_the_best() -> None:
+    tree, variances = Tree(2, 6), np.array([0.6, 0.9, 1.0, 1.1, 1.1, 1.1])
+    found, variance = tree.shares(variances)
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        others = np.abs(found + rng.normal(0, 0.02, 6)) + 1e-6
+        others /= others.sum()
+        assert (tree.costs / tree.precisions(others / variances)).sum() >= variance * (1 - 1e-3)
+
+
+def test_the_coin_minimises_the_weighted_sum_of_variances() -> None:
+    sampler = SurveySampler(Survey({"a": 3, "b": 50}, [shares("a", weight=4.0), shares("b")]), epsilon=1.0)
+    alone = [strategy.variance for strategy in sampler.strategies]
+
+    def loss(share: float) -> float:
+        return 4.0 * alone[0] / share + alone[1] / (1 - share)
+
+    best = sampler.question_share(0)
+    assert all(loss(best) <= loss(best + step) * (1 + 1e-9) for step in (-0.1, -0.01, 0.01, 0.1))
+    assert sum(sampler.exact_shares) == 1
+
+
+def test_questions_of_many_outcomes_share_64_bits() -> None:
+    columns = {f"c{place}": 64 for place in range(6)}
+    sampler = SurveySampler(Survey(columns, [shares(name) for name in columns]), epsilon=0.5)
+    assert {part.blocks.name for part in sampler.parts} == {"ranks"}
+    rng = np.random.default_rng(5)
+    reports = sampler.release_rows(rng.integers(0, 1 << 36, 2000), rng=rng)
+    assert sum(map(len, sampler.split(reports))) == 2000
+    pairs = list(itertools.combinations(columns, 2))
+    assert SurveySampler(Survey(columns, [shares(*pair) for pair in pairs]), epsilon=0.5)._offsets[-1] < 1 << 64
