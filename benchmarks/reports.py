@@ -1,25 +1,32 @@
-"""Reports for a population: how far from the best subset selection, checked by simulation; draws a second; the time to count reports.
+"""Reports for a population: how far from the best subset selection, checked by simulation; draws a second; the time to count reports;
+other libraries.
 
 The first table takes minutes: it asks `choose_blocks` for every number of outcomes up to 100,000 at every epsilon of the grid.
 """
 
+import json
 import math
 import os
 import resource
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.engine_parts.processes import rivals_python
 from discreet import Simplex
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
-from discreet.mechanisms import LinearSampler, ReportCounts, ReportSampler
+from discreet.mechanisms import LinearSampler, ReportCounts, Reports, ReportSampler
 from discreet.mechanisms._report_blocks import best_subset, choose_blocks, worst_variance
 from discreet.privacy import at_most_exp
 
@@ -33,6 +40,7 @@ FINE = tuple(np.round(np.arange(0.05, 10.001, 0.01), 2).tolist())
 FINE_SIZES = (*range(65, 400, 3), *range(400, 3000, 97), 9552, 31398, 65537, 99992, 100_000)
 SIMULATED = [(size, epsilon) for size in (5, 30, 104, 300, 1000) for epsilon in (0.5, 1.0, 2.0, 4.0)]
 CLIENTS, REPORTS = 3_000_000, 10_000_000
+RIVALLED, PEER_SECONDS, ALONE = ((104, 1.0), (1000, 1.0), (1000, 4.0)), 4.0, 2000
 
 
 def excess(size: int, bound: Fraction) -> float:
@@ -151,6 +159,51 @@ def counting(console: Console) -> None:
     console.print(table)
 
 
+def rivals(console: Console) -> None:
+    """Other libraries' oracles on the same machine, one client at a time as they work, and ours both ways."""
+    python = rivals_python()
+    for size, epsilon in RIVALLED:
+        columns = ("", "clients a second", "times slower", "reports counted a second", "times slower")
+        table = shown(f"6. {size:,} outcomes, epsilon {epsilon:g}, other libraries, by processor time", *columns)
+        sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+        records = np.arange(CLIENTS) % size
+        drawn = CLIENTS / min(timed(partial(sampler.release_records, records))[1] for _ in range(3))
+        reports = sampler.release_records(records)
+        counted = CLIENTS / min(timed(partial(counted_shares, sampler, reports))[1] for _ in range(3))
+        single = ALONE / timed(partial(release_alone, sampler))[1]
+        table.add_row("discreet, all clients at once", f"{drawn:,.0f}", "1", f"{counted:,.0f}", "1")
+        table.add_row("discreet, one call for each client", f"{single:,.0f}", f"{drawn / single:,.0f}", "", "")
+        for found in [] if isinstance(python, str) else peer_oracles(python, size, epsilon):
+            if "problem" in found:
+                table.add_row(found["name"], f"skipped: {found['problem']}", "", "", "")
+                continue
+            draws, decoded = found["draws"], found["decoded"]
+            ratios = f"{drawn / draws:,.0f}", f"{counted / decoded:,.0f}"
+            table.add_row(found["name"], f"{draws:,.0f}", ratios[0], f"{decoded:,.0f}", ratios[1])
+        console.print(table)
+    if isinstance(python, str):
+        console.print(f"other libraries skipped: {python}")
+
+
+def release_alone(sampler: ReportSampler) -> None:
+    """One call for each of some clients."""
+    for record in np.arange(ALONE)[:, None] % sampler.family.size:
+        sampler.release_records(record)
+
+
+def counted_shares(sampler: ReportSampler, reports: Reports) -> NDArray[np.float64]:
+    """Estimates of every share, from the first report on."""
+    return ReportCounts(sampler).add(reports).supports() / len(reports) - sampler.chances.outside
+
+
+def peer_oracles(python: Path, size: int, epsilon: float) -> list[dict[str, Any]]:
+    """What each oracle of the other libraries took."""
+    script = Path(__file__).parent / "engine_parts" / "oracles.py"
+    arguments = [str(size), str(epsilon), str(PEER_SECONDS)]
+    done = subprocess.run([str(python), str(script), *arguments], capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
 def timed(work: Callable[[], object]) -> tuple[float, float]:
     """Seconds on the wall, and of all processors."""
     start, busy = time.perf_counter(), time.process_time()
@@ -175,3 +228,4 @@ def run() -> None:
         simulations(console)
         draws(console)
         counting(console)
+        rivals(console)
