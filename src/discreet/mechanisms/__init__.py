@@ -33,6 +33,7 @@ from discreet.mechanisms._report_blocks import (
     AffineBlocks as AffineBlocks,
     BlockFamily as BlockFamily,
     Reports as Reports,
+    best_subset as best_subset,
     blocks_named as blocks_named,
 )
 from discreet.mechanisms._report_counts import ReportCounts

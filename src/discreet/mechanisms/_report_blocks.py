@@ -22,10 +22,11 @@ client's with p_in = beta f + (1 - beta). Of n clients S_x report a block with x
 of x without bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2)
 with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
 
-All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one to leading order of any
-epsilon-LDP report [Ye and Barg 2018]. Masks and ranks are exactly these. Affine blocks are as good but for the padding, and for how near
-c/q comes to the best fraction; `choose_blocks` takes the smallest window c among those within a thousandth of the best, since a report
-costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead.
+All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
+on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
+exactly these. Affine blocks are as good but for the padding, and for how near c/q comes to the best fraction; `choose_blocks` takes the
+smallest window c among those within a thousandth of the best, since a report costs c additions to count. Where padding costs more than
+four thousandths and blocks are small, subsets are written as ranks instead.
 
 The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
 """
