@@ -316,7 +316,9 @@ def _lost_cases(rows: Sequence[ReweightedSet]) -> str:
     for row in rows:
         budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
     return (
-        "Block reports are the closest on " + "; ".join(f"{t} at ε = {', '.join(e)}" for t, e in budgets.items()) + "."
+        "Block reports are closer than all three on "
+        + "; ".join(f"{t} at ε = {', '.join(e)}" for t, e in budgets.items())
+        + "."
     )
 
 

@@ -38,7 +38,7 @@ def test_skewed_examples_mislead_alone_and_samples_mend_them(tmp_path: Path) -> 
     assert reweighted_findings([]) == []
     far, near = MeanEstimate(0.9, 0.0), MeanEstimate(0.1, 0.0)
     lost = replace(alike, errors={name: near if name == "reports" else far for name in ESTIMATES})
-    assert "Block reports are the closest on skewed at ε = 1." in reweighted_findings([lost])[0][1]
+    assert "Block reports are closer than all three on skewed at ε = 1." in reweighted_findings([lost])[0][1]
     won = replace(alike, errors={name: far if name == "reports" else near for name in ESTIMATES})
     assert "closer than block reports in every case" in reweighted_findings([won])[0][1]
 
