@@ -438,7 +438,7 @@ def _is_whole(number: object) -> bool:
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # they suffice below 3.3e24
 
 
-@lru_cache(maxsize=1 << 18)
+@lru_cache(maxsize=1 << 16)
 def is_prime(number: int) -> bool:
     """Whether a number below 2^64 is prime, by the strong test with bases that leave no exception there."""
     if number < 2:
