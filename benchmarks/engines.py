@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.engine_parts.data import FOLDER, OUTCOMES, labels, table
-from benchmarks.engine_parts.processes import Run, alternated, discreet, measured, plain_query
+from benchmarks.engine_parts.processes import Run, alternated, discreet, measured, plain_query, rivals_python
 from benchmarks.rivals import bisection_projection
 from discreet.tables import Kernel, Request, Secret, write_secret
 
@@ -208,21 +208,10 @@ def peers(console: Console, clients: int, seconds: float) -> None:
 
 
 def _peer_runs(console: Console, clients: int, records: int, seconds: float) -> list[dict[str, Any]]:
-    environment = FOLDER / "rivals"
-    python = environment / "bin" / "python"
-    if not (environment / "ready").exists():
-        commands = [
-            [sys.executable, "-m", "venv", "--clear", str(environment)],
-            [str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"],
-            [str(python), "-m", "pip", "install", "--quiet", "--group", "pyproject.toml:rivals"],
-        ]
-        for each in commands:
-            done = subprocess.run(each, capture_output=True, text=True, check=False)
-            if done.returncode:
-                reason = [line for line in done.stderr.splitlines() if line.strip()][-1:]
-                console.print(f"5. peers skipped: their environment could not be made: {' '.join(reason)}")
-                return []
-        (environment / "ready").touch()
+    python = rivals_python()
+    if isinstance(python, str):
+        console.print(f"5. peers skipped: {python}")
+        return []
     script = Path(__file__).parent / "engine_parts" / "peers.py"
     arguments = [str(clients), str(records), str(OUTCOMES), str(EPSILON), str(seconds)]
     done = subprocess.run([str(python), str(script), *arguments], capture_output=True, text=True, check=False)

@@ -270,6 +270,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         dc.LinearSampler, dc.Simplex(3), clients=1000, accuracy=0.1, confidence=0.95, together=False
     ),
     "discreet.estimation.exact_variance": lambda _: call(LINEAR, LAWS, [1.0, 2.0, 3.0]),
+    "discreet.estimation.variance_excess": lambda _: call(LINEAR),
     "discreet.estimation.inversion_of": lambda _: call(LINEAR),
     "discreet.estimation.liars": lambda _: call(POPULATION, 1),
     "discreet.estimation.nearest_law": lambda _: call([0.5, 0.6], 0.0, 1.0),

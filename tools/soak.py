@@ -33,8 +33,10 @@ STEPS = (
     "tests.fuzz.mutants --inputs 100000",
     "tests.fuzz.signals --signals 1000",
     "tests.collect.fuzz --requests 100000",
+    "tests.mechanisms.reports.audits",
     "tests.estimation.coverage",
     "tests.estimation.line_coverage",
+    "tests.estimation.report_coverage",
     "tests.design.lines --designs 500",
 )
 

@@ -37,10 +37,11 @@ from discreet.research._report_population import (
     fidelity_table,
     population_figures,
     population_findings,
+    share_table,
 )
 from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._follow_up import FiniteClasses, MixtureClasses, OrderedSet, PlaneLaw
-from discreet.research.experiments._learned import SKEWS, LearnedRun, ReweightedSet
+from discreet.research.experiments._learned import REWEIGHTED_BUDGETS, SKEWS, LearnedRun, ReweightedSet
 from discreet.research.experiments._population import SetAtBudget
 from discreet.research.experiments._records import RecordedRun, read_records
 
@@ -83,7 +84,9 @@ def learned_blocks(records: Path) -> dict[str, str]:
     if (records / "reweighted.jsonl").exists():
         reweighted = read_records(records / "reweighted.jsonl", ReweightedSet).rows
         blocks["reweighted"] = listed(reweighted_findings(reweighted))
-        blocks |= {f"reweighted_{drawn}": markdown(*reweighted_table(reweighted, drawn)) for drawn in SKEWS}
+        for drawn in SKEWS:
+            blocks[f"reweighted_{drawn}"] = markdown(*reweighted_table(reweighted, drawn))
+            blocks[f"squared_{drawn}"] = markdown(*reweighted_table(reweighted, drawn, squared=True))
     return blocks
 
 
@@ -92,13 +95,15 @@ def population_blocks(records: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     run = read_records(path, SetAtBudget)
-    drawn = population_figures(run)
+    drawn, told = population_figures(run), [row for row in run.rows if row.epsilon in REWEIGHTED_BUDGETS]
     for name in SHOWN:
         save(drawn[name], DOCS / "images" / f"{name}.png")
     return {
         "sets": sets_table(run.rows),
         "findings": listed(population_findings(run.rows)),
         "contests": markdown(*contest_table(run.rows)),
+        "shares": markdown(*share_table(told)),
+        "shares_squared": markdown(*share_table(told, "mse")),
         "fidelity": markdown(*fidelity_table(run.rows)),
     }
 

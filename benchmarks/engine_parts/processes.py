@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.engine_parts.data import FOLDER
+
 
 @dataclass(frozen=True)
 class Run:
@@ -57,3 +59,23 @@ def plain_counts(source: Path) -> list[str]:
     """How often each sample occurs, by polars alone."""
     program = f"import polars as pl; print(pl.scan_parquet({str(source)!r}).group_by('sample').len().collect(engine='streaming'))"
     return [sys.executable, "-c", program]
+
+
+def rivals_python() -> Path | str:
+    """The interpreter of an environment with other people's libraries, made once under out/bench; or why there is none."""
+    environment = FOLDER / "rivals"
+    python = environment / "bin" / "python"
+    if not (environment / "ready").exists():
+        environment.parent.mkdir(parents=True, exist_ok=True)
+        commands = [
+            [sys.executable, "-m", "venv", "--clear", str(environment)],
+            [str(python), "-m", "pip", "install", "--quiet", "--upgrade", "pip>=25.1"],
+            [str(python), "-m", "pip", "install", "--quiet", "--group", "pyproject.toml:rivals"],
+        ]
+        for each in commands:
+            done = subprocess.run(each, capture_output=True, text=True, check=False)
+            if done.returncode:
+                reason = [line for line in done.stderr.splitlines() if line.strip()][-1:]
+                return f"their environment could not be made: {' '.join(reason)}"
+        (environment / "ready").touch()
+    return python

@@ -1,5 +1,6 @@
 """Promises are kept by simulations, and their inverses invert them."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from discreet.estimation import (
     inversion_of,
     outlook,
     population,
+    variance_excess,
 )
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._reports import ReportedPopulation
-from discreet.mechanisms import ReportSampler
+from discreet.mechanisms import ReportSampler, best_subset
 
 
 @pytest.mark.slow
@@ -257,3 +259,63 @@ def test_values_planned_as_reports_are_the_linear_mechanism() -> None:
     ours, theirs = (outlook(each, mechanism="x", clients=4043) for each in (reports, linear))
     for name in ("at_worst", "together", "if_rare", "total"):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+
+
+def summed_variance(mechanism: np.ndarray) -> float:
+    """The least sum of the variances of unbiased estimates of shares, times the clients, by Cramer and Rao: rows are outcomes."""
+    mean = mechanism.mean(axis=0)
+    away = mechanism - mean
+    values = np.linalg.eigvalsh((away / mean) @ away.T)[1:]  # 0 in the direction in which shares do not sum to 1
+    return float((1.0 / np.maximum(values, 1e-300)).sum())
+
+
+def private_mechanism(growth: float, outcomes: int, reports: int, rng: np.random.Generator) -> np.ndarray:
+    """Any mechanism with ratios of at most e^epsilon: a random one, mixed with its mean row until it has them."""
+    raw = rng.dirichlet(np.full(reports, rng.choice([0.1, 1.0])), size=outcomes) + 1e-9
+    raw /= raw.sum(axis=1, keepdims=True)
+    mean, least, most = raw.mean(axis=0), 0.0, 1.0
+    for _ in range(60):
+        middle = (least + most) / 2
+        mixed = middle * raw + (1 - middle) * mean
+        least, most = (middle, most) if (mixed.max(axis=0) <= growth * mixed.min(axis=0)).all() else (least, middle)
+    return np.asarray(least * raw + (1 - least) * mean)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_no_private_mechanism_has_a_smaller_variance_than_is_said(epsilon: float) -> None:
+    """Random mechanisms, symmetric ones of every width, and mixtures of two widths; the best width alone reaches it."""
+    rng, growth = np.random.default_rng(11), float(np.exp(epsilon))
+    for outcomes in (2, 3, 5, 7):
+        width, least = best_subset(outcomes, growth)
+        for _ in range(150):
+            found = private_mechanism(growth, outcomes, int(rng.integers(2, 12)), rng)
+            assert summed_variance(found) >= outcomes * least * (1 - 1e-9)
+        symmetric = {}
+        for w in range(1, outcomes):
+            held = np.array([[x in block for block in combinations(range(outcomes), w)] for x in range(outcomes)])
+            symmetric[w] = np.where(held, growth, 1.0) / np.where(held, growth, 1.0).sum(axis=1, keepdims=True)
+            assert summed_variance(symmetric[w]) >= outcomes * least * (1 - 1e-9)
+        assert summed_variance(symmetric[width]) == pytest.approx(outcomes * least)
+        for w in symmetric:
+            both = np.concatenate([0.3 * symmetric[width], 0.7 * symmetric[w]], axis=1)
+            assert summed_variance(both) >= outcomes * least * (1 - 1e-9)
+
+
+def test_the_excess_is_that_of_the_mechanism() -> None:
+    for size in (1, 2, 7, 104, 1000):
+        for epsilon in (0.5, 1.0, 4.0, 8.0):
+            family = dc.Simplex(size)
+            linear, reports = dc.LinearSampler(family, epsilon=epsilon), ReportSampler(family, epsilon=epsilon)
+            assert variance_excess(linear) == pytest.approx(reports.by_values().excess, rel=1e-9)
+            assert 1 - 1e-9 <= variance_excess(reports) <= 1.01
+            assert variance_excess(reports) <= variance_excess(linear) * (1 + 1e-9)
+    assert variance_excess(dc.LinearSampler(dc.Simplex(104), epsilon=1.0)) == pytest.approx(9.98, abs=0.01)
+    wrong: list[Any] = [
+        dc.OptimalSampler(dc.Simplex(7), epsilon=1.0),
+        dc.LinearSampler(dc.Band(np.ones(7), lower=0.5, upper=2.0), epsilon=1.0),
+        dc.LinearSampler(dc.Simplex(7), privacy=dc.Gaussian(1.0)),
+        7,
+    ]
+    for each in wrong:
+        with pytest.raises(dc.DiscreetError, match="least variance"):
+            variance_excess(each)

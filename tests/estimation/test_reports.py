@@ -1,19 +1,32 @@
 """Estimates behind reports are unbiased, their intervals hold for the very clients at hand, and liars can do no more than is said."""
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy
 
 from discreet import Simplex
 from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
-from discreet.estimation._reports import ReportedPopulation, overlaps
+from discreet.estimation._reports import overlaps
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness
+from tests.estimation.report_coverage import (
+    CLIENTS,
+    EPSILONS,
+    LEAST,
+    SIZES,
+    average_coverage,
+    every_count,
+    fewest_expected,
+    least_coverage,
+    slack,
+    sum_law,
+)
+from tests.soaking import wide
 
 GRID = [  # outcomes, epsilon, clients, clients who hold the outcome
     (size, epsilon, clients, holders)
@@ -24,18 +37,6 @@ GRID = [  # outcomes, epsilon, clients, clients who hold the outcome
 ]
 
 
-def every_count(sampler: ReportSampler, clients: int, confidence: float = 0.95) -> ReportedPopulation:
-    """An estimate with an 'outcome' for every count that there can be: intervals depend on nothing else."""
-    return ReportedPopulation(sampler.family.domain, np.arange(clients + 1), clients, sampler, confidence)
-
-
-def law_of_count(sampler: ReportSampler, clients: int, holders: int) -> np.ndarray:
-    """P[S_x = s] where so many clients hold x and nothing else, and the others do not hold it."""
-    own = scipy.stats.binom.pmf(np.arange(holders + 1), holders, sampler.chances.inside)
-    other = scipy.stats.binom.pmf(np.arange(clients - holders + 1), clients - holders, sampler.chances.outside)
-    return np.convolve(own, other)
-
-
 @pytest.mark.slow
 def test_every_interval_covers_as_often_as_it_says() -> None:
     """Exactly, without simulation: the coverage of every count, with expected counts from 0.001 on."""
@@ -43,7 +44,7 @@ def test_every_interval_covers_as_often_as_it_says() -> None:
     for size, epsilon, clients, holders in GRID:
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
         found, share = every_count(sampler, clients), holders / clients
-        law, probability = found.law, law_of_count(sampler, clients, holders)
+        law, probability = found.law, sum_law(sampler, holders, clients - holders)
         inside = (law.low <= share + 1e-12) & (share - 1e-12 <= law.high)
         assert probability[inside].sum() >= 0.95 - 1e-9, (size, epsilon, clients, holders)
         fewest = min(fewest, float(probability @ np.arange(clients + 1)))
@@ -54,12 +55,36 @@ def test_every_interval_covers_as_often_as_it_says() -> None:
 def test_every_interval_covers_despite_liars_who_know_everything() -> None:
     for size, epsilon, clients, holders in GRID[::3]:
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
-        share, probability = holders / clients, law_of_count(sampler, clients, holders)
+        share, probability = holders / clients, sum_law(sampler, holders, clients - holders)
         for number in {1, min(4, clients)}:
             law = report_liars(every_count(sampler, clients), number).law
             covers = (law.low <= share + 1e-12) & (share - 1e-12 <= law.high)
             worst = [covers[max(s - number, 0) : s + number + 1].all() for s in range(clients + 1)]
             assert probability[np.array(worst)].sum() >= 0.95 - 1e-9, (size, epsilon, clients, holders, number)
+
+
+@pytest.mark.slow
+def test_joint_intervals_and_added_lies_are_covered_too() -> None:
+    """A part of the grid of `python -m tests.estimation.report_coverage`, or all of it but averages in a soak."""
+    few = [(2, 1.0, 10), (10, 4.0, 40), (104, 1.0, 40), (300, 6.0, 10), (1000, 8.0, 150)]
+    grid = wide([*itertools.product(SIZES, EPSILONS, CLIENTS)], few)
+    fewest = math.inf
+    for size, epsilon, clients in grid:
+        sampler = ReportSampler(Simplex(size), epsilon=epsilon)
+        rates = least_coverage(sampler, clients)
+        assert min(rates.values()) >= LEAST, (size, epsilon, clients, rates)
+        fewest = min(fewest, fewest_expected(sampler, clients))
+    assert fewest < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("size", "epsilon", "clients"), [(6, 1.0, 5), (64, 4.0, 60), pytest.param(1000, 4.0, 20, marks=pytest.mark.soak)]
+)
+def test_averages_of_few_clients_and_rare_sets_are_covered(size: int, epsilon: float, clients: int) -> None:
+    draws = wide(400, 60)
+    rates = average_coverage(size, epsilon, clients, draws, seed=3)
+    assert min(rates.values()) >= LEAST - slack(draws), rates
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (50, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (20, 6.0)])

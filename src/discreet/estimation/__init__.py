@@ -22,6 +22,7 @@ from discreet.estimation._planning import (
     epsilon_for_accuracy,
     exact_variance,
     outlook,
+    variance_excess,
 )
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import (
@@ -89,6 +90,7 @@ __all__ = [
     "reported_statistic",
     "rounds_cost",
     "survey_outlook",
+    "variance_excess",
     "ways",
 ]
 

@@ -12,6 +12,16 @@ either; elsewhere it is half of the interval. That is a promise for each share a
 all of them together every interval gets a k-th of what the confidence leaves (Bonferroni), as `Shares.all_low` and `all_high` do.
 
 For reports q is the probability that a report holds the outcome. It can be anything from p_out to p_in, and the same argument holds.
+
+**The least variance.** Let each client's record be drawn from the population and its report from Q_i(.|x), any epsilon-LDP mechanism on
+records; E = e^epsilon. In the uniform population on k outcomes the variances of unbiased estimates of the shares add up to at least
+(k - 1)^2/(n max_w J(w)), with J(w) = (E - 1)^2 k w (k - w)/(k + (E - 1) w)^2 over whole numbers 0 < w < k. *Proof.* On directions that sum to
+0, client i has Fisher information of trace sum_y sum_x (Q_i(y|x) - q(y))^2/q(y), where q(y) is the mean of Q_i(y|x) over x. The term of y is
+convex and homogeneous of degree 1 in the column Q_i(y|.), whose entries differ by a factor of at most E. Such a column is a sum of columns
+with entries m or E m, and the term of one with w large entries is J(w) times its mean. The means add up to 1, so the trace is at most max J.
+The variances add up to at least the trace of the inverse of the sum over clients [Cramer and Rao], which is at least (k - 1)^2 over its
+trace.   QED   Subset selection with w outcomes has exactly (k - 1)^2/(n J(w)), so the best of them has the least: `variance_excess` is the
+factor above it.
 """
 
 import math
@@ -27,8 +37,9 @@ from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, Imp
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
-from discreet.families import ContinuousFamily, FiniteFamily, as_floats, check_family
-from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
+from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler, best_subset
+from discreet.privacy import Pure, at_most_exp
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
@@ -357,6 +368,34 @@ def epsilon_for_accuracy(
     if missing(low) <= 0.0:
         return LEAST_EPSILON
     return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
+
+
+def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
+    """How many times the least variance that any epsilon-LDP report allows the variance of an estimated share is.
+
+    Both are in the uniform population, averaged over outcomes. The least one is that of every unbiased estimate from one report of each
+    client on one of its records, by whichever mechanism; as many times the clients are needed for the same standard error.
+
+    Args:
+        sampler: a `ReportSampler`, or a `LinearSampler` on a simplex, under pure privacy.
+
+    Returns:
+        At least 1, but for rounding.
+
+    Raises:
+        DiscreetError: for samplers on other families, under other notions of privacy, or without an unbiased estimate.
+    """
+    if isinstance(sampler, ReportSampler):
+        return sampler.excess
+    if not isinstance(sampler, LinearSampler) or not isinstance(sampler.family, Simplex):
+        raise DiscreetError(f"{sampler!r}: the least variance is known for reports, and for LinearSampler on a Simplex")
+    if not isinstance(sampler.privacy, Pure):
+        raise DiscreetError(f"privacy = {sampler.privacy!r}: the least variance is known for pure privacy, Pure(...)")
+    size = sampler.family.size
+    if size == 1:
+        return 1.0
+    own = (1.0 - 1.0 / size) / size / sampler.constants.gamma**2
+    return own / best_subset(size, float(at_most_exp(sampler.epsilon)))[1]
 
 
 def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:

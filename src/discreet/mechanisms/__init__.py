@@ -35,6 +35,7 @@ from discreet.mechanisms._report_blocks import (
     MaskedSubsets as MaskedSubsets,
     RankedSubsets as RankedSubsets,
     Reports as Reports,
+    best_subset as best_subset,
     blocks_named as blocks_named,
     choose_blocks as choose_blocks,
 )

@@ -22,10 +22,11 @@ client's with p_in = beta f + (1 - beta). Of n clients S_x report a block with x
 of x without bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2)
 with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
 
-All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one to leading order of any
-epsilon-LDP report [Ye and Barg 2018]. Masks and ranks are exactly these. Affine blocks are as good but for the padding, and for how near
-c/q comes to the best fraction; `choose_blocks` takes the smallest window c among those within a thousandth of the best, since a report
-costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead.
+All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
+on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
+exactly these. Affine blocks are as good but for the padding, and for how near c/q comes to the best fraction; `choose_blocks` takes the
+smallest window c among those within a thousandth of the best, since a report costs c additions to count. Where padding costs more than
+four thousandths and blocks are small, subsets are written as ranks instead.
 
 The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
 """
@@ -37,7 +38,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -437,6 +438,7 @@ def _is_whole(number: object) -> bool:
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # they suffice below 3.3e24
 
 
+@lru_cache(maxsize=1 << 16)
 def is_prime(number: int) -> bool:
     """Whether a number below 2^64 is prime, by the strong test with bases that leave no exception there."""
     if number < 2:
@@ -486,21 +488,30 @@ class Chances:
 
     def variance(self, share: float) -> float:
         """Of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
-        held = self.outside + self.gap * share
-        return held * (1.0 - held) / (self.gap * self.gap)
+        return _share_variance(self.inside, self.outside, share)
 
 
 def chances(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of so many out of so many points, at e^epsilon."""
+    return Chances(*_chances(points, width, growth))
+
+
+def _chances(points: int, width: int, growth: float) -> tuple[float, float]:
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
     uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)
-    return Chances(uniform + own, uniform + own * together)
+    return uniform + own, uniform + own * together
+
+
+def _share_variance(inside: float, outside: float, share: float) -> float:
+    gap = inside - outside
+    held = outside + gap * share
+    return held * (1.0 - held) / (gap * gap)
 
 
 def worst_variance(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return chances(points, width, growth).variance(1.0 / size)
+    return _share_variance(*_chances(points, width, growth), 1.0 / size)
 
 
 def best_subset(size: int, growth: float) -> tuple[int, float]:
@@ -510,22 +521,32 @@ def best_subset(size: int, growth: float) -> tuple[int, float]:
     return min(((w, worst_variance(size, size, w, growth)) for w in sorted(widths)), key=lambda each: each[1])
 
 
-def affine_candidates(size: int, growth: float) -> Iterator[AffineBlocks]:
-    """Affine blocks on at least so many points, with windows on both sides of q/(e^epsilon + 1)."""
+@lru_cache(maxsize=256)
+def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
+    """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
+    found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
         prime = _root_up(size, digits)
         if digits > 1 and prime < _LEAST_PRIME:
-            return
+            break
         tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
         while tried < most and prime ** (digits + 1) <= LARGEST_COUNT:
             if digits > 1 and tried and prime**digits > _MOST_POINTS * size:
                 break
             if is_prime(prime):
                 tried += 1
-                near = prime / (growth + 1.0)
-                for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
-                    yield AffineBlocks(size, prime, digits, window)
+                found.append((prime, digits))
             prime += 1
+    return tuple(found)
+
+
+def affine_candidates(size: int, growth: float) -> Iterator[tuple[float, int, int, int, int]]:
+    """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
+    for prime, digits in affine_fields(size):
+        near, part = prime / (growth + 1.0), prime ** (digits - 1)
+        for window in {max(math.floor(near), 1), min(max(math.ceil(near), 1), prime - 1)}:
+            points = part * prime
+            yield worst_variance(size, points, window * part, growth), window, points, prime, digits
 
 
 def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
@@ -541,12 +562,13 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     ranks = size <= _LARGEST_RANKED and width <= _MOST_RANKED and math.comb(size, width) <= LARGEST_COUNT
     if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
-    found = [(worst_variance(size, each.points, each.width, growth), each) for each in affine_candidates(size, growth)]
-    least = min(variance for variance, _ in found)
+    found = list(affine_candidates(size, growth))
+    least = min(found)[0]
     if ranks and least > best * _TOO_FAR:
         return RankedSubsets(size, width)
     enough = max(best, least) * _AS_GOOD
-    return min((each for variance, each in found if variance <= enough), key=lambda each: (each.window, each.points))
+    window, _, prime, digits = min(each[1:] for each in found if each[0] <= enough)
+    return AffineBlocks(size, prime, digits, window)
 
 
 def _root_up(size: int, digits: int) -> int:

@@ -224,10 +224,15 @@ ESTIMATES = {
     "reweighted": "examples reweighted",
     "debiased": "samples, debiased by them",
     "examples": "examples alone",
+    "reports": "block reports",
     "subset": "subset selection",
     "unary": "unary encoding",
     "hashing": "local hashing",
+    "linear": "linear samples, inverted",
+    "optimal": "Q* samples",
+    "mollifier": "mollifier samples",
 }
+_BY_EXAMPLES = ("samples", "reweighted", "debiased")
 _TAUGHT = 1.0  # the smallest epsilon at which a few thousand clients are informative
 
 
@@ -267,13 +272,14 @@ def learned_findings(rows: Sequence[LearnedRun]) -> list[Finding]:
     return said
 
 
-def reweighted_table(rows: Sequence[ReweightedSet], drawn: str) -> Table:
-    """TV errors by estimate: a line for each set and budget."""
-    body = [
-        [row.title, f"{row.epsilon:g}", *(f"{row.errors[name].mean:.3f}" for name in ESTIMATES)]
-        for row in rows
-        if row.drawn == drawn
-    ]
+def reweighted_table(rows: Sequence[ReweightedSet], drawn: str, *, squared: bool = False) -> Table:
+    """TV errors by estimate, or mean squared ones in units of 10^-6: a line for each set and budget."""
+    body = []
+    for row in (row for row in rows if row.drawn == drawn):
+        cells = [
+            f"{1e6 * row.squared[name].mean:,.1f}" if squared else f"{row.errors[name].mean:.3f}" for name in ESTIMATES
+        ]
+        body.append([row.title, f"{row.epsilon:g}", *cells])
     return ["set", "ε", *ESTIMATES.values()], body
 
 
@@ -287,20 +293,33 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         those = [row for row in rows if row.drawn == drawn]
         if not those:
             continue
-        won = {
-            name: sum(_beats(row, name, "subset") for row in those) for name in ("samples", "reweighted", "debiased")
-        }
+        won = {name: sum(_beats(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
+        lost = [row for row in those if not any(_beats(row, name, "reports") for name in _BY_EXAMPLES)]
         alone = sum(_beats(row, "examples", "reweighted") for row in those)
         said.append(
             (
                 headline,
-                f"Designed samples beat subset selection in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
+                f"Designed samples beat block reports in {won['samples']} of {len(those)} cases as they are, in {won['reweighted']} "
                 f"when the examples are reweighted to explain them, and in {won['debiased']} when their bias is "
-                f"subtracted from the samples. The examples alone, without any samples, are closer than reweighted "
-                f"in {alone}.",
+                f"subtracted from the samples. {_lost_cases(lost)} The examples alone, without any samples, are closer "
+                f"than reweighted in {alone}.",
             )
         )
     return said
+
+
+def _lost_cases(rows: Sequence[ReweightedSet]) -> str:
+    """Where no estimate by examples is closer than block reports."""
+    if not rows:
+        return "One of the three is closer than block reports in every case."
+    budgets: dict[str, list[str]] = {}
+    for row in rows:
+        budgets.setdefault(row.title, []).append(f"{row.epsilon:g}")
+    return (
+        "Block reports are closer than all three on "
+        + "; ".join(f"{t} at ε = {', '.join(e)}" for t, e in budgets.items())
+        + "."
+    )
 
 
 def _beats(row: ReweightedSet, name: str, other: str) -> bool:
@@ -321,6 +340,8 @@ def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[Rewei
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
             html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+            f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
+            html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
     return write_page(
         "designs learned privately",

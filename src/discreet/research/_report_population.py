@@ -27,8 +27,9 @@ from discreet.research.experiments._population import SetAtBudget
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
 
 SAMPLES = ("optimal", "mollifier", "linear")
-ORACLES = ("subset", "unary", "hashing")
+ORACLES = ("reports", "subset", "unary", "hashing")
 RIVALS = (*SAMPLES, *ORACLES)
+_SHOWN = (*ORACLES, "linear", "optimal", "mollifier", "raw")
 CERTAIN = 3.0  # standard errors of the difference
 WORTH_ASKING = 0.9  # of the uniform distribution's error
 
@@ -36,6 +37,7 @@ REPORT_LABELS = {
     "optimal": "Q* samples",
     "mollifier": "mollifier samples",
     "linear": "linear samples, inverted (= k-RR)",
+    "reports": "block reports",
     "subset": "subset selection",
     "unary": "unary encoding",
     "hashing": "local hashing",
@@ -45,6 +47,7 @@ SHORT_LABELS = {
     "optimal": "Q*",
     "mollifier": "mollifier",
     "linear": "linear",
+    "reports": "reports",
     "subset": "subset",
     "unary": "unary",
     "hashing": "hashing",
@@ -149,6 +152,18 @@ def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str
             numbers = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
             cells.append(f"{mark}: {numbers}" + ("" if contest.informative else " †"))
         body.append([_set_label(those[0]), *cells])
+    return head, body
+
+
+def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[str], list[list[str]]]:
+    """The error of every rival after projection: a line for each set and budget; mean squared errors in units of 10^-6."""
+    head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
+    scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
+    body = []
+    for those in by_set(rows).values():
+        for row in those:
+            cells = [f"{scale * mean_error(row, name, measure):,.{digits}f}" for name in _SHOWN]
+            body.append([row.title, f"{row.epsilon:g}", *cells])
     return head, body
 
 
@@ -335,6 +350,7 @@ def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
 
 _RIVAL_COLOURS = {
     **{name: COLOURS[name] for name in SAMPLES},
+    "reports": "#B00020",
     "subset": "#CC79A7",
     "unary": "#E69F00",
     "hashing": "#8A6100",

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from discreet.errors import DiscreetError
+from discreet.mechanisms import _report_blocks
 from discreet.mechanisms._report_blocks import (
     AffineBlocks,
     BlockFamily,
     MaskedSubsets,
     RankedSubsets,
     Values,
+    chances,
     is_prime,
 )
 
@@ -72,20 +74,44 @@ def test_affine_blocks_are_balanced_by_algebra() -> None:
         assert family.blocks * family.width == family.points * family.holding
 
 
+def countable_families() -> list[tuple[int, int, int]]:
+    """200 (q, t, c) with at most 200,000 blocks."""
+    primes = [q for q in range(2, 400) if is_prime(q)]
+    small = [(q, t) for q in primes for t in (1, 2, 3, 4, 5) if q ** (t + 1) <= 200_000]
+    found = [(q, t, c) for q, t in small for c in sorted({1, 2, q // 4, q // 2, q - 1}) if 1 <= c < q]
+    return [found[place * len(found) // 200] for place in range(200)]
+
+
 @pytest.mark.slow
-def test_affine_blocks_are_balanced_by_counting_two_points_in_each_family() -> None:
-    """All blocks of those that are small enough, for two points each that are drawn at random."""
-    rng, checked = np.random.default_rng(5), 0
-    for q, t, c in affine_families():
+def test_affine_blocks_are_balanced_by_counting() -> None:
+    """All blocks of 200 families, for pairs of points: some at random, neighbours, and multiples of each other."""
+    rng, families = np.random.default_rng(5), countable_families()
+    assert len(set(families)) == 200
+    for q, t, c in families:
         family = AffineBlocks(q**t, q, t, c)
-        if family.blocks > 10**6:
-            continue
         reports = family.report(np.arange(family.blocks))
-        x, y = rng.choice(family.points, size=2, replace=False)
-        both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
-        assert Fraction(int(both.sum()), family.holding) == family.together
-        checked += 1
-    assert checked > 100
+        pairs: list[list[int]] = [rng.choice(family.points, size=2, replace=False).tolist() for _ in range(3)]
+        pairs += [[0, 1], [family.points - 2, family.points - 1], *([[1, 2]] if q > 2 else [])]
+        for x, y in pairs:
+            both = family.holds(reports, np.array([x])) & family.holds(reports, np.array([y]))
+            assert Fraction(int(both.sum()), family.holding) == family.together, (q, t, c, x, y)
+
+
+def test_blocks_over_a_ring_that_is_no_field_would_bias_estimates() -> None:
+    """Modulo 9 pairs of points are unbalanced, and shares that nobody has are estimated to be a tenth. Such q is refused."""
+    with pytest.raises(DiscreetError, match="q is prime"):
+        AffineBlocks(9, 9, 1, 4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_report_blocks, "is_prime", lambda number: True)
+        family = AffineBlocks(9, 9, 1, 4)
+    held = incidence(family).astype(np.int64)
+    beside_the_first = (held.T @ held)[0, 1:] / family.holding  # probabilities to lie in a block that holds point 0
+    assert len(set(beside_the_first.tolist())) > 1
+    found = chances(family.points, family.width, math.e)
+    own = 1.0 - 1.0 / (1.0 + (math.e - 1.0) * family.width / family.points)
+    bias = own * (beside_the_first - float(family.together)) / found.gap
+    assert bias[[2, 5]] == pytest.approx(0.1)  # points that differ by a multiple of 3 get a tenth each
+    assert np.delete(bias, [2, 5]) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("family", SMALL, ids=str)

@@ -13,7 +13,6 @@ import scipy
 
 from discreet import Band, Interval, Labels, Simplex
 from discreet._base.numerics import exp_lower
-from discreet.audit import black_box_audit
 from discreet.errors import DiscreetError, NotPrivateWarning
 from discreet.mechanisms import ReportSampler, _report_sampler as _sampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, RankedSubsets
@@ -270,19 +269,3 @@ def test_seeded_reports_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         assert (first == sampler.release_records([1, 2, 3], rng=np.random.default_rng(1))).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "epsilon"), [(8, 1.0), (104, 1.0), (104, 4.0)])
-def test_the_auditor_finds_nothing(size: int, epsilon: float) -> None:
-    """10^6 draws each of two clients; of 104 outcomes the event is whether a report holds the one and not the other."""
-    sampler, randomness = ReportSampler(Simplex(size), epsilon=epsilon), _SeededRandomness(np.random.default_rng(4))
-
-    def drawn(outcome: int, count: int) -> np.ndarray:
-        reports = sampler._draw(np.full(count, outcome), randomness)
-        held = (sampler.blocks.holds(reports, np.array([x])).astype(np.int64) << x for x in (0, 1))
-        return reports.astype(np.int64) if size == 8 else np.asarray(sum(held))
-
-    found = black_box_audit(drawn, [0, 1], epsilon=epsilon, draws=10**6)
-    assert not found.is_refuted
-    assert max(event.empirical_epsilon_lower_bound for event in found.events) > 0.5 * epsilon

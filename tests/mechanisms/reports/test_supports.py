@@ -106,6 +106,32 @@ def test_supports_are_exact_for_billions_of_reports(number: int) -> None:
     assert np.array_equal(state.supports(), expected)
 
 
+def weighted_table(sampler: ReportSampler, reports: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The table of each report so many times: of the reports that have a bit of their number set, for every bit."""
+    found = np.zeros_like(ReportCounts(sampler).table)
+    for bit in range(int(times.max()).bit_length()):
+        found += ReportCounts(sampler).add(reports[(times >> bit) & 1 == 1]).table << bit
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("family", [AffineBlocks(29_000, 31, 3, 8), AffineBlocks(1_018_000, 1009, 2, 120)], ids=str)
+def test_supports_of_a_billion_reports_are_exact(family: AffineBlocks, alike: bool) -> None:
+    """Of 2,000 kinds, each half a million times or so; or nearly all of one kind, whose supports are the largest there can be."""
+    sampler, rng = sampler_with(family, 1.0), np.random.default_rng(8)
+    reports, times = reports_of(family, 2000)[:-10], rng.integers(1, 10**6, 1990)
+    times[0] += max(0, 10**9 - int(times.sum()))
+    if alike:
+        times[1:], times[0] = 1, 10**9 - 1989
+    state = ReportCounts.from_table(sampler, weighted_table(sampler, reports, times), int(times.sum()))
+    assert state.reports >= 10**9 - 10
+    supports = state.supports()
+    chosen = np.unique(np.append(rng.integers(0, family.size, 400), [0, 1, family.size - 1]))
+    for outcome in chosen.tolist():
+        assert supports[outcome] == times[family.holds(reports, np.array([outcome]))].sum()
+
+
 def test_a_transform_that_rounds_too_much_is_cut_into_digits() -> None:
     """With no error allowed for but that of the smallest sums, every table is cut, and the sums are the same."""
     family = AffineBlocks(20, 5, 2, 2)

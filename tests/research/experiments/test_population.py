@@ -16,6 +16,7 @@ from discreet.research.experiments._population import (
     SetAtBudget,
     distances,
     raw_draws,
+    reported_shares,
 )
 from discreet.research.experiments._records import run_experiment
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet
@@ -70,7 +71,7 @@ def test_with_many_clients_only_the_bias_is_left() -> None:
     for name in ("optimal", "mollifier"):
         assert errors[name] == pytest.approx(row.bias[name], abs=0.01)
         assert row.bias[name] > 0.03
-    for name in ("linear", "subset", "unary", "hashing", "raw"):
+    for name in ("linear", "subset", "unary", "hashing", "raw", "reports"):
         assert errors[name] < 0.03
 
 
@@ -96,6 +97,19 @@ def test_distances() -> None:
     assert found["tv"] == pytest.approx([0.3, 0.4])
     assert found["l2"] == pytest.approx(np.sqrt([0.18, 0.32]))
     assert found["max"] == pytest.approx([0.3, 0.4])
+    assert found["mse"] == pytest.approx([0.09, 0.16])
+
+
+@pytest.mark.parametrize(("outcomes", "epsilon"), [(9, 0.5), (40, 2.0), (104, 1.0), (104, 4.0)])
+def test_reports_have_the_error_that_they_state(outcomes: int, epsilon: float) -> None:
+    """The mean squared error of raw shares is the variance, of the very draws: that of coins with the chances of each client."""
+    rng, sampler, clients = np.random.default_rng(9), dc.ReportSampler(dc.Simplex(outcomes), epsilon=epsilon), 3000
+    raw = rng.integers(0, outcomes, clients)
+    shares = np.bincount(raw, minlength=outcomes) / clients
+    found = [reported_shares(sampler, raw, rng) - shares for _ in range(60)]
+    inside, outside, gap = sampler.chances.inside, sampler.chances.outside, sampler.chances.gap
+    expected = (shares * inside * (1 - inside) + (1 - shares) * outside * (1 - outside)).mean() / gap**2 / clients
+    assert np.mean(np.square(found)) == pytest.approx(expected, rel=0.25)
 
 
 def test_an_interrupted_run_ends_with_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from discreet.research._report_population import (
     population_findings,
     population_page,
     separate_heights,
+    share_table,
 )
 from discreet.research.experiments._population import MeanEstimate, PopulationComparison, SetAtBudget
 from discreet.research.experiments._records import RecordedRun, read_records, records_path, run_experiment
@@ -107,6 +108,10 @@ def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None
 
 def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> None:
     rows = recorded.rows
+    head, body = share_table(rows, "mse")
+    assert head[2] == "block reports"
+    assert [line[2] for line in body] == [f"{1e6 * mean_error(row, 'reports', 'mse'):,.1f}" for row in rows]
+    assert share_table(rows)[1][0][3] == f"{mean_error(rows[0], 'subset'):.3f}"
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]

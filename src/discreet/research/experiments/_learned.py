@@ -10,11 +10,13 @@ samples are then independent draws from the average output distribution of the s
 
 `ReweightedComparison`: for each set and epsilon, over seeded splits, a fifth of the clients are public examples. A design is made on them;
 the other four fifths, the *served*, release one sample each by it. The target is the average distribution of the served. The comparison has
-five estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
-(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and subset selection, unary
-encoding and local hashing on one raw draw of each served client, projected onto the simplex. Examples are drawn at random, so that they are
-like the served, or skewed: a client becomes an example with odds e^z, z its coordinate along the first principal axis of the set in
-standard deviations.
+these estimates: the raw samples, biased towards the reference; the examples reweighted to explain the samples
+(`discreet.estimation._reweighting`); the samples less the bias of the reweighted examples; the examples alone; and those that need no
+examples: block reports (`ReportSampler`), subset selection, unary encoding and local hashing on one raw draw of each served client, and
+linear samples inverted, all projected onto the simplex, and samples of Q* and the mollifier as they are.
+
+Examples are drawn at random, so that they are like the served, or skewed: a client becomes an example with odds e^z, z its coordinate along
+the first principal axis of the set in standard deviations.
 """
 
 import zlib
@@ -27,9 +29,9 @@ from numpy.typing import NDArray
 
 from discreet.design import Learned, concentration_law, design, learn
 from discreet.divergences import divergence
-from discreet.estimation import nearest_law, reweight_examples
+from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import Simplex
-from discreet.mechanisms import MollifierSampler, OptimalSampler, Sampler
+from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler, ReportSampler, Sampler
 from discreet.research.experiments._population import (
     POPULATION_BUDGETS,
     LocalHashing,
@@ -38,6 +40,7 @@ from discreet.research.experiments._population import (
     UnaryEncoding,
     distances,
     raw_draws,
+    reported_shares,
 )
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, each_with_laws, names_present
 
@@ -233,7 +236,7 @@ KEEP = 0.01
 
 @dataclass(frozen=True)
 class ReweightedSet:
-    """One set at one budget with one way to draw examples: mean TV errors by estimate, to the average of the served."""
+    """One set at one budget with one way to draw examples: mean TV and squared errors by estimate, to the average of the served."""
 
     unit: str
     set: str
@@ -244,6 +247,7 @@ class ReweightedSet:
     served: int
     repetitions: int
     errors: dict[str, MeanEstimate]
+    squared: dict[str, MeanEstimate]
 
 
 @final
@@ -271,6 +275,7 @@ class ReweightedComparison:
             "share": self.share,
             "keep": KEEP,
             "skews": SKEWS,
+            "without examples": ["reports", *MECHANISMS],
             "sets": {one.name: len(one.outcomes) for one in self.sets},
         }
 
@@ -292,15 +297,33 @@ class ReweightedComparison:
         rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
         axis = SKEWS[drawn] * _first_axis(laws)
         number = max(1, round(self.share * len(laws)))
-        found: dict[str, list[float]] = {}
+        found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
+        reporting = rng.spawn(1)[0]  # the draws of others stay as they are
         for _ in range(self.repetitions):
             order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
-            estimates, target = _estimates(laws[order[:number]], laws[order[number:]], epsilon, rng)
+            examples, served = laws[order[:number]], laws[order[number:]]
+            estimates, target = _estimates(examples, served, epsilon, rng)
+            estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
-                found.setdefault(name, []).append(float(distances(law, target)["tv"]))
-        errors = {name: MeanEstimate(float(np.mean(one)), _standard_error(one)) for name, one in found.items()}
+                away = distances(law, target)
+                for measure, each in found.items():
+                    each.setdefault(name, []).append(float(away[measure]))
+        errors, squared = (
+            {name: MeanEstimate(float(np.mean(one)), _standard_error(one)) for name, one in each.items()}
+            for each in found.values()
+        )
+        served_number = len(laws) - number
         return ReweightedSet(
-            unit, declared.name, declared.title, epsilon, drawn, number, len(laws) - number, self.repetitions, errors
+            unit,
+            declared.name,
+            declared.title,
+            epsilon,
+            drawn,
+            number,
+            served_number,
+            self.repetitions,
+            errors,
+            squared,
         )
 
 
@@ -325,6 +348,19 @@ def _estimates(
         "examples": examples.mean(axis=0),
         **{name: nearest_law(oracle.estimate(raw, rng)) for name, oracle in oracles.items()},
     }, served.mean(axis=0)
+
+
+def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
+    """Block reports, and samples of the mechanisms that take no examples."""
+    family = Simplex(served.shape[1])
+    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), raw_draws(served, rng), rng)}
+    for name, kind in MECHANISMS.items():
+        sampler = kind(family, epsilon=epsilon)
+        drawn = raw_draws(np.asarray(sampler.output(served)), rng)
+        found[name] = np.bincount(drawn, minlength=family.size) / len(served)
+        if isinstance(sampler, LinearSampler):
+            found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
+    return {name: nearest_law(law) for name, law in found.items()}
 
 
 def _first_axis(laws: Floats) -> Floats:

@@ -9,11 +9,11 @@ mechanism and the exact mollifier. "Own" is the probability that a released outc
   response on a raw draw, the frequency oracle called k-RR, direct encoding or GRR.
 * raw Q* and mollifier samples: biased by the average of what (a) measures, for any number of clients. That bias,
   TV(average P_i, average Q_i), is recorded exactly.
-* frequency oracles on one raw draw of each client, the same draws for all of them.
+* frequency oracles on one raw draw of each client, the same draws for all of them; and our own, `ReportSampler`, as it is released.
 * two lines for comparison: the raw draws themselves (no privacy), and the uniform distribution (no data).
 
 Every estimate is recorded raw and after the same post-processing, the Euclidean projection onto the simplex. For a raw estimate, which may
-not be a distribution, "tv" is half the l1 distance.
+not be a distribution, "tv" is half the l1 distance. "mse" is the mean over outcomes of the squared difference.
 
 A frequency oracle estimates a histogram from one raw draw of each client. Each client has one outcome x and sends a report whose
 *support* is a set of outcomes. The support contains x with probability p and every other outcome with probability q < p,
@@ -52,7 +52,7 @@ from discreet.divergences import divergence
 from discreet.errors import DiscreetError, NotPrivateWarning, check_count
 from discreet.estimation import inversion_of, nearest_law
 from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import MECHANISMS, LinearSampler, Sampler
+from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
 from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
 from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
@@ -233,9 +233,24 @@ def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
 
 
 def distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
-    """Half the l1, the l2 and the largest difference to the law, for each row."""
+    """Half the l1, the l2, the largest and the mean squared difference to the law, for each row."""
     gap = np.abs(estimates - law)
-    return {"tv": gap.sum(axis=-1) / 2.0, "l2": np.sqrt(np.square(gap).sum(axis=-1)), "max": gap.max(axis=-1)}
+    squares = np.square(gap)
+    return {
+        "tv": gap.sum(axis=-1) / 2.0,
+        "l2": np.sqrt(squares.sum(axis=-1)),
+        "max": gap.max(axis=-1),
+        "mse": squares.mean(axis=-1),
+    }
+
+
+def reported_shares(sampler: ReportSampler, raw: Integers, rng: np.random.Generator) -> Floats:
+    """Unbiased shares (k,) from one report of each client, drawn and counted as the library does; seeded, so not private."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        reports = sampler.release_records(raw, rng=rng)
+    held = ReportCounts(sampler).add(reports).supports() / len(raw)
+    return np.asarray((held - sampler.chances.outside) / sampler.chances.gap)
 
 
 @final
@@ -259,7 +274,8 @@ class PopulationComparison:
         declared = {
             one.name: {"outcomes": len(one.outcomes), "domain": one.domain, "source": one.source} for one in self.sets
         }
-        return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared}
+        rivals = [*MECHANISMS, "unary", "hashing", "subset", "raw", "reports"]
+        return {"epsilons": self.epsilons, "repetitions": self.repetitions, "sets": declared, "rivals": rivals}
 
     @property
     def units(self) -> Sequence[str]:
@@ -304,7 +320,11 @@ class ClientSetLaws:
             "hashing": LocalHashing(family.size, epsilon=epsilon),
             "subset": subset,
         }
-        estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw")}
+        reports, reporting = (
+            ReportSampler(family, epsilon=epsilon),
+            rng.spawn(1)[0],
+        )  # the draws of others stay as they are
+        estimates: dict[str, list[Floats]] = {name: [] for name in (*samplers, *oracles, "raw", "reports")}
         for _ in range(repetitions):
             for name, sampler in samplers.items():
                 estimates[name].append(self._frequencies(_release_seeded(sampler, self.laws, rng)))
@@ -312,6 +332,7 @@ class ClientSetLaws:
             for name, oracle in oracles.items():
                 estimates[name].append(oracle.estimate(raw, rng))
             estimates["raw"].append(self._frequencies(raw))
+            estimates["reports"].append(reported_shares(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
         uniform = distances(np.full(family.size, family.reference), self.average)
