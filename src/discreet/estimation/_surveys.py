@@ -68,6 +68,7 @@ _FARTHEST, _MANY = (
     1000,
 )  # standard errors beyond which an edge is rejected where a level has fewer reports than these
 _EDGES = 16  # that are looked at together
+_LARGEST_HELD = 1 << 26  # entries of a table of reports and outcomes that is kept
 _GRID = 2048  # values to which contributions are rounded, outwards
 HOPELESS = 0.5  # total variation, or twice a standard error in parts of the range
 ENOUGH = 0.1
@@ -287,7 +288,8 @@ class _Asked:
 
     def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
-        sums = _BlockSums([self.parts[0]], self.reports, [(matrix - offset[:, None]).T], [self._chances(self.parts[0])])
+        part, given = self.parts[0], np.unique(self.reports[0], return_counts=True)
+        sums = _BlockSums([part], [(None, *given)], [(matrix - offset[:, None]).T], [self._chances(part)])
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
@@ -321,21 +323,23 @@ class _BlockSums:
     def __init__(
         self,
         parts: Sequence[Part],
-        reports: Sequence[Reports],
+        held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
         coefficients: Sequence[Floats],
         chances: Sequence[tuple[float, float]],
     ) -> None:
-        clients = sum(map(len, reports))
+        clients = sum(int(often.sum()) for _, _, often in held)
         self._values: list[Floats] = []
         self._counts: list[NDArray[np.int64]] = []
         self._least = np.full(coefficients[0].shape[1], np.inf)
         self._most = -self._least
-        for part, given, each, (outside, gap) in zip(parts, reports, coefficients, chances, strict=True):
+        for part, (table, distinct, often), each, (outside, gap) in zip(
+            parts, held, coefficients, chances, strict=True
+        ):
             assert not isinstance(part.blocks, Windows)
-            distinct, often = np.unique(given, return_counts=True)
-            scale = clients / (len(given) * gap)
+            scale = clients / (int(often.sum()) * gap)
             middle = outside * each.sum(axis=0)
-            self._values.append(scale * (_sums_over_blocks(part.blocks, distinct, each) - middle))
+            sums = _sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+            self._values.append(scale * (sums - middle))
             self._counts.append(often)
             least, most = _extreme_sums(part.blocks, each)
             self._least = np.minimum(self._least, scale * (least - middle))
@@ -359,14 +363,21 @@ class _BlockSums:
         return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
 
 
+def _held_outcomes(blocks: BlockFamily | Windows, reports: Reports) -> NDArray[np.float32]:
+    """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
+    outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
+    step = max(1, _TOGETHER // blocks.size)
+    for start in range(0, len(reports), step):
+        found[start : start + step] = blocks.holds(reports[start : start + step, None], outcomes[None, :])
+    return found
+
+
 def _sums_over_blocks(blocks: BlockFamily, reports: Reports, coefficients: Floats) -> Floats:
     """The sums of each column of coefficients over the block of each report."""
-    outcomes = np.arange(blocks.size, dtype=np.int64)
     found = np.empty((len(reports), coefficients.shape[1]))
     step = max(1, _TOGETHER // blocks.size)
     for start in range(0, len(reports), step):
-        held = blocks.holds(reports[start : start + step, None], outcomes[None, :])
-        found[start : start + step] = held.astype(np.float64) @ coefficients
+        found[start : start + step] = _held_outcomes(blocks, reports[start : start + step]) @ coefficients
     return found
 
 
@@ -467,40 +478,60 @@ class _Levels:
             variance += noise * (squares - siblings * siblings / self._tree.branching)
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
+    @cached_property
+    def _edge_coefficients(self) -> list[Floats]:
+        """The coefficients of each level in the distribution function at each inner edge."""
+        cells = len(self.edges) - 1
+        return self.coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
+
+    @cached_property
+    def _largest_errors(self) -> Floats:
+        """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
+        spread = np.square(self.standard_errors[1:-1])
+        for given, each in zip(self._asked.reports, self._edge_coefficients, strict=True):
+            spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
+        return np.asarray(np.sqrt(spread))
+
+    @cached_property
+    def _held(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+        """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
+        found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
+        for part, given in zip(self._asked.parts, self._asked.reports, strict=True):
+            distinct, often = np.unique(given, return_counts=True)
+            small = len(distinct) * part.blocks.size <= _LARGEST_HELD
+            found.append((_held_outcomes(part.blocks, distinct) if small else None, distinct, often))
+        return found
+
     def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
         """An interval of a quantile, whose ends are edges of cells."""
         deviation = -float(scipy.special.ndtri(tail(confidence, among)))
-        errors = self.standard_errors
-        fewest = min(map(len, self._asked.reports))
-        wide = np.sqrt(np.square(errors) + level * (1.0 - level) / fewest)
-        farthest = _FAR * deviation if fewest >= _MANY else _FARTHEST
-        inner = np.arange(1, len(self.edges) - 1)
-        below = level - self.distribution[inner]
+        errors, largest = self.standard_errors[1:-1], self._largest_errors
+        farthest = _FAR * deviation if min(map(len, self._asked.reports)) >= _MANY else _FARTHEST
+        below = level - self.distribution[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1
-        for sign, place in ((1.0, 1), (-1.0, 0)):
-            sequence = inner if sign > 0 else inner[::-1]
-            away = sign * (below if sign > 0 else below[::-1])
-            kept = np.flatnonzero(away < _NEAR * deviation * errors[sequence])  # not rejected, without a look
-            stop = int(kept[0]) if kept.size else len(sequence)
-            sure = away[:stop] > farthest * wide[sequence[:stop]]
-            start = int(np.flatnonzero(~sure)[0]) if not sure.all() else stop
-            edge = self._first_kept(sequence[start:stop], level, confidence, among, place)
-            rejected = sequence[: start + edge]
-            if rejected.size and sign > 0:
-                low = int(rejected[-1])
+        for end in (1, 0):
+            order = np.arange(len(below)) if end else np.arange(len(below))[::-1]
+            away = below[order] if end else -below[order]
+            kept = np.flatnonzero(away < _NEAR * deviation * errors[order])  # not rejected, without a look
+            stop = int(kept[0]) if kept.size else len(order)
+            unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
+            start = int(unsure[0]) if unsure.size else stop
+            rejected = order[: start + self._rejected_first(order[start:stop], level, confidence, among, end)]
+            if rejected.size and end:
+                low = int(rejected[-1]) + 1
             elif rejected.size:
-                high = int(rejected[-1])
+                high = int(rejected[-1]) + 1
         return float(self.edges[low]), float(self.edges[max(high, low)])
 
-    def _first_kept(self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int) -> int:
+    def _rejected_first(
+        self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int
+    ) -> int:
         """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
-            queries = (np.arange(len(self.edges) - 1)[:, None] < edges[None, :]).astype(np.float64)
-            sums = _BlockSums(self._asked.parts, self._asked.reports, self.coefficients(queries), self._chances)
-            offset = edges / (
-                len(self.edges) - 1
-            )  # what the contrasts leave out: a query's value under the uniform law
+            coefficients = [each[:, edges] for each in self._edge_coefficients]
+            sums = _BlockSums(self._asked.parts, self._held, coefficients, self._chances)
+            offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
                 found = offset[place] + sums.end(place, confidence, among, end)
                 if found >= level if end else found <= level:

@@ -1,0 +1,133 @@
+"""Surveys: the variance of a mean beside known mechanisms and a lower bound, the error of quantiles, and of shares of several columns."""
+
+import math
+import warnings
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.optimize import linprog
+from scipy.sparse import lil_matrix
+
+from discreet.errors import NotPrivateWarning
+from discreet.estimation import answer_survey
+from discreet.survey import Number, Survey, SurveyQuestion, SurveySampler, mean, quantiles, shares
+
+EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
+PEOPLE = 149_000
+SIZES = (10, 24, 7, 40, 3)
+
+
+def means(console: Console) -> None:
+    """Worst-case variances on [0, 1], over that of the survey's report; and the survey's over a bound from below."""
+    table = shown(
+        "1. A mean: worst-case variances", "epsilon", "survey", "Duchi", "piecewise", "hybrid", "over the bound"
+    )
+    for epsilon in EPSILONS:
+        own = SurveySampler(Survey({"x": Number(0, 1)}, [mean("x")]), epsilon=epsilon).variance(0)
+        growth, half, x = math.exp(epsilon), math.exp(epsilon / 2), np.linspace(-1, 1, 401)
+        duchi = (((growth + 1) / (growth - 1)) ** 2 - x * x) / 4
+        piecewise = (x * x / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)) / 4
+        mixed = 1 - 1 / half if epsilon > 0.61 else 0.0
+        hybrid = mixed * piecewise + (1 - mixed) * duchi
+        ratios = (f"{each.max() / own:.2f}" for each in (duchi, piecewise, hybrid))
+        bound = f"{own / least_variance(epsilon):.2f}" if epsilon <= 4.0 else "-"
+        table.add_row(f"{epsilon:g}", f"{own:.4g}", *ratios, bound)
+    console.print(table)
+
+
+def least_variance(epsilon: float, inputs: int = 9, outputs: int = 81) -> float:
+    """The least worst-case variance over nine inputs of any unbiased epsilon-LDP report with values on a fine grid: a linear programme.
+
+    The mechanism that a continuum of inputs needs has at least as much, but for the grid of values.
+    """
+    growth = math.exp(epsilon)
+    reach = 0.65 * (growth + 1) / (growth - 1) + 0.65
+    values, places = np.linspace(0.5 - reach, 0.5 + reach, outputs), np.linspace(0.0, 1.0, inputs)
+    many = inputs * outputs
+    rows, least = lil_matrix((2 * many + inputs, many + outputs + 1)), np.zeros(2 * many + inputs)
+    sums, exact = lil_matrix((2 * inputs, many + outputs + 1)), np.zeros(2 * inputs)
+    for i in range(inputs):
+        for j in range(outputs):
+            place = i * outputs + j
+            rows[2 * place, many + j], rows[2 * place, place] = 1.0, -1.0
+            rows[2 * place + 1, place], rows[2 * place + 1, many + j] = 1.0, -growth
+        own = slice(i * outputs, (i + 1) * outputs)
+        rows[2 * many + i, own], rows[2 * many + i, many + outputs] = values**2, -1.0
+        least[2 * many + i] = places[i] ** 2
+        sums[2 * i, own], exact[2 * i] = 1.0, 1.0
+        sums[2 * i + 1, own], exact[2 * i + 1] = values, places[i]
+    cost = np.zeros(many + outputs + 1)
+    cost[-1] = 1.0
+    found = linprog(cost, A_ub=rows.tocsr(), b_ub=least, A_eq=sums.tocsr(), b_eq=exact, method="highs")
+    return float(found.fun)
+
+
+def amounts(console: Console) -> None:
+    """Root mean square errors of a lognormal amount on [0, 500] at epsilon 2."""
+    rng = np.random.default_rng(1)
+    asked: dict[str, list[SurveyQuestion]] = {"mean": [mean("x")], "quantiles": [quantiles("x", at=(0.5, 0.9))]}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in asked}
+    for _ in range(20):
+        x = np.minimum(rng.lognormal(2.65, 1.08, PEOPLE), 500.0)
+        truth = {"mean": np.array([x.mean()]), "quantiles": np.quantile(x, [0.5, 0.9])}
+        for name, questions in asked.items():
+            sampler = SurveySampler(Survey({"x": Number(0, 500)}, questions), epsilon=2.0)
+            found = answer_survey(sampler, sampler.release_table({"x": x}, rng=rng))
+            errors[name].append(found[0].law.estimate - truth[name])
+    table = shown(f"2. {PEOPLE:,} clients, an amount on [0, 500], epsilon 2", "", "root mean square error")
+    middle, upper = np.sqrt(np.mean(np.square(errors["quantiles"]), axis=0))
+    for name, error in (("mean", np.sqrt(np.mean(np.square(errors["mean"])))), ("median", middle), ("90 %", upper)):
+        table.add_row(name, f"{error:.3f}")
+    console.print(table)
+
+
+def columns(console: Console) -> None:
+    """The mean squared error of the shares of five columns: one question a client, a split budget, and one column a client by k-RR."""
+    rng = np.random.default_rng(2)
+    laws = [rng.dirichlet(np.full(size, 0.5)) for size in SIZES]
+    table = shown(
+        f"3. Shares of {len(SIZES)} columns of {', '.join(map(str, SIZES))} outcomes, {PEOPLE:,} clients: mean squared error over "
+        "the survey's",
+        "epsilon", "survey", "split budget, blocks", "one column a client, k-RR", "split budget, k-RR",
+    )  # fmt: skip
+    names = [f"c{place}" for place in range(len(SIZES))]
+    for epsilon in (1.0, 2.0, 4.0):
+        sampler = SurveySampler(
+            Survey(dict(zip(names, SIZES, strict=True)), [shares(name) for name in names]), epsilon=epsilon
+        )
+        people = {name: rng.choice(len(law), PEOPLE, p=law) for name, law in zip(names, laws, strict=True)}
+        found = answer_survey(sampler, sampler.release_table(people, rng=rng))
+        own = float(
+            np.mean([np.mean(np.square(answer.law.estimate - law)) for answer, law in zip(found, laws, strict=True)])
+        )
+        split = SurveySampler(sampler.survey, epsilon=epsilon / len(SIZES))
+        blocks = float(np.mean([strategy.variance for strategy in split.strategies])) / PEOPLE
+        one = float(np.mean([randomised_response(size, epsilon) for size in SIZES])) * len(SIZES) / PEOPLE
+        both = float(np.mean([randomised_response(size, epsilon / len(SIZES)) for size in SIZES])) / PEOPLE
+        table.add_row(f"{epsilon:g}", f"{own:.2e}", *(f"{each / own:.2f}" for each in (blocks, one, both)))
+    console.print(table)
+
+
+def randomised_response(size: int, epsilon: float) -> float:
+    """n times the variance of a share in the uniform population, by k-ary randomised response."""
+    growth = math.exp(epsilon)
+    gap, share = (growth - 1) / (growth + size - 1), 1.0 / size
+    return share * (1 - share) / gap**2
+
+
+def shown(title: str, *headings: str) -> Table:
+    table = Table(title=title)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def run() -> None:
+    """Print the tables."""
+    console = Console(width=150)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        means(console)
+        amounts(console)
+        columns(console)
