@@ -91,17 +91,13 @@ def estimate_blocks(
     """The report as blocks of text."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     shown = _listed_outcomes(found, known, top)
-    ranked = known is None and len(found.counts) > len(shown)  # selected by their estimates, which are random
+    ranked = known is None and _is_ranked(found, shown)
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if ranked:
-        blocks.append(
-            f"Listed are the largest estimates, so their intervals are those that hold for all "
-            f"{len(found.counts):,} at once. The interval of one outcome alone (--json) holds for an outcome chosen "
-            f"in advance, not for one that ranks first."
-        )
+        blocks.append(_ranking_text(found, shown))
     if statistics:
         blocks.append(_statistics(statistics, found))
     blocks += [_interval_notes(found), _liars_text(found)]
@@ -137,6 +133,25 @@ def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[
     most = (TOP if found.finest is None else MOST) if top is None else top
     largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
     return largest if found.finest is None else sorted(largest)
+
+
+def _is_ranked(found: AnyPopulation, shown: list[int]) -> bool:
+    """Whether outcomes are chosen by their estimates, which are random, or intervals of single ones contradict each other."""
+    return len(found.counts) > len(shown) or float(found.law.low[shown].sum()) > 1.0
+
+
+def _ranking_text(found: AnyPopulation, shown: list[int]) -> str:
+    if len(found.counts) == len(shown):
+        return (
+            "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
+            "than 100 %, so the intervals are those that hold for all at once."
+        )
+    return (
+        "[bold]Ranks[/bold]: Listed are the largest estimates, so their intervals are those that hold for all "
+        f"{len(found.counts):,} at once, and also for those that chance put first. Their lower ends add up to at most 100 %. An estimate "
+        "that ranks first tends to be too high. The interval of one outcome alone (--json) holds for an outcome chosen in advance, not "
+        "for one that ranks first."
+    )
 
 
 def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool) -> Table:
