@@ -301,7 +301,10 @@ def estimate_change(asked: Asked, compare: str) -> None:
         said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
     blocks = [] if asked.json else _change_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
     if asked.plot is not None:
-        plots.save(plots.change(found, most=asked.top or TOP_CHANGES), asked.plot)
+        told = f"change from {before.clients:,} to {after.clients:,} clients"
+        purpose = reads[1].agreed.purpose
+        title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
+        plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
         blocks.append("Written: " + plain(asked.plot))
     if asked.json:
         write_json(said)
