@@ -110,7 +110,7 @@ class _Read:
         return cls(agreed, reports.counts.sampler, reports, column)
 
     @property
-    def released(self) -> str:
+    def release_kind(self) -> str:
         """What one client released."""
         return "report" if isinstance(self.tallied, ReportTally) else "sample"
 
@@ -150,7 +150,7 @@ def estimate_by_group(
     )
     blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
     if asked.plot is not None:
-        title = _title(read, f"{found.clients:,} private {read.released}s by {shorten_name(by, 30)}")
+        title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
         plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
         blocks.append("Written: " + plain(asked.plot))
     if asked.json:
@@ -214,7 +214,8 @@ def _group_blocks(
     if first.domain.edges is not None:
         shown.sort()
     blocks: list[Any] = [
-        f"[bold]{pluralise(found.clients, read.released)}[/bold] in {pluralise(len(found.groups), 'group')} by {plain(by)}, {read.headline}.",
+        f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {plain(by)}, "
+        f"{read.headline}.",
         *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts),
         _group_table(found, shown, listed),
     ]
@@ -355,7 +356,7 @@ def _change_blocks(
     if found.after.domain.edges is not None:
         shown.sort()
     heads = [
-        f"[bold]{side}[/bold]: {plain(file)}, {pluralise(each.clients, read.released)}, {read.headline}."
+        f"[bold]{side}[/bold]: {plain(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [

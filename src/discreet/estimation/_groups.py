@@ -14,15 +14,17 @@ since each draw has its own randomness. Write U_x(q) for the upper tail of the b
 
 measure how far x lies above its mean. For t > 0, {z >= t} is an upper tail of X that starts at least one above the mean, so its probability
 is at most 1 - N(t) [Hoeffding 1956, Thm 5], and for x = 1 by Markov's inequality. Hence z is stochastically smaller than the positive part
-of a standard normal variable, whoever the clients are. For fixed weights u^2 + w^2 = 1 and Z, Z' independent and normal,
+of a standard normal variable, whoever the clients are. Let z' be the same for the lower tail, u^2 + w^2 = 1 fixed weights, m a cap, and Z, Z'
+independent and normal. Growing functions keep the order, so
 
-    P[u z(Y; r) + w z'(X; q) >= c]  <=  P[u Z+ + w Z'+ >= c]  =  T(c, u/w) + T(c, w/u) + (1 - N(c/u))/2 + (1 - N(c/w))/2
+    P[u z(Y; r) + w z'(X; q) >= c or z >= m or z' >= m]  <=  P[u Z+ + w Z'+ >= c or Z >= m or Z' >= m]
 
-with z' the same for the lower tail and Owen's T. Choose c such that this is half of the error. All (q, r) below c contain the truth, and
-the smallest difference among them is the lower end: the minimum over 0 <= s <= c/u of the least share after with z <= s, less the largest
-share before with z' <= (c - u s)/w. QED. The minimum is taken over steps of s with the worse end of each on either side, which makes it
-smaller. The weights are public: those of equal shares before and after, where the interval is about 1.03 times as long as the normal one
-for many clients. (Two intervals that share the error, subtracted from each other, are 1.6 times as long.)
+Choose c such that the right side is half of the error. The (q, r) without this event contain the truth, and the smallest difference among
+them is the lower end: the minimum over 0 <= s <= m of the least share after with z <= s, less the largest share before with
+z' <= min(m, (c - u s)/w). QED. The minimum is taken over steps of s with the worse end of each on either side, which makes it smaller. The
+weights are public: those of equal shares before and after. For many clients the interval is then 1.03 to 1.08 times as long as the normal
+one. The cap takes an eighth of the error; it keeps intervals short where a share is near 0, or where the two are far apart. (Two intervals
+that share the error, subtracted from each other, are 1.6 times as long as the normal one.)
 
 **What a change is about**: the average client of each file. It holds the chance of the draws. Who took part is not part of it: if other
 clients answered, their difference is part of the change. For the same clients it says how they changed; it says so of the population
@@ -39,6 +41,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.quadrature import gauss_rule
 from discreet.agreement import Agreement
 from discreet.audit import least_probability
 from discreet.domain import Domain
@@ -56,8 +59,9 @@ Floats = NDArray[np.float64]
 AnyPopulation = Population | ReportedPopulation
 _STEPS = 64  # of the split of a change between its two counts
 _STATISTIC_STEPS = 12
-_LARGEST_SCORE = 15.0  # in standard deviations: quantiles of much smaller tails are no numbers
+_CAPPED = 0.125  # of the error that one end may miss with, for the cap
 _LEAST_SCORE = 0.01
+_NODES = 64
 _LITTLE = 0.75  # of what clients can have: an interval that long tells next to nothing
 _TOGETHER = 1 << 15  # outcomes whose changes are computed in one go
 
@@ -370,25 +374,32 @@ class _Scores:
     def of(cls, asked: Change, among: int, steps: int) -> "_Scores":
         error = 0.5 * (1.0 - asked.confidence) / among
         noise = _usual_noise(asked.before), _usual_noise(asked.after)
-        whole = math.hypot(*noise)
-        u, w = noise[1] / whole, noise[0] / whole
-        least = critical_score(error, math.sqrt(0.5)) / _LARGEST_SCORE
-        u, w = max(u, least), max(w, least)
-        u, w = u / math.hypot(u, w), w / math.hypot(u, w)
-        c = critical_score(error, u)
-        after = np.linspace(0.0, c / u, steps + 1)
-        return cls(np.maximum(c - u * after, 0.0) / w, after)
+        u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
+        cap = -float(scipy.special.ndtri(_CAPPED * error))
+        c = critical_score(error, (u, w), cap)
+        after = np.linspace(0.0, min(cap, c / u), steps + 1)
+        return cls(np.clip((c - u * after) / w, 0.0, cap), after)
 
 
-def critical_score(error: float, weight: float) -> float:
-    """The c with P[u Z+ + w Z'+ >= c] = error, for weights u and w = sqrt(1 - u^2) of independent standard normal variables."""
-    u, w = weight, math.sqrt(max(1.0 - weight**2, 0.0))
+def critical_score(error: float, weights: tuple[float, float], cap: float) -> float:
+    """The c with P[u Z+ + w Z'+ >= c or Z >= cap or Z' >= cap] = error, for independent standard normal Z and Z'."""
+    u, w = weights
+    nodes, masses = gauss_rule(_NODES)
+
+    def exceeding(z: Floats, c: float) -> Floats:
+        """The density of Z = z >= 0, times the probability that Z' then exceeds."""
+        density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
 
     def excess(c: float) -> float:
-        both = scipy.special.owens_t(c, u / w) + scipy.special.owens_t(c, w / u)
-        return float(both + 0.5 * (scipy.special.ndtr(-c / u) + scipy.special.ndtr(-c / w))) / error - 1.0
+        first, second = min(cap, c / u), min(cap, c / w)
+        kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
+        inside = kink * float(masses @ exceeding(kink * nodes, c))
+        inside += (first - kink) * float(masses @ exceeding(kink + (first - kink) * nodes, c))
+        alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
+        return (alone + inside) / error - 1.0
 
-    return float(scipy.optimize.brentq(excess, 0.0, 4.0 * _LARGEST_SCORE, xtol=1e-12))
+    return float(scipy.optimize.brentq(excess, 0.0, 4.0 * cap, xtol=1e-12))
 
 
 def _usual_noise(found: AnyPopulation) -> float:
