@@ -147,6 +147,19 @@ def test_the_change_of_a_mean_holds() -> None:
     assert held >= LEAST * tries - 1
 
 
+@pytest.mark.slow
+def test_the_change_of_an_event_holds_for_few_clients() -> None:
+    """A statistic with two values, exactly: its interval alone has the shorter of two ends, which one end of a change may not use."""
+    sampler, clients = dc.LinearSampler(dc.Simplex([0, 1]), epsilon=4.0), 6
+    found = [population(sampler, counts=[count, clients - count]) for count in range(clients + 1)]
+    ends = [[change(before, after).statistic("at-most:0") for after in found] for before in found]
+    for first, second in itertools.product((0.0, 0.05, 0.2, 0.5, 0.9), repeat=2):
+        q, r = (float(np.asarray(sampler.output([share, 1 - share]))[0]) for share in (first, second))
+        x, y = (stats.binom.pmf(np.arange(clients + 1), clients, each) for each in (q, r))
+        held = [[each.low - 1e-9 <= second - first <= each.high + 1e-9 for each in row] for row in ends]
+        assert x @ np.array(held) @ y >= 0.95
+
+
 def test_the_change_of_a_mean_behind_reports() -> None:
     sampler = dc.ReportSampler(dc.Simplex(list(range(8))), epsilon=2.0)
     rng = np.random.default_rng(5)

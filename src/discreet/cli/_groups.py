@@ -16,6 +16,7 @@ from discreet.cli._options import agreement_of, mechanism_text, promise_text, st
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
+    MOST,
     Change,
     ClientGroups,
     Estimate,
@@ -210,9 +211,7 @@ def _group_blocks(
 ) -> list[Any]:
     whole, first = found.whole, next(iter(found.groups.values()))
     size = len(first.counts)
-    shown = list(np.argsort(-whole.law.estimate, kind="stable")[: TOP_OF_GROUPS if top is None else top])
-    if first.domain.edges is not None:
-        shown.sort()
+    shown = _listed_places(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {plain(by)}, "
         f"{read.headline}.",
@@ -238,14 +237,22 @@ def _group_blocks(
     ]
 
 
+def _listed_places(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
+    most = (MOST if along else usual) if top is None else top
+    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
+    return sorted(first) if along else first
+
+
 def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
-    names = next(iter(found.groups.values())).domain.names
+    first = next(iter(found.groups.values()))
+    names = first.domain.names
     made = table(
         "group",
         "outcome",
         "clients",
         "+-, %",
-        "share, %",
+        "share, %" if first.exact else "samples, %",
         f"{100 * found.confidence:g} % interval, all at once",
         texts=2,
     )
@@ -262,14 +269,15 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
 
 
 def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
-    made = table(
-        "group", "statistic", "estimate", f"{100 * found.confidence:g} % interval, all groups at once", texts=2
-    )
+    cells = any(each.blur for estimates in statistics.values() for each in estimates.values())
+    together = f"{100 * found.confidence:g} % interval, all groups at once"
+    made = table("group", "statistic", "estimate", together, *(["of it: cells"] if cells else []), texts=2)
     for name in list(found.groups)[:_MOST_LISTED]:
         for statistic, estimates in statistics.items():
             each = estimates[name]
             value = "" if each.estimate is None else number(each.estimate)
-            made.add_row(plain(name, most=60), plain(statistic), value, f"{number(each.low)} to {number(each.high)}")
+            row = [plain(name, most=60), plain(statistic), value, f"{number(each.low)} to {number(each.high)}"]
+            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
     return made
 
 
@@ -321,11 +329,13 @@ def _population_of(read: _Read, asked: Asked, bins: int | None) -> Population | 
 
 
 def _side_notes(found: Change, reads: list[_Read]) -> list[str]:
-    said = []
-    for side, each, read in zip(("before", "after"), (found.before, found.after), reads, strict=True):
-        told = notes(each, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
-        said += [f"{side}: {note}" for note in told]
-    return said
+    before, after = (
+        notes(each, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
+        for each, read in zip((found.before, found.after), reads, strict=True)
+    )
+    both = [note for note in before if note in after]
+    said = [f"before: {note}" for note in before if note not in both]
+    return [*both, *said, *(f"after: {note}" for note in after if note not in both)]
 
 
 def _sharing_notes(shared: SharedClients | None) -> list[str]:
@@ -352,9 +362,8 @@ def _change_blocks(
     top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
-    shown = list(np.argsort(-np.abs(found.law.estimate), kind="stable")[: TOP_CHANGES if top is None else top])
-    if found.after.domain.edges is not None:
-        shown.sort()
+    along = found.after.domain.edges is not None
+    shown = _listed_places(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
         f"[bold]{side}[/bold]: {plain(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
@@ -367,22 +376,27 @@ def _change_blocks(
     if size > len(shown):
         blocks.append(f"{pluralise(size - len(shown), 'more outcome')}: --top, --json.")
     if statistics:
-        made = table("change of", "estimate", f"{100 * found.confidence:g} % interval")
+        cells = any(each.blur for each in statistics)
+        interval = f"{100 * found.confidence:g} % interval"
+        made = table("change of", "estimate", interval, *(["of it: cells"] if cells else []))
         for each in statistics:
             value = "" if each.estimate is None else number(each.estimate)
-            made.add_row(plain(each.name), value, f"{number(each.low)} to {number(each.high)}")
+            row = [plain(each.name), value, f"{number(each.low)} to {number(each.high)}"]
+            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
         blocks.append(made)
+    picked = "that you pick after looking" if along else "with the largest changes, which are listed first"
     return [
         *blocks,
-        f"[bold]Intervals[/bold] hold for all {size:,} outcomes at once, so also for those with the largest changes, which are listed first. "
-        "They are about the average client of each file, and hold the chance of its draws. They do not hold who took part, nor lies.",
+        f"[bold]Intervals[/bold] hold for all {size:,} outcomes at once, so also for those {picked}. They are about the average client of "
+        "each file, and hold the chance of its draws. They do not hold who took part, nor lies.",
     ]
 
 
 def _change_table(found: Change, shown: list[int]) -> Table:
     names, law = found.after.domain.names, found.law
     together = f"{100 * found.confidence:g} % interval, all {len(law.estimate):,} at once"
-    made = table("outcome", "before, %", "after, %", "change", together, "")
+    what = "" if found.exact else "samples "
+    made = table("outcome", f"{what}before, %", f"{what}after, %", "change", together, "")
     for place in shown:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(

@@ -335,9 +335,12 @@ class Change:
 
         def bounds(found: AnyPopulation, score: float, place: int) -> Estimate:
             miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
+            if isinstance(found, Population):
+                ends = (
+                    2.0 if wanted == "mean" and found.domain.size > 2 else 1.0
+                )  # of two values, one end may use all of the error
+                return replace(found, confidence=1.0 - ends * miss).statistic(wanted)
             wide = replace(found, confidence=1.0 - 2.0 * miss)
-            if isinstance(wide, Population):
-                return wide.statistic(wanted)
             if reports is None:
                 raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
             return reported_statistic(wide, str(wanted), reports[place])

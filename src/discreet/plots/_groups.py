@@ -72,15 +72,27 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
                 _draw_bins(axes, found, name, whole)
             else:
                 _draw_shares(axes, found, name, whole, shown, labels=place % columns == 0)
-        if first.domain.edges is None:  # a group that tells nothing reaches from 0 to 1, and would hide the others
-            telling = [law for name, law in found.laws.items() if name not in found.silent] or [*found.laws.values()]
-            right = max(float(law.all_high[shown].max()) for law in telling)
-            for axes in panels:
-                axes.set_xlim(-0.05 * right, 1.05 * right)
+        _share_scale(panels, found, shown)
         for axes in panels[len(names) :]:
             axes.set_visible(False)
         _explain(drawn, panels, found, len(names), len(shown), new=ax is None)
     return drawn
+
+
+def _share_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
+    """One scale for all panels. A group that tells nothing reaches from 0 to 1, and would hide the others: it is cut."""
+    telling = [law for name, law in found.laws.items() if name not in found.silent] or [*found.laws.values()]
+    edges = next(iter(found.groups.values())).domain.edges
+    if edges is None:
+        right = max(float(law.all_high[shown].max()) for law in telling)
+        for axes in panels:
+            axes.set_xlim(-0.05 * right, 1.05 * right)
+        return
+    width = np.diff(edges)
+    top = max(float((np.maximum(law.all_high, law.estimate) / width).max()) for law in telling)
+    bottom = min(0.0, *(float((law.estimate / width).min()) for law in telling))
+    for axes in panels:
+        axes.set_ylim(1.05 * bottom, 1.05 * top)
 
 
 def _usual_title(found: GroupedPopulation) -> str:
