@@ -168,6 +168,16 @@ def test_a_client_has_one_group(refusal: Callable[..., str], drinks: Path, tmp_p
     assert "names clients again in 7 of 4,007 rows" in refusal(*start, "--clients-table", str(tmp_path / "twice.csv"))
 
 
+def test_a_column_that_names_the_clients_is_no_group(refusal: Callable[..., str], tmp_path: Path) -> None:
+    """Neither ten thousand groups, nor a thousand with as many outcomes as fill the memory."""
+    for size, clients, most in ((3, 11_000, "10,000"), (20_000, 600, "500")):
+        dc.Agreement.of(dc.LinearSampler(dc.Simplex(size), epsilon=3.0)).write(tmp_path / f"{size}.json")
+        samples = pl.DataFrame({"client": np.arange(clients), "sample": np.arange(clients) % 3})
+        samples.write_parquet(tmp_path / "s.parquet")
+        asked = ("--agreement", str(tmp_path / f"{size}.json"), "--by", "client")
+        assert f"more than {most} groups" in refusal("estimate", str(tmp_path / "s.parquet"), *asked)
+
+
 @pytest.mark.parametrize("kind", ["linear", "reports"])
 def test_the_change_between_two_months(run: Run, drinks: Path, tmp_path: Path, kind: str) -> None:
     files = [str(drinks / f"{month}.{kind}.parquet") for month in ("january", "february")]

@@ -70,6 +70,22 @@ def test_all_groups_and_outcomes_hold_at_once(kind: str) -> None:
     assert held >= LEAST * tries - 1
 
 
+@pytest.mark.parametrize("kind", ["linear", "reports", "optimal"])
+def test_many_groups_have_intervals_that_are_a_little_longer(kind: str) -> None:
+    if kind == "reports":
+        one: Any = ReportCounts(REPORTS).add(REPORTS.release_records(np.repeat(LABELS, [10, 20, 40])))
+        sampler: Any = REPORTS
+    else:
+        one, sampler = [10, 20, 40], LINEAR if kind == "linear" else dc.OptimalSampler(FAMILY, epsilon=2.0)
+    few, many = (estimate_groups(sampler, counts=dict.fromkeys(range(number), one)) for number in (100, 101))
+    exact, quick = few.laws[0], many.laws[0]
+    np.testing.assert_allclose(quick.estimate, exact.estimate)
+    for low, high in (("low", "high"), ("all_low", "all_high")):
+        assert (getattr(quick, low) <= getattr(exact, low) + 1e-12).all()
+        assert (getattr(quick, high) >= getattr(exact, high) - 1e-12).all()
+        np.testing.assert_allclose(getattr(quick, low), getattr(exact, low), atol=0.06)
+
+
 def test_a_group_that_says_nothing_is_named() -> None:
     found = estimate_groups(
         LINEAR, samples=["red"] * 2 + ["red", "blue"] * 2000, groups=["tiny"] * 2 + ["large"] * 4000

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
+from discreet.estimation._counting import LARGEST
 from discreet.estimation._sample_tables import (
     REPORT,
     ReportTally,
@@ -107,6 +108,7 @@ def group_counts(
     counts: dict[str, Any] = {}
     kept: dict[str, list[NDArray[np.uint64]]] = {}
     missing = total = 0
+    most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
     for frame in _frames_by_group(source, typed, groups, column):
         total += int(frame["number"].sum())
         missing += int(frame.filter(pl.col(_GROUP).is_null())["number"].sum())
@@ -115,9 +117,10 @@ def group_counts(
         if groups.nulls == "group":
             frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
         for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
-            if len(counts) > MOST_GROUPS:
+            if len(counts) > most:
                 raise DiscreetError(
-                    f"column {groups.column!r} has more than {MOST_GROUPS:,} groups; is it one that names the clients themselves"
+                    f"column {groups.column!r} has more than {most:,} groups, each with {tallied.coding.size:,} outcomes; is it one that "
+                    "names the clients themselves"
                 )
             called, numbers, often = str(name), part[_KEY].to_numpy(), part["number"].to_numpy()
             if isinstance(tallied, ReportTally):

@@ -5,7 +5,8 @@ two groups.
 
 **Groups.** Clients draw independently, so groups of different clients are independent. If the intervals of each of G groups hold together
 with probability c^(1/G), those of all groups and all outcomes hold together with probability c. Inside a group the error is shared among
-the outcomes (Bonferroni). The groups are public: a group that is private has to be part of what is released.
+the outcomes (Bonferroni). Beyond a hundred groups, intervals are Clopper and Pearson's, which are a little longer and take less time. The
+groups are public: a group that is private has to be part of what is released.
 
 **Change.** Counts X of n clients and Y of m clients are sums of independent coins with mean chances q and r; the clients may be the same,
 since each draw has its own randomness. Write U_x(q) for the upper tail of the binomial distribution and N for the normal one, and let
@@ -48,8 +49,8 @@ from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, as_list, line_of, usual_bin_count
 from discreet.estimation._from_samples import population
-from discreet.estimation._intervals import Ends
-from discreet.estimation._inversion import invert_intervals, limits
+from discreet.estimation._intervals import Ends, clopper_pearson
+from discreet.estimation._inversion import invert_intervals, limits, lower_ends_together
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, reported_population, reported_statistic
 from discreet.families import ContinuousFamily
@@ -62,6 +63,7 @@ _STATISTIC_STEPS = 12
 _CAPPED = 0.125  # of the error that one end may miss with, for the cap
 _LEAST_SCORE = 0.01
 _NODES = 64
+_MANY = 100  # groups, beyond which intervals are Clopper and Pearson's
 _LITTLE = 0.75  # of what clients can have: an interval that long tells next to nothing
 _TOGETHER = 1 << 15  # outcomes whose changes are computed in one go
 
@@ -96,9 +98,12 @@ class GroupedPopulation:
     @cached_property
     def laws(self) -> dict[Any, Shares]:
         """The average client's distribution in each group. `all_low` and `all_high` hold for all outcomes of all groups at once."""
-        laws = {}
+        confidence, laws = self.group_confidence, {}
         for name, found in self.groups.items():
-            together = replace(found, confidence=self.group_confidence).law
+            if len(self.groups) > _MANY:
+                laws[name] = _quick_law(found, confidence)
+                continue
+            together = replace(found, confidence=confidence).law
             laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
         return laws
 
@@ -151,6 +156,19 @@ class GroupedPopulation:
             check_kind("wanted", wanted, str, 'pass "mean" or "at-most:X"')
             found[name] = reported_statistic(wide, str(wanted), self.reports[name])
         return found
+
+
+def _quick_law(found: AnyPopulation, confidence: float) -> Shares:
+    """The shares of one group; `confidence`: of all its intervals together. By Clopper and Pearson's ends, which take less time."""
+    each = clopper_pearson(found.counts, found.clients, found.confidence)
+    together = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
+    if isinstance(found, ReportedPopulation):
+        low, high = found.share_intervals(together)
+        return Shares(found.share_estimates, *found.share_intervals(each), lower_ends_together(low), high)
+    lines, mu = (found.inversion, found.bounds, found.reference), found.reference
+    low, high = invert_intervals(*lines, together)
+    low = lower_ends_together(low, limits(found.bounds, mu)[0])
+    return Shares(found.share_estimates, *invert_intervals(*lines, each), low, high)
 
 
 def _excludes_little(found: AnyPopulation, law: Shares) -> bool:

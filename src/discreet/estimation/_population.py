@@ -244,6 +244,11 @@ class Population:
         least, _ = limits(self.bounds, self.reference)
         return Shares(estimate, *self._invert_ends(each), lower_ends_together(all_low, least), all_high)
 
+    @property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's distribution, without intervals."""
+        return self._estimate
+
     @cached_property
     def nearest(self) -> Floats:
         """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""

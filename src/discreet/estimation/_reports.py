@@ -96,6 +96,11 @@ class ReportedPopulation:
         all_low, all_high = self.share_intervals((released.all_low, released.all_high))
         return Shares(self._shares(released.estimate), *each, lower_ends_together(all_low), all_high)
 
+    @property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's law, without intervals."""
+        return self._shares(self.counts / self.clients)
+
     @cached_property
     def nearest(self) -> Floats:
         """The law that is nearest to the estimate. Smaller error, but biased."""
