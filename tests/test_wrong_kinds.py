@@ -265,9 +265,13 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.divergences.renyi": lambda _: call(2.0),
     "discreet.domain.Bins": lambda _: call([0.0, 1.0, 2.0]),
     "discreet.domain.as_domain": lambda _: call(3, "domain"),
+    "discreet.estimation.change": lambda _: call(POPULATION, POPULATION, confidence=None),
     "discreet.estimation.clients_for": lambda _: call(LINEAR, accuracy=0.1, confidence=0.95, mass=None, together=False),
     "discreet.estimation.epsilon_for_accuracy": lambda _: slow_call(
         dc.LinearSampler, dc.Simplex(3), clients=1000, accuracy=0.1, confidence=0.95, together=False
+    ),
+    "discreet.estimation.estimate_groups": lambda _: call(
+        LINEAR, samples=[0, 1, 2], reports=None, groups=["a", "b", "a"], counts=None, bins=None, confidence=0.95
     ),
     "discreet.estimation.exact_variance": lambda _: call(LINEAR, LAWS, [1.0, 2.0, 3.0]),
     "discreet.estimation.variance_excess": lambda _: call(LINEAR),
@@ -320,7 +324,11 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.plots.audit": lambda _: call(
         dc.audit.black_box_audit(lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, draws=400), ax=None, title=None
     ),
+    "discreet.plots.change": lambda _: call(estimation.change(POPULATION, POPULATION), most=12, ax=None, title=None),
     "discreet.plots.frontier": lambda _: call([_design()], others=None, ax=None, title=None),
+    "discreet.plots.groups": lambda _: call(
+        estimation.estimate_groups(LINEAR, counts={"a": [50, 30, 20], "b": [5, 3, 2]}), most=12, ax=None, title=None
+    ),
     "discreet.plots.output": lambda _: call(FINITE, [0.5, 0.3, 0.2], released=None, most=12, ax=None, title=None),
     "discreet.plots.plan": lambda _: slow_call(
         dc.Simplex(3), clients=100, epsilons=[1.0], accuracy=0.05, confidence=0.95, ax=None, title=None

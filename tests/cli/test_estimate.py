@@ -597,3 +597,16 @@ def test_commands_that_release_one_sample_refuse_samples_drawn_at_once_and_say_w
         assert "is on 3 samples of each client drawn together" in said, command
         assert "agreement.joint_sampler()" in said
         assert "or agree on one sample" in said
+
+
+def test_a_table_never_prints_lower_ends_that_add_up_to_more_than_all(run: Run, tmp_path: Path) -> None:
+    """Raw values of two labels, half of the clients each: each interval by itself says nearly 100 % of three outcomes."""
+    agreed = dc.Agreement.of(dc.LinearSampler(dc.Simplex(["a", "b", "c"]), epsilon=0.5))
+    agreed.write(tmp_path / "agreement.json")
+    pl.DataFrame({"client": np.arange(20_000), "sample": ["a", "b"] * 10_000}).write_csv(tmp_path / "raw.csv")
+    result = run("estimate", str(tmp_path / "raw.csv"), "--agreement", str(tmp_path / "agreement.json"))
+    assert result.exit_code == 0, result.output
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith(("a ", "b ", "c "))]
+    assert [len(row) for row in rows] == [6, 6, 6]  # label, share, low, to, high, nearest
+    assert sum(float(row[2]) for row in rows) <= 100.0
+    assert "Ranks" in result.stdout

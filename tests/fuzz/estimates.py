@@ -65,7 +65,16 @@ def populations(c: Chooser) -> Any:
     assert int(synthetic_counts(found, rows).sum()) == rows
     wanted = found.statistic(c.among(STATISTICS))
     assert wanted.low <= wanted.high
-    return [found.law, found.released_shares, found.nearest, outcome_weights(found), wanted, lies.law]
+    parts = (
+        estimation.estimate_groups(sampler, counts={"a": found.counts, "b": found.counts})
+        if found.finest is None
+        else None
+    )
+    changes = estimation.change(found, found if parts is None else parts.groups["b"], confidence=_confidence(c)).law
+    assert (changes.low <= changes.high).all()
+    assert (changes.all_low <= changes.low + 1e-12).all()
+    assert ((changes.low <= 0.0) & (changes.high >= 0.0)).all()
+    return [found.law, found.released_shares, found.nearest, outcome_weights(found), wanted, lies.law, changes]
 
 
 def plans(c: Chooser) -> Any:

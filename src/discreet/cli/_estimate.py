@@ -15,6 +15,7 @@ from discreet import plots
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
+from discreet.cli._groups import Asked, estimate_by_group, estimate_change, refuse_options
 from discreet.cli._options import (
     Nulls,
     Other,
@@ -91,17 +92,13 @@ def estimate_blocks(
     """The report as blocks of text."""
     notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
     shown = _listed_outcomes(found, known, top)
-    ranked = known is None and len(found.counts) > len(shown)  # selected by their estimates, which are random
+    ranked = known is None and _is_ranked(found, shown)
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
     if len(found.counts) > len(shown):
         what = "outcomes" if found.finest is None else "bins"
         blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
     if ranked:
-        blocks.append(
-            f"Listed are the largest estimates, so their intervals are those that hold for all "
-            f"{len(found.counts):,} at once. The interval of one outcome alone (--json) holds for an outcome chosen "
-            f"in advance, not for one that ranks first."
-        )
+        blocks.append(_ranking_text(found, shown))
     if statistics:
         blocks.append(_statistics(statistics, found))
     blocks += [_interval_notes(found), _liars_text(found)]
@@ -137,6 +134,25 @@ def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[
     most = (TOP if found.finest is None else MOST) if top is None else top
     largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
     return largest if found.finest is None else sorted(largest)
+
+
+def _is_ranked(found: AnyPopulation, shown: list[int]) -> bool:
+    """Whether outcomes are chosen by their estimates, which are random, or intervals of single ones contradict each other."""
+    return len(found.counts) > len(shown) or float(found.law.low[shown].sum()) > 1.0
+
+
+def _ranking_text(found: AnyPopulation, shown: list[int]) -> str:
+    if len(found.counts) == len(shown):
+        return (
+            "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
+            "than 100 %, so the intervals are those that hold for all at once."
+        )
+    return (
+        "[bold]Ranks[/bold]: Listed are the largest estimates, so their intervals are those that hold for all "
+        f"{len(found.counts):,} at once, and also for those that chance put first. Their lower ends add up to at most 100 %. An estimate "
+        "that ranks first tends to be too high. The interval of one outcome alone (--json) holds for an outcome chosen in advance, not "
+        "for one that ranks first."
+    )
 
 
 def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool) -> Table:
@@ -354,7 +370,8 @@ def estimate(
     ] = None,
     value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
     client: Annotated[
-        str | None, client_option(", in --examples and --truth, where every client then counts the same")
+        str | None,
+        client_option(", in --clients-table, --examples and --truth, where every client then counts the same"),
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
@@ -369,6 +386,30 @@ def estimate(
         int | None,
         typer.Option(metavar="M", help="Add intervals that hold even if M of the samples are lies."),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Estimate each group of clients: a public column of IN, or of --clients-table."
+        ),
+    ] = None,
+    clients_table: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --by: a table with a row for each client, joined by --client COLUMN."),
+    ] = None,
+    null_groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="error|drop|group",
+            help="With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
+            show_default=False,
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Samples of another time or of other clients: how shares changed from FILE to IN."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
@@ -376,6 +417,24 @@ def estimate(
     Linear mechanism and reports: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can
     lead to the same samples, and an interval holds them all.
     """
+    if by is not None or compare is not None:
+        asked = Asked(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
+        single = {
+            "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
+            "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars,
+        }  # fmt: skip
+        if by is not None:
+            refuse_options("--by", {**single, "--compare": compare})
+            estimate_by_group(asked, by, clients_table, client, null_groups)
+        elif compare is not None:
+            refuse_options(
+                "--compare",
+                {**single, "--client": client, "--clients-table": clients_table, "--null-groups": null_groups},
+            )
+            estimate_change(asked, compare)
+        return
+    if clients_table is not None or null_groups is not None:
+        raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:
         check_count("top", top)
     _check_options(rows, synthetic, truth, examples, value, client, other, nulls)

@@ -12,6 +12,7 @@ from discreet.estimation._counting import (
     reference_on as reference_on,
 )
 from discreet.estimation._from_samples import population
+from discreet.estimation._groups import Change, GroupedPopulation, change, estimate_groups
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval as liars_per_half_interval
 from discreet.estimation._planning import (
@@ -38,7 +39,19 @@ from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, way
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
 
 if TYPE_CHECKING:
-    from discreet.estimation._record import law_fidelities as law_fidelities, notes as notes, record as record
+    from discreet.estimation._group_tables import (
+        ClientGroups as ClientGroups,
+        SharedClients as SharedClients,
+        group_counts as group_counts,
+        shared_clients as shared_clients,
+    )
+    from discreet.estimation._record import (
+        change_record as change_record,
+        group_record as group_record,
+        law_fidelities as law_fidelities,
+        notes as notes,
+        record as record,
+    )
     from discreet.estimation._rehearsal import (
         Rehearsal as Rehearsal,
         SamplerCost as SamplerCost,
@@ -59,7 +72,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Change",
     "Estimate",
+    "GroupedPopulation",
     "Inversion",
     "Liars",
     "Line",
@@ -76,8 +91,10 @@ __all__ = [
     "Way",
     "Ways",
     "answer_survey",
+    "change",
     "clients_for",
     "epsilon_for_accuracy",
+    "estimate_groups",
     "exact_variance",
     "inversion_of",
     "liars",
@@ -97,7 +114,8 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "_record": "law_fidelities notes record",
+        "_group_tables": "ClientGroups SharedClients group_counts shared_clients",
+        "_record": "change_record group_record law_fidelities notes record",
         "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
         "_sample_tables": (
             "ReportTally SampleTally agreed_joint_outcomes check_clients_apart "

@@ -25,6 +25,9 @@ a mu + s Q is a signed measure. An `Inversion` is two of them with low <= P <= h
 
 Lines that differ describe identifiability, not noise: even if Q is known perfectly, P may be anywhere between them.
 
+**Lower ends that hold together** add up to at most 1 whenever they hold, since the shares do. If they add up to more, some of them miss, and
+`lower_ends_together` lowers them alike. It only widens intervals, so their coverage stays.
+
 **Nearest distribution.** An unbiased estimate may have negative entries. `nearest_law` is the distribution nearest to it in Euclidean
 distance: clip(v - t, lower, upper) with t such that it sums to one. It is nearer to every possible truth (projection onto a convex set that
 contains the truth), but no longer unbiased.
@@ -111,6 +114,11 @@ def invert_intervals(
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
     return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
+
+
+def lower_ends_together(low: Floats, least: Floats | float = 0.0) -> Floats:
+    """Lower ends that hold together: max(low - t, least), with the least t >= 0 such that they add up to at most 1."""
+    return low if low.sum() <= 1.0 else nearest_law(low, least, low)
 
 
 def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:

@@ -55,9 +55,9 @@ class Liars:
         if self.number == 0:
             return self.found.law
         each = _ends_despite_liars(self.found, self.number, among=1)
-        return Shares(
-            self.found.law.estimate, *each, *_ends_despite_liars(self.found, self.number, among=len(self.found.counts))
-        )
+        all_low, all_high = _ends_despite_liars(self.found, self.number, among=len(self.found.counts))
+        together = np.minimum(all_low, self.found.law.all_low), all_high  # these may have been lowered
+        return Shares(self.found.law.estimate, *each, *together)
 
 
 def liars(found: Population | ReportedPopulation, number: int = 1) -> Liars | ReportLiars:

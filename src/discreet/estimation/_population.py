@@ -36,7 +36,7 @@ from discreet.estimation._intervals import (
     largest_average,
     tail,
 )
-from discreet.estimation._inversion import Inversion, invert_intervals, limits, nearest_law
+from discreet.estimation._inversion import Inversion, invert_intervals, limits, lower_ends_together, nearest_law
 from discreet.estimation._reweighting import Reweighted
 from discreet.families import Bounds, Simplex
 from discreet.mechanisms import AnyFamily, JointSampler, PointAtoms, Sampler
@@ -131,7 +131,7 @@ class Shares:
         estimate: of each share.
         low: the lower end of each interval.
         high: the upper end of each interval.
-        all_low: the lower ends of intervals that hold all at once.
+        all_low: the lower ends of intervals that hold all at once; for a distribution they add up to at most 1.
         all_high: the upper ends of intervals that hold all at once.
     """
 
@@ -235,11 +235,19 @@ class Population:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
         estimate = self._estimate
         if self.rows is not None:
-            return Shares(estimate, *self._invert_ends(self._each), *self._invert_ends(self._all))
-        seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
-        each = band_ends(*seen, self.inversion, self.reference)
-        together = band_ends(*seen, self.inversion, self.reference, among=everything)
-        return Shares(estimate, *self._invert_ends(each), *self._invert_ends(together))
+            each, together = self._each, self._all
+        else:
+            seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
+            each = band_ends(*seen, self.inversion, self.reference)
+            together = band_ends(*seen, self.inversion, self.reference, among=everything)
+        all_low, all_high = self._invert_ends(together)
+        least, _ = limits(self.bounds, self.reference)
+        return Shares(estimate, *self._invert_ends(each), lower_ends_together(all_low, least), all_high)
+
+    @property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's distribution, without intervals."""
+        return self._estimate
 
     @cached_property
     def nearest(self) -> Floats:

@@ -5,7 +5,7 @@ that the samples raise. If the truth is known, `Fidelity` measures the distance 
 Hellinger, largest error of a share, earth mover's distance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,8 +17,9 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
+from discreet.estimation._groups import Change, GroupedPopulation
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
-from discreet.estimation._population import Estimate, Population
+from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
 from discreet.families import serves_everybody
@@ -76,18 +77,14 @@ def record(
     }
     columns: dict[str, Sequence[Any]] = {"outcome": found.domain.names, released: found.counts.tolist()}
     for name, part in parts.items():
-        fields = vars(part)
-        columns[name] = [
-            dict(zip(fields, ends, strict=True))
-            for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
-        ]
+        columns[name] = _share_objects(part)
     if found.exact:
         columns["nearest"] = found.nearest.tolist()
     if found.reweighted is not None:
         columns["reweighted"] = found.reweighted.law.tolist()
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
-    shares = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    shares = _rows(columns)
     made: dict[str, Any] = {
         released: found.samples,
         "agreement": agreed.id,
@@ -124,6 +121,82 @@ def record(
     if cost is not None:
         made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
     return made
+
+
+def group_record(
+    found: GroupedPopulation,
+    agreed: Agreement,
+    notes: Sequence[str],
+    *,
+    by: str,
+    statistics: Mapping[str, Mapping[Any, Estimate]],
+    listed: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Estimates of groups as JSON holds them. `listed`: how many clients of each group a table of clients has."""
+    first = next(iter(found.groups.values()))
+    released = "reports" if isinstance(first, ReportedPopulation) else "samples"
+    groups = []
+    for name, each in found.groups.items():
+        told: dict[str, Any] = {"group": name, "clients": each.clients}
+        if listed is not None:
+            told["listed"] = listed.get(name, 0)
+        told |= {
+            "margin_all_at_once": found.margins[name],
+            "tells_nothing": name in found.silent,
+            "shares": _rows({"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}),
+            "statistics": [asdict(estimates[name]) for estimates in statistics.values()],
+        }
+        groups.append(told)
+    return {
+        released: found.clients,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": first.exact,
+        "by": by,
+        "all_at_once": len(found.groups) * len(first.counts),
+        "groups": groups,
+        "notes": list(notes),
+    }
+
+
+def change_record(
+    found: Change, agreed: tuple[Agreement, Agreement], notes: Sequence[str], *, statistics: Sequence[Estimate] = ()
+) -> dict[str, Any]:
+    """A change as JSON holds it; `agreed`: the agreements before and after."""
+    sides = [
+        {"clients": each.clients, "agreement": terms.id, "mechanism": terms.mechanism, "epsilon": terms.epsilon}
+        for each, terms in zip((found.before, found.after), agreed, strict=True)
+    ]
+    columns = {
+        "outcome": found.after.domain.names,
+        "before": found.before.law.estimate.tolist(),
+        "after": found.after.law.estimate.tolist(),
+        "change": found.law,
+    }
+    return {
+        "before": sides[0],
+        "after": sides[1],
+        "confidence": found.confidence,
+        "identifiable": found.exact,
+        "changes": _rows(columns),
+        "statistics": [asdict(each) for each in statistics],
+        "notes": list(notes),
+    }
+
+
+def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Columns as a list of rows; shares with their intervals become objects."""
+    plain = {name: _share_objects(part) if isinstance(part, Shares) else part for name, part in columns.items()}
+    return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+
+
+def _share_objects(shares: Shares) -> list[dict[str, float]]:
+    fields = vars(shares)
+    return [
+        dict(zip(fields, ends, strict=True)) for ends in zip(*(each.tolist() for each in fields.values()), strict=True)
+    ]
 
 
 def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dict[str, Fidelity]:

@@ -26,7 +26,7 @@ from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average
-from discreet.estimation._inversion import nearest_law
+from discreet.estimation._inversion import lower_ends_together, nearest_law
 from discreet.estimation._population import Estimate, Shares
 from discreet.families import as_floats
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, Reports, ReportSampler
@@ -92,8 +92,14 @@ class ReportedPopulation:
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
         released = self.released_shares
-        each, together = (released.low, released.high), (released.all_low, released.all_high)
-        return Shares(self._shares(released.estimate), *self.share_intervals(each), *self.share_intervals(together))
+        each = self.share_intervals((released.low, released.high))
+        all_low, all_high = self.share_intervals((released.all_low, released.all_high))
+        return Shares(self._shares(released.estimate), *each, lower_ends_together(all_low), all_high)
+
+    @property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's law, without intervals."""
+        return self._shares(self.counts / self.clients)
 
     @cached_property
     def nearest(self) -> Floats:
@@ -166,9 +172,9 @@ class ReportLiars:
         """The estimate, with intervals that hold despite them."""
         if self.number == 0:
             return self.found.law
-        return Shares(
-            self.found.law.estimate, *self._intervals_despite(1), *self._intervals_despite(len(self.found.counts))
-        )
+        all_low, all_high = self._intervals_despite(len(self.found.counts))
+        together = np.minimum(all_low, self.found.law.all_low), all_high  # these may have been lowered
+        return Shares(self.found.law.estimate, *self._intervals_despite(1), *together)
 
     def _intervals_despite(self, among: int) -> Ends:
         found = self.found

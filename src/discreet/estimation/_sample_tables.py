@@ -115,7 +115,7 @@ def tally(
         )
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
-    key, typed = _typed_column(source, sample, coding)
+    key, typed = typed_column(source, sample, coding)
     named = agreement_column in source.schema
     others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
     who = client_column_name(source, sample, agreement_column) if client_column is None else client_column
@@ -245,7 +245,7 @@ def tally_joint(
     first, *others = source.schema
     client = first if others[:samples] == columns else "client"
     parts = [tally(source, agreement, coding, sample=column, client_column=client) for column in columns]
-    typed = [_typed_column(source, column, coding)[0].alias(column) for column in columns]
+    typed = [typed_column(source, column, coding)[0].alias(column) for column in columns]
     frames = [frame.select(columns).rows() for frame in source.frames(lambda rows: rows.select(typed), columns)]
     rows = np.array([row for frame in frames for row in frame], dtype=object)
     one = parts[0]
@@ -322,7 +322,7 @@ class _DistinctClients:
             )
 
 
-def _typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
+def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
         return pl.col(column), fit_coding(coding, column, source.schema[column], agreed=True)
@@ -361,7 +361,7 @@ def check_clients_apart(sources: Sequence[Source]) -> bool:
     seen: pl.DataFrame | None = None
     for source, column in named:
         name = client_name_texts(source, column)
-        parts = list(source.frames(partial(_hash_names, name=name, words=words), [column], client=column))
+        parts = list(source.frames(partial(hash_names, name=name, words=words), [column], client=column))
         if not parts:
             continue
         who = pl.concat(parts).unique()
@@ -375,7 +375,8 @@ def check_clients_apart(sources: Sequence[Source]) -> bool:
     return len(named) == len(sources)
 
 
-def _hash_names(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
+def hash_names(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
+    """The names of clients as 128 bits, in two columns."""
     return frame.select(name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1))
 
 

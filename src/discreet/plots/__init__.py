@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from discreet._base.doors import lazy_names
 
 if TYPE_CHECKING:
+    from discreet.plots._groups import change, groups
     from discreet.plots._labels import (
         USUAL_DIVERGENCES as USUAL_DIVERGENCES,
         USUAL_EPSILONS as USUAL_EPSILONS,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         save,
     )
 
-__all__ = ["audit", "frontier", "output", "plan", "population", "save", "tradeoff"]
+__all__ = ["audit", "change", "frontier", "groups", "output", "plan", "population", "save", "tradeoff"]
 
 
 def __dir__() -> list[str]:
@@ -41,6 +42,7 @@ def __dir__() -> list[str]:
 __getattr__ = lazy_names(
     __name__,
     {
+        "_groups": "change groups",
         "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
         "_output": "output",
         "_planning": "frontier plan tradeoff",

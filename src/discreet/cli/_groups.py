@@ -1,0 +1,410 @@
+"""`discreet estimate --by` and `--compare`: groups of clients side by side, and the change between two files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from discreet import plots
+from discreet._base.files import check_apart
+from discreet._base.showing import pluralise
+from discreet.agreement import Agreement
+from discreet.cli._options import agreement_of, mechanism_text, promise_text, stated_domain
+from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.errors import DiscreetError, check_count
+from discreet.estimation import (
+    MOST,
+    Change,
+    ClientGroups,
+    Estimate,
+    GroupedPopulation,
+    Population,
+    ReportedPopulation,
+    ReportTally,
+    SampleTally,
+    SharedClients,
+    change,
+    change_record,
+    coding_and_sampler,
+    estimate_groups,
+    group_counts,
+    group_record,
+    notes,
+    population,
+    reported_population,
+    shared_clients,
+    tally,
+    tally_reports,
+)
+from discreet.families import serves_everybody
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.plots import check_picture, promise_label, shorten_name
+from discreet.tables import STANDARD, Source, file_source
+
+TOP_OF_GROUPS, TOP_CHANGES = 8, 15  # outcomes to list where nobody says how many
+_MOST_NAMED = 5  # groups in a note
+_MOST_LISTED = 50  # groups in a table
+_WIDE = 0.1  # margin of a share from which a group says little
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that `--by` and `--compare` share."""
+
+    source: str
+    agreement: Path | None
+    domain: Path | None
+    statistic: list[str]
+    bins: int | None
+    confidence: float
+    top: int | None
+    plot: Path | None
+    sample: str
+    json: bool
+
+    def check(self, others: Mapping[str, str | None]) -> None:
+        """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
+        for name, path in {"IN": self.source, **others}.items():
+            if path == STANDARD:
+                raise DiscreetError(f"{name} is read twice for groups and changes; give a file instead of -")
+        if self.top is not None:
+            check_count("top", self.top)
+        if self.plot is not None:
+            check_picture(self.plot)
+            read = {"samples": self.source, "agreement": self.agreement, **others}
+            check_apart(self.plot, read, what="picture")
+
+
+def refuse_options(option: str, given: Mapping[str, Any]) -> None:
+    """Raise an error for options that do not go with `option`."""
+    for name, value in given.items():
+        if value is not None:
+            raise DiscreetError(f"{name} does not go with {option}; leave it out, or estimate without {option}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A table of samples or reports that was counted, with its agreement."""
+
+    agreed: Agreement
+    sampler: Sampler[AnyFamily] | ReportSampler
+    tallied: SampleTally | ReportTally
+    column: str
+
+    @classmethod
+    def of(cls, records: Source, agreed: Agreement, asked: Asked) -> "_Read":
+        """Count a table once, with all checks of an estimate."""
+        stated = stated_domain(asked.domain, None, None, None)
+        if agreed.joint is not None:
+            raise DiscreetError(
+                f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; groups and changes are for "
+                "one sample of each client"
+            )
+        if agreed.blocks is None:
+            coding, sampler = coding_and_sampler(agreed, stated)
+            return cls(agreed, sampler, tally(records, agreed, coding, sample=asked.sample), asked.sample)
+        column = "report" if asked.sample == "sample" else asked.sample
+        reports = tally_reports(records, agreed, stated, column=column, keep=bool(asked.statistic))
+        return cls(agreed, reports.counts.sampler, reports, column)
+
+    @property
+    def release_kind(self) -> str:
+        """What one client released."""
+        return "report" if isinstance(self.tallied, ReportTally) else "sample"
+
+    @property
+    def headline(self) -> str:
+        """The mechanism and the agreement."""
+        kind = mechanism_text(self.agreed.mechanism, everybody=serves_everybody(self.sampler.family))
+        promise = promise_text(self.agreed.promise, self.agreed.epsilon)
+        return f"{kind} on {self.agreed.family.description}, {promise} (agreement {self.agreed.id[:12]})"
+
+
+def estimate_by_group(
+    asked: Asked, by: str, clients_table: str | None, client: str | None, null_groups: str | None
+) -> None:
+    """`--by`: every group of a public column, with intervals that hold all at once."""
+    if client is not None and clients_table is None:
+        raise DiscreetError("--client names the clients in --clients-table FILE; give that too")
+    asked.check({} if clients_table is None else {"--clients-table": clients_table})
+    records = file_source(asked.source)
+    clients = None if clients_table is None else file_source(clients_table)
+    if clients is not None and client is None:
+        client = _usual_client_column(records, clients)
+    groups = ClientGroups.read(by, null_groups or "error", clients, client)
+    read = _Read.of(records, agreement_of(records, asked.agreement), asked)
+    counts, reports, missing = group_counts(
+        records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
+    )
+    found = estimate_groups(read.sampler, counts=counts, bins=asked.bins, confidence=asked.confidence)
+    if reports:
+        found = GroupedPopulation(found.groups, found.confidence, reports)
+    statistics = {name: found.statistic(name) for name in asked.statistic}
+    doubts = [*_whole_notes(found, read), *_group_notes(found, missing, groups)]
+    said = (
+        group_record(found, read.agreed, doubts, by=by, statistics=statistics, listed=groups.listed)
+        if asked.json
+        else {}
+    )
+    blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
+    if asked.plot is not None:
+        title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
+        plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
+        blocks.append("Written: " + plain(asked.plot))
+    if asked.json:
+        write_json(said)
+    else:
+        say(*blocks)
+
+
+def _usual_client_column(records: Source, clients: Source) -> str:
+    """The column of clients in a table of them: the one that the samples have too."""
+    first = next(iter(records.schema))
+    for name in (first, "client"):
+        if name in clients.schema:
+            return name
+    raise DiscreetError(
+        f"{clients.name} has no column {first!r}, which names the clients of {records.name}; say which one does: --client COLUMN"
+    )
+
+
+def _title(read: _Read, what: str) -> str:
+    promised = f"{what} {promise_label(read.agreed.promise, read.agreed.epsilon)}"
+    return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
+
+
+def _whole_notes(found: GroupedPopulation, read: _Read) -> list[str]:
+    """The notes of an estimate from all clients together."""
+    return notes(found.whole, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
+
+
+def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -> list[str]:
+    said = []
+    if missing and groups.nulls == "drop":
+        said.append(f"{pluralise(missing, 'client')} without a group were left out")
+    if found.silent:
+        sizes = [f"{name!r} ({found.groups[name].clients:,})" for name in found.silent]
+        more = f" and {len(sizes) - _MOST_NAMED:,} more" if len(sizes) > _MOST_NAMED else ""
+        said.append(
+            f"{pluralise(len(sizes), 'group')} with so few clients that intervals cover three quarters of what is possible, or more: "
+            f"{', '.join(sizes[:_MOST_NAMED])}{more}; join small groups, or wait for more clients"
+        )
+    wide = sum(margin > _WIDE for margin in found.margins.values()) - len(found.silent)
+    if wide > 0:
+        said.append(
+            f"{wide:,} of {len(found.groups):,} groups tell some share to no better than +-{100 * _WIDE:g} %: see the column +-"
+        )
+    return said
+
+
+def _group_blocks(
+    found: GroupedPopulation,
+    read: _Read,
+    by: str,
+    statistics: Mapping[str, Mapping[Any, Estimate]],
+    doubts: list[str],
+    listed: Mapping[str, int] | None,
+    top: int | None,
+) -> list[Any]:
+    whole, first = found.whole, next(iter(found.groups.values()))
+    size = len(first.counts)
+    shown = _listed_places(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
+    blocks: list[Any] = [
+        f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {plain(by)}, "
+        f"{read.headline}.",
+        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts),
+        _group_table(found, shown, listed),
+    ]
+    hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
+    hidden += [f"{pluralise(len(found.groups) - _MOST_LISTED, 'more group')} (--json)"] * (
+        len(found.groups) > _MOST_LISTED
+    )
+    if hidden:
+        blocks.append(f"Not shown: {', '.join(hidden)}.")
+    if statistics:
+        blocks.append(_group_statistics(found, statistics))
+    what = "unbiased estimates of the average client's" if first.exact else "those among the samples"
+    return [
+        *blocks,
+        f"[bold]Intervals[/bold] hold for all {len(found.groups):,} groups and {size:,} outcomes at once, also for those that you pick "
+        "after looking: two groups differ where theirs do not overlap. "
+        f"Shares are {what} in each group, by itself. +- is the longest reach of an interval in the group.",
+        "[bold]Groups[/bold] are public: whoever reads this file knows each client's. A group that is private has to be part of what "
+        "clients release.",
+    ]
+
+
+def _listed_places(order: Any, along: bool, top: int | None, usual: int) -> list[int]:
+    """The outcomes that come first in this order; bins `along` a line in the order of their values."""
+    most = (MOST if along else usual) if top is None else top
+    first: list[int] = np.argsort(order, kind="stable")[:most].tolist()
+    return sorted(first) if along else first
+
+
+def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
+    first = next(iter(found.groups.values()))
+    names = first.domain.names
+    made = table(
+        "group",
+        "outcome",
+        "clients",
+        "+-, %",
+        "share, %" if first.exact else "samples, %",
+        f"{100 * found.confidence:g} % interval, all at once",
+        texts=2,
+    )
+    for name in list(found.groups)[:_MOST_LISTED]:
+        law, clients = found.laws[name], f"{found.groups[name].clients:,}"
+        if listed is not None:
+            clients += f" of {listed.get(name, 0):,}"
+        for row, place in enumerate(shown):
+            head = (plain(name, most=60), clients, _percent(found.margins[name])) if row == 0 else ("", "", "")
+            ends = f"{_percent(law.all_low[place])} to {_percent(law.all_high[place])}"
+            label = plain(names[place], most=60)
+            made.add_row(head[0], label, head[1], head[2], _percent(law.estimate[place]), ends)
+    return made
+
+
+def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
+    cells = any(each.blur for estimates in statistics.values() for each in estimates.values())
+    together = f"{100 * found.confidence:g} % interval, all groups at once"
+    made = table("group", "statistic", "estimate", together, *(["of it: cells"] if cells else []), texts=2)
+    for name in list(found.groups)[:_MOST_LISTED]:
+        for statistic, estimates in statistics.items():
+            each = estimates[name]
+            value = "" if each.estimate is None else number(each.estimate)
+            row = [plain(name, most=60), plain(statistic), value, f"{number(each.low)} to {number(each.high)}"]
+            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
+    return made
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def estimate_change(asked: Asked, compare: str) -> None:
+    """`--compare`: the difference between two files, IN less the other."""
+    asked.check({"--compare": compare})
+    later, earlier = file_source(asked.source), file_source(compare)
+    if asked.source == compare:
+        raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
+    reads = []
+    for records in (earlier, later):
+        carried = None if records.agreement is not None and records is earlier else asked.agreement
+        reads.append(_Read.of(records, agreement_of(records, carried), asked))
+    before, after = (_population_of(read, asked, asked.bins) for read in reads)
+    if before.finest is not None and len(before.counts) != len(after.counts):  # as many bins as suit the fewer clients
+        bins = min(len(before.counts), len(after.counts))
+        before, after = (_population_of(read, asked, bins) for read in reads)
+    found = change(before, after)
+    kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
+    sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
+    statistics = [found.statistic(name, reports=sent) for name in asked.statistic]
+    shared = shared_clients(earlier, later)
+    doubts = [*_side_notes(found, reads), *_sharing_notes(shared)]
+    said = change_record(found, (reads[0].agreed, reads[1].agreed), doubts, statistics=statistics) if asked.json else {}
+    if asked.json and shared is not None:
+        said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
+    blocks = [] if asked.json else _change_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
+    if asked.plot is not None:
+        told = f"change from {before.clients:,} to {after.clients:,} clients"
+        purpose = reads[1].agreed.purpose
+        title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
+        plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
+        blocks.append("Written: " + plain(asked.plot))
+    if asked.json:
+        write_json(said)
+    else:
+        say(*blocks)
+
+
+def _population_of(read: _Read, asked: Asked, bins: int | None) -> Population | ReportedPopulation:
+    if isinstance(read.tallied, ReportTally):
+        return reported_population(read.tallied.counts.sampler, counts=read.tallied.counts, confidence=asked.confidence)
+    assert not isinstance(read.sampler, ReportSampler)
+    return population(read.sampler, counts=read.tallied.counts, bins=bins, confidence=asked.confidence)
+
+
+def _side_notes(found: Change, reads: list[_Read]) -> list[str]:
+    before, after = (
+        notes(each, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
+        for each, read in zip((found.before, found.after), reads, strict=True)
+    )
+    both = [note for note in before if note in after]
+    said = [f"before: {note}" for note in before if note not in both]
+    return [*both, *said, *(f"after: {note}" for note in after if note not in both)]
+
+
+def _sharing_notes(shared: SharedClients | None) -> list[str]:
+    """Who took part in both, and what that means."""
+    if shared is None:
+        return ["a file does not name its clients, so it is not known how many are in both"]
+    if not shared.both:
+        return ["no client is in both files: the change is between two sets of clients, and who they are is part of it"]
+    if not (shared.before or shared.after):
+        return [f"the same {shared.both:,} clients are in both files: the change is theirs"]
+    return [
+        f"{shared.both:,} clients are in both files, {shared.before:,} only before, {shared.after:,} only after: the change is that of the "
+        "average client of each file, from whoever took part. If those who took part once differ from the others, that is part of it; "
+        "for the change of the same clients, give the files of those in both"
+    ]
+
+
+def _change_blocks(
+    found: Change,
+    reads: list[_Read],
+    statistics: list[Estimate],
+    doubts: list[str],
+    files: tuple[str, str],
+    top: int | None,
+) -> list[Any]:
+    size = len(found.law.estimate)
+    along = found.after.domain.edges is not None
+    shown = _listed_places(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
+    heads = [
+        f"[bold]{side}[/bold]: {plain(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
+    ]
+    blocks: list[Any] = [
+        "\n".join(heads),
+        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts),
+        _change_table(found, shown),
+    ]
+    if size > len(shown):
+        blocks.append(f"{pluralise(size - len(shown), 'more outcome')}: --top, --json.")
+    if statistics:
+        cells = any(each.blur for each in statistics)
+        interval = f"{100 * found.confidence:g} % interval"
+        made = table("change of", "estimate", interval, *(["of it: cells"] if cells else []))
+        for each in statistics:
+            value = "" if each.estimate is None else number(each.estimate)
+            row = [plain(each.name), value, f"{number(each.low)} to {number(each.high)}"]
+            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
+        blocks.append(made)
+    picked = "that you pick after looking" if along else "with the largest changes, which are listed first"
+    return [
+        *blocks,
+        f"[bold]Intervals[/bold] hold for all {size:,} outcomes at once, so also for those {picked}. They are about the average client of "
+        "each file, and hold the chance of its draws. They do not hold who took part, nor lies.",
+    ]
+
+
+def _change_table(found: Change, shown: list[int]) -> Table:
+    names, law = found.after.domain.names, found.law
+    together = f"{100 * found.confidence:g} % interval, all {len(law.estimate):,} at once"
+    what = "" if found.exact else "samples "
+    made = table("outcome", f"{what}before, %", f"{what}after, %", "change", together, "")
+    for place in shown:
+        low, high = law.all_low[place], law.all_high[place]
+        made.add_row(
+            plain(names[place], most=60),
+            _percent(found.before.law.estimate[place]),
+            _percent(found.after.law.estimate[place]),
+            f"{100 * law.estimate[place]:+.2f}",
+            f"{100 * low:+.2f} to {100 * high:+.2f}",
+            "rose" if low > 0.0 else "fell" if high < 0.0 else "",
+        )
+    return made
