@@ -24,6 +24,9 @@ demo: $(COMMAND)
 test:
 	$(MAKE) --no-print-directory --jobs 4 types suite
 
+# Every core has a worker: more threads in each would only wait for one another.
+suite quick slowest: export OMP_NUM_THREADS := 1
+
 suite: lint $(COMPILED) $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
