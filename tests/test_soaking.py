@@ -41,6 +41,11 @@ def test_a_soak_that_fails_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         soak.main()
 
 
+def test_long_tests_start_first(request: pytest.FixtureRequest) -> None:
+    long = [item.get_closest_marker("long") is not None for item in request.session.items]
+    assert long == sorted(long, reverse=True)
+
+
 BUSY = "import time\nwhile time.process_time() < 0.3: pass"
 
 
