@@ -12,19 +12,31 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; } \
 	|| echo "not installed: $(1)"
 
-.PHONY: demo test quick lint types bench soak fuzz client docs clean
+# Tests start some hundred processes, and each of them would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test suite quick slowest lint types bench soak fuzz client docs clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
 
-# Linting, types, kernels and tools do not wait for each other, and the tools do not wait for Python's packages.
+# What does not need each other runs at the same time: tools beside Python's packages, kernels beside the larger packages, types beside tests.
 test:
-	$(MAKE) --no-print-directory --jobs 4 lint types $(COMPILED) $(TOOLS)
+	$(MAKE) --no-print-directory --jobs 4 types suite
+
+# Every core has a worker: more threads in each would only wait for one another.
+suite quick slowest: export OMP_NUM_THREADS := 1
+
+suite: lint $(COMPILED) $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
 quick: $(READY) $(COMPILED)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not soak"
+
+# Which tests take longest; the last run is in out/slowest.jsonl.
+slowest: $(READY) $(COMPILED) $(TOOLS)
+	$(BIN)/python tools/slowest.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -73,10 +85,11 @@ $(READY): $(COMMAND)
 	$(INSTALL) --editable ".[cli,collect,transformers]" --group dev
 	touch $@
 
-# The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time).
-$(COMPILED): $(READY) $(shell find src -name '*.py')
-	$(BIN)/python -m discreet.tables.warm_up
-	$(BIN)/python -m discreet.research.warm_up
+# The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time). The command's packages are
+# enough; PYTHONPATH is for the moment in which pip replaces our own package among the others.
+$(COMPILED): $(COMMAND) $(shell find src -name '*.py')
+	PYTHONPATH=src $(BIN)/python -m discreet.tables.warm_up
+	PYTHONPATH=src $(BIN)/python -m discreet.research.warm_up
 	touch $@
 
 clean:

@@ -1,8 +1,10 @@
 """Settings of all tests: no deadline for a single example, since these machines are noisy and kernels load when first used.
 
-A random test has 25 examples here and 100 in a soak, unless it says otherwise.
+A random test has 12 examples here and 100 in a soak, unless it says otherwise.
 
 Each test stands for a process of its own: rounds that another one released under a secret in memory are forgotten before it.
+
+Tests that are marked long start first. Workers take tests from each other, so they end together unless one is left alone with a long test.
 
 Small tables are released without compiled code; what it draws must be the same, so tests of releases run with either.
 """
@@ -18,6 +20,10 @@ from tests.soaking import examples
 
 settings.register_profile("discreet", deadline=None, max_examples=examples(100))
 settings.load_profile("discreet")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(autouse=True)

@@ -75,6 +75,7 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path, monk
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) -> None:
     """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, every public name has its entry, and search finds."""
     needed_module("mkdocs", "pip install --group dev")

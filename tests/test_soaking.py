@@ -1,11 +1,11 @@
-"""`make soak`: every step is there, a failure does not stop the others, and every result is recorded."""
+"""`make soak`: every step is there, a failure does not stop the others, and every result is recorded. `make slowest`: what a test took."""
 
 import importlib.util
 import json
 from pathlib import Path
 
 import pytest
-from tools import soak
+from tools import slowest, soak
 
 
 def test_every_step_is_a_module_that_can_be_run() -> None:
@@ -39,3 +39,40 @@ def test_a_soak_that_fails_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("sys.argv", ["soak.py", "fuzz"])
     with pytest.raises(SystemExit, match="1"):
         soak.main()
+
+
+def test_long_tests_start_first(request: pytest.FixtureRequest) -> None:
+    long = [item.get_closest_marker("long") is not None for item in request.session.items]
+    assert long == sorted(long, reverse=True)
+
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass"
+
+
+@pytest.mark.slow
+def test_work_of_a_process_that_a_test_starts_is_work_of_the_test(tmp_path: Path) -> None:
+    (tmp_path / "test_tried.py").write_text(
+        f"import subprocess, sys, time\nBUSY = {BUSY!r}\nrunning = []\n"
+        "def test_waits(): time.sleep(0.3)\n"
+        "def test_starts(): subprocess.run([sys.executable, '-c', BUSY], check=True)\n"
+        "def test_leaves():\n"
+        "    running.append(subprocess.Popen([sys.executable, '-c', BUSY + '\\nprint(flush=True); time.sleep(60)'], stdout=-1))\n"
+        "    running[0].stdout.readline()\n"
+        "def test_ends():\n    running[0].kill()\n    running[0].communicate()\n"
+        "def test_fails(): raise AssertionError\n"
+    )
+    record = tmp_path / "out" / "slowest.jsonl"
+    assert slowest.run_tests([str(tmp_path), "-p", "no:cacheprovider"], record) == 1
+    taken = {one.test.rpartition("::")[2]: one for one in slowest.read_record(record)}
+    assert list(taken) == [one.test.rpartition("::")[2] for one in slowest.read_record(record)]
+    assert set(taken) == {"test_waits", "test_starts", "test_leaves", "test_ends", "test_fails"}
+    assert set(list(taken)[:2]) == {"test_starts", "test_leaves"}, "those that took most of the processors come first"
+    assert (
+        min(taken[name].processor_seconds for name in ("test_starts", "test_leaves")) > 0.2
+    )  # clocks tick by hundredths
+    assert (
+        max(taken[name].processor_seconds for name in ("test_waits", "test_ends")) < 0.2 < taken["test_waits"].seconds
+    )
+    shown = slowest.table(slowest.read_record(record), 2).splitlines()
+    assert len(shown) == 4
+    assert shown[-1].startswith("5 tests: ")

@@ -43,6 +43,7 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
     monkeypatch.setattr(paper, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))

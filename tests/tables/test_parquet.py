@@ -17,6 +17,7 @@ from discreet.errors import DiscreetError
 from discreet.tables import sample
 from discreet.tables._parquet import ParquetFile
 from discreet.tables._sources import file_source
+from tests.soaking import wide
 from tests.tables.small_tables import SECRET, rows
 
 TERMS: dict[str, Any] = {"client": "client", "value": "value", "domain": 40, "epsilon": 3.0, "secret": SECRET}
@@ -88,10 +89,12 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
 
 @pytest.mark.slow
 def test_long_names_in_a_dictionary_are_not_written_out_at_once(tmp_path: Path) -> None:
-    table = pa.table({"client": repeated(pa.array(["x" * 100_000]), 20_000), "value": np.zeros(20_000, dtype=np.int64)})
+    """20,000 names of one client, written out, take twenty times the memory that is allowed."""
+    length = wide(100_000, 10_000)
+    table = pa.table({"client": repeated(pa.array(["x" * length]), 20_000), "value": np.zeros(20_000, dtype=np.int64)})
     pq.write_table(table, tmp_path / "in.parquet")
     assert (tmp_path / "in.parquet").stat().st_size < 500_000
-    assert sample(str(tmp_path / "in.parquet"), **TERMS, memory=10**8).num_rows == 1
+    assert sample(str(tmp_path / "in.parquet"), **TERMS, memory=1_000 * length).num_rows == 1
 
 
 @pytest.mark.slow
