@@ -229,8 +229,8 @@ class MaskedSubsets(_Subsets):
         return (1 << self.size) - 1
 
     @cached_property
-    def _binomials(self) -> Reports:
-        """C(x, i) for x up to 63 and i up to w; all are below 2^62."""
+    def binomials(self) -> Reports:
+        """C(x, i) for x up to 63, by rows, and i up to w; all are below 2^62."""
         rows = [[math.comb(x, i) for i in range(self.members + 1)] for x in range(self.size)]
         return np.array(rows, dtype=np.uint64)
 
@@ -243,7 +243,7 @@ class MaskedSubsets(_Subsets):
         below, belongs = np.empty_like(rest), np.empty(rank.shape, dtype=np.bool_)
         mask = np.zeros(rank.shape, dtype=np.uint64)
         for x in range(size - 1, -1, -1):
-            np.take(self._binomials[x], left, out=below, mode="clip")
+            np.take(self.binomials[x], left, out=below, mode="clip")
             np.greater_equal(rest, below, out=belongs)
             np.subtract(rest, below, out=below)
             np.minimum(rest, below, out=rest)
@@ -291,19 +291,20 @@ class RankedSubsets(_Subsets):
         return self.members
 
     @cached_property
-    def _binomials(self) -> tuple[Integers, ...]:
-        """C(x, i) for x up to k, by i; each row by running sums of the one before."""
-        rows = [np.ones(self.size + 1, dtype=np.int64)]
-        for _ in range(self.members):
-            rows.append(np.concatenate([[0], np.cumsum(rows[-1][:-1])]))
-        return tuple(rows)
+    def binomials(self) -> Integers:
+        """C(x, i) for x up to k, in row i; each row by running sums of the one before."""
+        rows = np.zeros((self.members + 1, self.size + 1), dtype=np.int64)
+        rows[0] = 1
+        for i in range(self.members):
+            np.cumsum(rows[i, :-1], out=rows[i + 1, 1:])
+        return rows
 
     def members_of(self, rank: Integers, members: int) -> list[Integers]:
         """The outcomes of each subset, from the largest to the smallest."""
         rest, found = rank.copy(), []
         for i in range(members, 0, -1):
-            x = np.searchsorted(self._binomials[i], rest, side="right") - 1
-            rest -= self._binomials[i][x]
+            x = np.searchsorted(self.binomials[i], rest, side="right") - 1
+            rest -= self.binomials[i][x]
             found.append(x)
         return found
 
@@ -318,10 +319,10 @@ class RankedSubsets(_Subsets):
             past = other >= outcomes
             above += past
             shifted = other + past
-            total += np.where(past, self._binomials[place + 1][shifted], self._binomials[place][shifted])
+            total += np.where(past, self.binomials[place + 1][shifted], self.binomials[place][shifted])
         order = self.members - above  # the outcome's own place among the members, from the smallest
         for i in range(1, self.members + 1):
-            total += np.where(order == i, self._binomials[i][outcomes], 0)
+            total += np.where(order == i, self.binomials[i][outcomes], 0)
         return total.astype(np.uint64)
 
     def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
