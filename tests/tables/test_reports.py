@@ -266,13 +266,3 @@ def test_what_else_takes_samples_refuses_reports_by_name(tmp_path: Path, refused
 
     with pytest.raises(DiscreetError, match="is on reports, which are no samples"):
         coding_and_sampler(agreed)
-
-
-def test_spark_refuses_reports_and_says_where_to_run_them() -> None:
-    from discreet.tables import Request
-    from discreet.tables.spark import _job
-
-    request = Request(client="who", value="what", sampler=SAMPLERS["affine"])
-    nothing: Any = None
-    with pytest.raises(DiscreetError, match=r"for the local engine.*use discreet\.tables\.sample or --engine local"):
-        _job(request, nothing, "the data frame")
