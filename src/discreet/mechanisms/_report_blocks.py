@@ -25,7 +25,8 @@ with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise
 All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one to leading order of any
 epsilon-LDP report [Ye and Barg 2018]. Masks and ranks are exactly these. Affine blocks are as good but for the padding, and for how near
 c/q comes to the best fraction; `choose_blocks` takes the smallest window c among those within a thousandth of the best, since a report
-costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead.
+costs c additions to count. Where padding costs more than four thousandths and blocks are small, subsets are written as ranks instead. Blocks
+that cannot be counted (more than 20 million points, or more than 10,000 additions a report) are chosen only where no others are left.
 
 The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
 """
@@ -34,7 +35,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -49,6 +50,7 @@ Integers = NDArray[np.int64]
 Reports = NDArray[np.uint64]
 LARGEST_MASK = 64  # outcomes that have a bit of their own
 LARGEST_COUNT = 1 << 62  # blocks of a family at most
+LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 _ONE = np.uint64(1)
 _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
 
@@ -468,6 +470,7 @@ _FEW_RANKED, _MOST_RANKED = (
 _TOO_FAR = 1.004  # times the best variance
 _LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
 _AS_GOOD = 1.001  # times the smallest variance
+_WIDEST = 10**4  # windows of blocks that can be counted
 _MOST_POINTS = 2  # times the outcomes, where there is a choice
 _PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
 _LEAST_PRIME = 5
@@ -543,11 +546,21 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
     found = [(worst_variance(size, each.points, each.width, growth), each) for each in affine_candidates(size, growth)]
-    least = min(variance for variance, _ in found)
-    if ranks and least > best * _TOO_FAR:
+    if ranks and min(variance for variance, _ in found) > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    enough = max(best, least) * _AS_GOOD
+    chosen = _narrowest(found, best)
+    counted = [(v, each) for v, each in found if _can_be_counted(each)]
+    return _narrowest(counted, best) if counted and not _can_be_counted(chosen) else chosen
+
+
+def _narrowest(found: Sequence[tuple[float, AffineBlocks]], best: float) -> AffineBlocks:
+    """The blocks with the smallest window among those that are as good as the best of them."""
+    enough = max(best, min(variance for variance, _ in found)) * _AS_GOOD
     return min((each for variance, each in found if variance <= enough), key=lambda each: (each.window, each.points))
+
+
+def _can_be_counted(blocks: AffineBlocks) -> bool:
+    return blocks.points <= LARGEST_TABLE and blocks.window <= _WIDEST
 
 
 def _root_up(size: int, digits: int) -> int:

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.kernels import compiled_for, processor_count
 from discreet.errors import DiscreetError, check_kind
 from discreet.mechanisms._report_blocks import (
+    LARGEST_TABLE,
     AffineBlocks,
     BlockFamily,
     Integers,
@@ -42,7 +43,6 @@ from discreet.mechanisms._report_blocks import (
 from discreet.mechanisms._report_sampler import ReportSampler
 
 MOST_REPORTS = 1 << 53  # up to which counts are whole numbers of doubles too
-LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 MOST_IN_16_BITS = (1 << 16) - 1  # reports, each of which adds at most 1 to a place of the table
 _TOGETHER = 1 << 22  # additions to the table at once
 _SECONDS_AN_ADDITION = 7e-9  # roughly, without compiled code
