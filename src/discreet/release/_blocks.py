@@ -28,15 +28,16 @@ _ONE, _NONE = np.uint64(1), np.uint64(0)
 def report_of_law(
     plan: Any, keyed: Any, words: Any, used: int, number: int, form: int, message: Any, state: Any
 ) -> Any:
-    """(whether the client has at most 2^62 records, its report): as `ReportSampler.release_keyed`, word for word."""
+    """(whether the client has at most 2^62 records, its report): as `ReportSampler.release_keyed`, word for word.
+
+    `words` are those of its canonical input, and `message` the same memory with room for one more in front.
+    """
     length, step = used + number * (2 if form == WIDE_FORM else 1), 2 if form == WIDE_FORM else 1
     total = np.uint64(0)
     for place in range(used, length, step):
         total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
     if total > np.uint64(_TOTAL):
         return False, np.uint64(0)
-    for place in range(length):
-        message[place + 1] = words[place]
     _write_block_words(keyed, message, length + 1, 0, state)
     taken, turn = 1, 0
     if np.int64(state[0] >> _SPARE_BITS) < plan.uniform_weight or not total:

@@ -335,8 +335,10 @@ def draw(
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
-    words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
-    message = np.empty(words.size + BLOCK, dtype=np.uint64)
+    message = np.empty(
+        2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64
+    )  # the words of a client, after room for one
+    words = message[1:]
     state = np.empty(8, dtype=np.uint64)
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
     wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
