@@ -1,5 +1,5 @@
-"""Reports for a population: how far from the best subset selection, checked by simulation; draws a second; the time to count reports;
-other libraries.
+"""Reports for a population: how far from the best subset selection, checked by simulation; draws a second, in tables too; the time to count
+reports; other libraries.
 
 The first table takes minutes: it asks `choose_blocks` for every number of outcomes up to 100,000 at every epsilon of the grid.
 """
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
@@ -26,9 +28,13 @@ from rich.table import Table
 from benchmarks.engine_parts.processes import rivals_python
 from discreet import Simplex
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
+from discreet.ledger._book import forget_rounds_in_memory
 from discreet.mechanisms import LinearSampler, ReportCounts, Reports, ReportSampler
 from discreet.mechanisms._report_blocks import best_subset, choose_blocks, worst_variance
 from discreet.privacy import at_most_exp
+from discreet.release import Secret
+from discreet.tables import Kernel, Request, sample
+from discreet.tables._drawing import clients_of
 
 SIZES = (2, 4, 10, 30, 64, 65, 104, 114, 300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
 EPSILONS = (0.05, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)
@@ -41,6 +47,10 @@ FINE_SIZES = (*range(65, 400, 3), *range(400, 3000, 97), 9552, 31398, 65537, 999
 SIMULATED = [(size, epsilon) for size in (5, 30, 104, 300, 1000) for epsilon in (0.5, 1.0, 2.0, 4.0)]
 CLIENTS, REPORTS = 3_000_000, 10_000_000
 RIVALLED, PEER_SECONDS, ALONE = ((104, 1.0), (1000, 1.0), (1000, 4.0)), 4.0, 2000
+COUNTED = ((64, 1.0), (104, 1.0), (1000, 1.0), (1000, 2.0), (10_000, 1.0), (100_000, 0.05))
+MILLION_EPSILONS = (0.05, 0.5, 1.0, 2.0, 4.0, 6.0, 7.5, 8.0, 9.0, 10.0)
+TABLE_CLIENTS = 2_000_000
+TABLES = ((10, 1.0), (64, 0.5), (104, 4.0), (1000, 1.0), (100_000, 1.0), (1_000_000, 1.0))
 
 
 def excess(size: int, bound: Fraction) -> float:
@@ -139,23 +149,51 @@ def draws(console: Console) -> None:
 
 def counting(console: Console) -> None:
     """Seconds to add ten million reports, and to give the supports after another one."""
-    table = shown("5. Counting 10,000,000 reports", "outcomes, epsilon", "add, s", "supports, s", "MiB at most so far")
-    for size, epsilon in (
-        (64, 1.0),
-        (104, 1.0),
-        (1000, 1.0),
-        (1000, 2.0),
-        (100_000, 0.05),
-        (1_000_000, 1.0),
-        (1_000_000, 4.0),
-    ):
+    table = shown("5. Counting 10,000,000 reports: seconds on the wall, and of all processors", "outcomes, epsilon")
+    for name in ("blocks", "add", "processors", "supports", "processors", "MiB at most so far"):
+        table.add_column(name, justify="right")
+    for size, epsilon in (*COUNTED, *((1_000_000, epsilon) for epsilon in MILLION_EPSILONS)):
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
         reports, state = sampler.release_records(np.arange(REPORTS) % size), ReportCounts(sampler)
-        added, _ = timed(partial(state.add, reports))
+        ReportCounts(sampler).add(reports[:200_000])  # tables and code that are made once
+        added, busy = timed(partial(state.add, reports))
         state.supports()
-        again, _ = timed(state.supports)
+        again, busy_again = timed(state.supports)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        table.add_row(f"{size:,}, {epsilon:g}", f"{added:.2f}", f"{again:.4f}", f"{peak:,}")
+        shape = f"{sampler.blocks.name} {tuple(sampler.blocks.parameters.values())}"
+        cells = f"{added:.2f}", f"{busy:.2f}", f"{again:.4f}", f"{busy_again:.4f}", f"{peak:,}"
+        table.add_row(f"{size:,}, {epsilon:g}", shape, *cells)
+    console.print(table)
+
+
+def tables(console: Console) -> None:
+    """Clients a second through `discreet.tables.sample`, one record each: all of it, and the draw in it, in one thread."""
+    parts = ("sample", "draw", "sample under a secret", "draw under a secret")
+    table = shown(
+        "6. Tables: millions of clients a second (on the wall; for each second of a processor)", "outcomes, epsilon"
+    )
+    for name in ("blocks", *parts):
+        table.add_column(name, justify="right")
+    rows = pl.DataFrame({"who": np.arange(TABLE_CLIENTS), "what": np.zeros(TABLE_CLIENTS, dtype=np.int64)})
+    for size, epsilon in ((104, 1.0), *TABLES):
+        rows = rows.with_columns(what=pl.Series(np.arange(TABLE_CLIENTS) % size))
+        reports = ReportSampler(Simplex(size), epsilon=epsilon)
+        for sampler in (LinearSampler(Simplex(size), epsilon=epsilon), reports):
+            job = Request(client="who", value="what", sampler=sampler).job(rows.schema)
+            ends = np.arange(TABLE_CLIENTS + 1, dtype=np.int64)
+            lists = pa.LargeListArray.from_arrays(ends, pa.array(rows["what"].to_numpy().astype(np.uint32)))
+            clients = clients_of(pa.array(rows["who"].to_numpy()), lists, None)
+            cells = []
+            for secret in (None, Secret(bytes(32))):
+                ask = partial(sample, rows, client="who", value="what", sampler=sampler, secret=secret)
+                draw = partial(Kernel(job).draw, clients, digested=secret is not None)
+                for work in (ask, draw):
+                    work()
+                    wall, busy = timed(work)
+                    cells.append(f"{TABLE_CLIENTS / wall / 1e6:.2f}; {TABLE_CLIENTS / busy / 1e6:.2f}")
+                forget_rounds_in_memory()
+            kind = sampler.blocks.name if isinstance(sampler, ReportSampler) else "linear"
+            table.add_row(f"{size:,}, {epsilon:g}", kind, *cells)
     console.print(table)
 
 
@@ -164,7 +202,7 @@ def rivals(console: Console) -> None:
     python = rivals_python()
     for size, epsilon in RIVALLED:
         columns = ("", "clients a second", "times slower", "reports counted a second", "times slower")
-        table = shown(f"6. {size:,} outcomes, epsilon {epsilon:g}, other libraries, by processor time", *columns)
+        table = shown(f"7. {size:,} outcomes, epsilon {epsilon:g}, other libraries, by processor time", *columns)
         sampler = ReportSampler(Simplex(size), epsilon=epsilon)
         records = np.arange(CLIENTS) % size
         drawn = CLIENTS / min(timed(partial(sampler.release_records, records))[1] for _ in range(3))
@@ -228,4 +266,5 @@ def run() -> None:
         simulations(console)
         draws(console)
         counting(console)
+        tables(console)
         rivals(console)

@@ -83,7 +83,7 @@ def amounts(console: Console) -> None:
 
 
 def columns(console: Console) -> None:
-    """The mean variance of the shares of five columns in the uniform population: one question a client, a split budget, and one column a client by k-RR."""
+    """The mean variance of the shares of five columns in the uniform population: a survey, a split budget, and one column a client."""
     table = shown(
         f"3. Shares of {len(SIZES)} columns of {', '.join(map(str, SIZES))} outcomes, {PEOPLE:,} clients: mean variance over "
         "the survey's",

@@ -39,11 +39,8 @@ NAMES = st.one_of(
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[Sampler[Any], ClientColumns]:
-    """A sampler, and clients of any kind, some of whose records may be bad."""
-    size = draw(SIZES)
-    epsilon = draw(st.sampled_from([0.05, 1.0, 4.0, 12.0, 30.0]))
-    sampler = draw(st.sampled_from(SAMPLERS))(dc.Simplex(size), epsilon=epsilon)
+def clients_on(draw: st.DrawFn, size: int) -> ClientColumns:
+    """Clients of any kind on so many outcomes, some of whose records may be bad."""
     outcome = st.integers(0, size - 1)
     if draw(st.integers(0, 9)) == 0:
         outcome = st.one_of(outcome, st.integers(size, 2**32 - 1))
@@ -55,7 +52,7 @@ def problems(draw: st.DrawFn) -> tuple[Sampler[Any], ClientColumns]:
     texts = draw(st.booleans())
     integers = [] if texts else [draw(st.integers(-(2**63), 2**63 - 1)) for _ in lists]
     encoded = [draw(NAMES).encode() for _ in lists] if texts else []
-    return sampler, ClientColumns(
+    return ClientColumns(
         np.array(integers, dtype=np.int64),
         np.cumsum([0, *map(len, encoded)]) if texts else np.empty(0, dtype=np.int64),
         np.frombuffer(b"".join(encoded), dtype=np.uint8).copy(),
@@ -64,6 +61,14 @@ def problems(draw: st.DrawFn) -> tuple[Sampler[Any], ClientColumns]:
         np.array(counts, dtype=np.int64),
         np.array(weights, dtype=np.float64),
     )
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Sampler[Any], ClientColumns]:
+    """A sampler, and clients of any kind."""
+    size = draw(SIZES)
+    epsilon = draw(st.sampled_from([0.05, 1.0, 4.0, 12.0, 30.0]))
+    return draw(st.sampled_from(SAMPLERS))(dc.Simplex(size), epsilon=epsilon), draw(clients_on(size))
 
 
 def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first: int, last: int) -> Any:

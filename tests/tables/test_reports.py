@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
+from discreet._base.kernels import Code, use_only
 from discreet.cli._app import app
 from discreet.errors import DiscreetError
 from discreet.estimation import reported_average, reported_population
@@ -46,14 +47,16 @@ def _held(rows: pl.DataFrame, who: Any) -> pl.DataFrame:
     return rows.filter(pl.col("who") == who)
 
 
+@pytest.mark.parametrize("code", list(Code))
 @pytest.mark.parametrize("name", sorted(SAMPLERS))
-def test_a_table_gives_every_client_the_report_of_its_key_and_data(name: str) -> None:
+def test_a_table_gives_every_client_the_report_of_its_key_and_data(name: str, code: Code) -> None:
     """Against one client at a time, in Python's integers; a third of the words are drawn anew in one of the families."""
     sampler = SAMPLERS[name]
     rows = _rows(sampler.family.size)
     agreed = dc.Agreement.of(sampler)
     for count in (None, "often"):
-        made = sample(rows, client="who", value="what", count=count, sampler=sampler, secret=SECRET)
+        with use_only(code):
+            made = sample(rows, client="who", value="what", count=count, sampler=sampler, secret=SECRET)
         assert made.column_names == ["who", "report", "agreement"]
         assert str(made.schema.field("report").type) == "uint64"
         key = SECRET.run_key(agreed.id, 1, Question(value="what", count=count))
@@ -86,6 +89,13 @@ def test_weights_count_by_their_law_in_whole_numbers() -> None:
         law = integer_law_of_weights(held["what"].to_list(), held["often"].to_list())
         assert report == sampler.release_keyed(key, who, list(law), list(law.values()))
     forget_rounds_in_memory()
+
+
+def test_counts_that_a_word_cannot_choose_among_are_refused_by_row() -> None:
+    rows = pl.DataFrame({"who": [1, 2, 2], "what": [3, 3, 4], "often": [5, 1 << 62, 1]})
+    for code in Code:
+        with use_only(code), pytest.raises(DiscreetError, match=r"row \d of the batch: .* more than 2\^62"):
+            sample(rows, client="who", value="what", count="often", sampler=SAMPLERS["affine"])
 
 
 def test_clients_without_records_report_uniform_blocks() -> None:
@@ -256,13 +266,3 @@ def test_what_else_takes_samples_refuses_reports_by_name(tmp_path: Path, refused
 
     with pytest.raises(DiscreetError, match="is on reports, which are no samples"):
         coding_and_sampler(agreed)
-
-
-def test_spark_refuses_reports_and_says_where_to_run_them() -> None:
-    from discreet.tables import Request
-    from discreet.tables.spark import _job
-
-    request = Request(client="who", value="what", sampler=SAMPLERS["affine"])
-    nothing: Any = None
-    with pytest.raises(DiscreetError, match=r"for the local engine.*use discreet\.tables\.sample or --engine local"):
-        _job(request, nothing, "the data frame")

@@ -3,6 +3,7 @@
 One test runs all checks: starting a Java machine takes longer than they do, and tests are shared among processes.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -229,6 +230,49 @@ def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path)
     assert dc.Agreement.from_json(carried).sampler() == samplers[-1]
 
 
+def check_reports_are_those_of_one_machine(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every family of blocks, past 2^63 too; written and estimated as the local engine's."""
+    from discreet.cli._app import app
+    from discreet.tables import spark as engine
+
+    rng, who = np.random.default_rng(6), np.arange(1500) % 400
+    listed = list(range(450))
+    list_frame = spark.createDataFrame([(number,) for number in listed], ["client"])
+    for size, epsilon in ((64, 0.5), (104, 4.0), (20_000, 1.0), (20, 6.0)):
+        whole = pl.DataFrame({"client": who, "value": rng.integers(0, size, 1500), "n": rng.integers(1, 4, 1500)})
+        data = spark.createDataFrame(whole.rows(), whole.columns).repartition(3)
+        terms: dict[str, Any] = {"client": "client", "value": "value", "count": "n", "secret": SECRET}
+        terms |= {"sampler": dc.ReportSampler(dc.Simplex(size), epsilon=epsilon)}
+        local = sample(whole, **terms, clients=listed)
+        forget_rounds_in_memory()
+        far = engine.sample(data, **terms, clients=list_frame)
+        assert far.columns == ["client", "report", "agreement"]
+        reports = {row["client"]: int(row["report"]) for row in far.collect()}
+        assert reports == dict(zip(local["client"].to_pylist(), local["report"].to_pylist(), strict=True))
+        assert size != 64 or max(reports.values()) >= 1 << 63
+        if size == 64:
+            dropped = engine.sample(data, **terms, clients=list_frame, drop_client=True)
+            assert dropped.columns == ["report", "agreement"]
+            assert sorted(int(row["report"]) for row in dropped.collect()) == sorted(reports.values())
+            monkeypatch.chdir(tmp_path)
+            whole.write_parquet("in.parquet")
+            dc.Agreement.of(terms["sampler"]).write("a.json")
+            told = []
+            for where, output in (("local", "l.parquet"), ("spark", "s.parquet"), ("spark", "s.csv")):
+                assert CliRunner().invoke(app, ["secret", f"secret of {output}"]).exit_code == 0
+                Path(f"secret of {output}").write_bytes(Path("secret of l.parquet").read_bytes())
+                asked = ["--client", "client", "--value", "value", "--count", "n", "--agreement", "a.json"]
+                asked += ["--engine", where, "--secret", f"secret of {output}", "-o", output]
+                released = CliRunner().invoke(app, ["sample", "in.parquet", *asked])
+                assert released.exit_code == 0, released.output
+                assert f"400 reports to {output}" in released.stderr
+                found = CliRunner().invoke(app, ["estimate", output, "--agreement", "a.json", "--json"])
+                assert found.exit_code == 0, found.output
+                told.append({**json.loads(found.stdout), "source": None})
+            assert told[0]["shares"] == told[1]["shares"] == told[2]["shares"]
+        forget_rounds_in_memory()
+
+
 def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
     """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
     from discreet.tables import spark as engine
@@ -396,6 +440,9 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     check_every_option_gives_what_one_machine_gives(spark)
     forget_rounds_in_memory()
     check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
+    forget_rounds_in_memory()
+    with pytest.MonkeyPatch.context() as patch:
+        check_reports_are_those_of_one_machine(spark, made(tmp_path / "reports"), patch)
     forget_rounds_in_memory()
     check_sums_over_other_partitions_are_the_same_law(spark)
     forget_rounds_in_memory()

@@ -118,7 +118,7 @@ class _Read:
     @property
     def headline(self) -> str:
         """The mechanism and the agreement."""
-        kind = mechanism_text(self.agreed.mechanism, everybody=serves_everybody(self.sampler.family))
+        kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
         promise = promise_text(self.agreed.promise, self.agreed.epsilon)
         return f"{kind} on {self.agreed.family.description}, {promise} (agreement {self.agreed.id[:12]})"
 

@@ -185,9 +185,10 @@ def tally_reports(
         raise DiscreetError(
             f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
         )
-    if not (source.is_untyped or source.schema[column].is_integer()):
+    kind = source.schema[column]
+    if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
         raise DiscreetError(
-            f"column {column!r} of {source.name} holds {source.schema[column]}; reports are whole numbers (64 bits, without a sign)"
+            f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
         )
     named = AGREEMENT in source.schema
     others = pl.col(AGREEMENT).ne_missing(agreement.id) if named else pl.lit(False)

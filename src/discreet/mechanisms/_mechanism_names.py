@@ -16,7 +16,7 @@ from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._mollifier import MollifierSampler
 from discreet.mechanisms._optimal import OptimalSampler
-from discreet.mechanisms._report_counts import LARGEST_TABLE
+from discreet.mechanisms._report_blocks import LARGEST_TABLE
 from discreet.mechanisms._report_sampler import ReportSampler
 from discreet.mechanisms._sampler import AnyFamily, Sampler
 from discreet.privacy import Privacy, Pure

@@ -26,7 +26,8 @@ All subsets of w of k outcomes (subset selection) with the best w, near k/(e^eps
 on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
 exactly these. Affine blocks are as good but for the padding, and for how near c/q comes to the best fraction; `choose_blocks` takes the
 smallest window c among those within a thousandth of the best, since a report costs c additions to count. Where padding costs more than
-four thousandths and blocks are small, subsets are written as ranks instead.
+four thousandths and blocks are small, subsets are written as ranks instead. Blocks that
+cannot be counted (more than 20 million points, or more than 10,000 additions a report) are chosen only where no others are left.
 
 The choice takes sums, products and quotients of doubles alone, so every machine makes the same one.
 """
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -50,6 +51,7 @@ Integers = NDArray[np.int64]
 Reports = NDArray[np.uint64]
 LARGEST_MASK = 64  # outcomes that have a bit of their own
 LARGEST_COUNT = 1 << 62  # blocks of a family at most
+LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 _ONE = np.uint64(1)
 _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
 
@@ -230,8 +232,8 @@ class MaskedSubsets(_Subsets):
         return (1 << self.size) - 1
 
     @cached_property
-    def _binomials(self) -> Reports:
-        """C(x, i) for x up to 63 and i up to w; all are below 2^62."""
+    def binomials(self) -> Reports:
+        """C(x, i) for x up to 63, by rows, and i up to w; all are below 2^62."""
         rows = [[math.comb(x, i) for i in range(self.members + 1)] for x in range(self.size)]
         return np.array(rows, dtype=np.uint64)
 
@@ -244,7 +246,7 @@ class MaskedSubsets(_Subsets):
         below, belongs = np.empty_like(rest), np.empty(rank.shape, dtype=np.bool_)
         mask = np.zeros(rank.shape, dtype=np.uint64)
         for x in range(size - 1, -1, -1):
-            np.take(self._binomials[x], left, out=below, mode="clip")
+            np.take(self.binomials[x], left, out=below, mode="clip")
             np.greater_equal(rest, below, out=belongs)
             np.subtract(rest, below, out=below)
             np.minimum(rest, below, out=rest)
@@ -292,19 +294,20 @@ class RankedSubsets(_Subsets):
         return self.members
 
     @cached_property
-    def _binomials(self) -> tuple[Integers, ...]:
-        """C(x, i) for x up to k, by i; each row by running sums of the one before."""
-        rows = [np.ones(self.size + 1, dtype=np.int64)]
-        for _ in range(self.members):
-            rows.append(np.concatenate([[0], np.cumsum(rows[-1][:-1])]))
-        return tuple(rows)
+    def binomials(self) -> Integers:
+        """C(x, i) for x up to k, in row i; each row by running sums of the one before."""
+        rows = np.zeros((self.members + 1, self.size + 1), dtype=np.int64)
+        rows[0] = 1
+        for i in range(self.members):
+            np.cumsum(rows[i, :-1], out=rows[i + 1, 1:])
+        return rows
 
     def members_of(self, rank: Integers, members: int) -> list[Integers]:
         """The outcomes of each subset, from the largest to the smallest."""
         rest, found = rank.copy(), []
         for i in range(members, 0, -1):
-            x = np.searchsorted(self._binomials[i], rest, side="right") - 1
-            rest -= self._binomials[i][x]
+            x = np.searchsorted(self.binomials[i], rest, side="right") - 1
+            rest -= self.binomials[i][x]
             found.append(x)
         return found
 
@@ -319,10 +322,10 @@ class RankedSubsets(_Subsets):
             past = other >= outcomes
             above += past
             shifted = other + past
-            total += np.where(past, self._binomials[place + 1][shifted], self._binomials[place][shifted])
+            total += np.where(past, self.binomials[place + 1][shifted], self.binomials[place][shifted])
         order = self.members - above  # the outcome's own place among the members, from the smallest
         for i in range(1, self.members + 1):
-            total += np.where(order == i, self._binomials[i][outcomes], 0)
+            total += np.where(order == i, self.binomials[i][outcomes], 0)
         return total.astype(np.uint64)
 
     def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
@@ -469,6 +472,7 @@ _FEW_RANKED, _MOST_RANKED = (
 _TOO_FAR = 1.004  # times the best variance
 _LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
 _AS_GOOD = 1.001  # times the smallest variance
+_WIDEST = 10**4  # windows of blocks that can be counted
 _MOST_POINTS = 2  # times the outcomes, where there is a choice
 _PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
 _LEAST_PRIME = 5
@@ -540,7 +544,10 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def affine_candidates(size: int, growth: float) -> Iterator[tuple[float, int, int, int, int]]:
+_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
+
+
+def affine_candidates(size: int, growth: float) -> Iterator[_Candidate]:
     """(variance, c, K, q, t) of affine blocks, with windows c on both sides of q/(e^epsilon + 1)."""
     for prime, digits in affine_fields(size):
         near, part = prime / (growth + 1.0), prime ** (digits - 1)
@@ -563,12 +570,25 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     if ranks and width <= _FEW_RANKED:
         return RankedSubsets(size, width)
     found = list(affine_candidates(size, growth))
-    least = min(found)[0]
-    if ranks and least > best * _TOO_FAR:
+    if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    enough = max(best, least) * _AS_GOOD
-    window, _, prime, digits = min(each[1:] for each in found if each[0] <= enough)
+    chosen = _narrowest(found, best)
+    counted = [each for each in found if _can_be_counted(each)]
+    if counted and not _can_be_counted(chosen):
+        chosen = _narrowest(counted, best)
+    _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
+
+
+def _narrowest(found: Sequence[_Candidate], best: float) -> _Candidate:
+    """The blocks with the smallest window among those that are as good as the best of them."""
+    enough = max(best, min(found)[0]) * _AS_GOOD
+    return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
+
+
+def _can_be_counted(candidate: _Candidate) -> bool:
+    _, window, points, _, _ = candidate
+    return points <= LARGEST_TABLE and window <= _WIDEST
 
 
 def _root_up(size: int, digits: int) -> int:

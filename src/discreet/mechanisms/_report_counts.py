@@ -19,15 +19,20 @@ Besides, the distance of every result from the nearest whole number is checked.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
+from importlib import import_module
+from threading import Lock
 from typing import Self
 
 import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
+from discreet._base.kernels import compiled_for, processor_count
 from discreet.errors import DiscreetError, check_kind
 from discreet.mechanisms._report_blocks import (
+    LARGEST_TABLE,
     AffineBlocks,
     BlockFamily,
     Integers,
@@ -38,8 +43,10 @@ from discreet.mechanisms._report_blocks import (
 from discreet.mechanisms._report_sampler import ReportSampler
 
 MOST_REPORTS = 1 << 53  # up to which counts are whole numbers of doubles too
-LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
+MOST_IN_16_BITS = (1 << 16) - 1  # reports, each of which adds at most 1 to a place of the table
 _TOGETHER = 1 << 22  # additions to the table at once
+_SECONDS_AN_ADDITION = 7e-9  # roughly, without compiled code
+_WORTH_A_THREAD = 1 << 24  # additions
 _LARGEST_GROUPED = 2 * 10**6  # reports of which it is counted how often each came
 _LOSS = 8.0  # of a transform, in units of log2(K) 2^-53
 _CERTAIN = 0.125  # from a whole number, at most, before anything is rounded
@@ -278,18 +285,52 @@ def _count_affine(blocks: AffineBlocks, reports: Reports, table: Integers) -> No
     if blocks.blocks <= min(len(reports) * blocks.window // 4, _LARGEST_GROUPED):
         _count_grouped(directions, reports, table)
         return
-    q, step = blocks.prime, max(1, _TOGETHER // blocks.window)
+    additions = len(reports) * blocks.window
+    flushed = -(-len(reports) // MOST_IN_16_BITS) * len(table)
+    if flushed < additions and compiled_for(additions * _SECONDS_AN_ADDITION):
+        _count_compiled(directions, reports, table)
+        return
+    step = max(1, _TOGETHER // blocks.window)
     for start in range(0, len(reports), step):
-        vectors, shifts = blocks.vectors_and_shifts(reports[start : start + step])
-        direction, factor = directions.of(vectors)
-        stride = directions.inverses[factor]
-        value = (q - shifts) * stride % q
-        row, places = direction * q, np.empty((blocks.window, len(vectors)), dtype=np.int64)
+        row, value, stride = _progressions(directions, reports[start : start + step])
+        places = np.empty((blocks.window, len(row)), dtype=np.int64)
         for i in range(blocks.window):
             np.add(row, value, out=places[i])
             value += stride
-            value -= q * (value >= q)
+            value -= blocks.prime * (value >= blocks.prime)
         table += np.bincount(places.ravel(), minlength=len(table))
+
+
+def _progressions(directions: Directions, reports: Reports) -> tuple[Integers, Integers, Integers]:
+    """Where the row of each report's direction starts in H, and the first and the stride of the c values that it adds 1 to there."""
+    q = directions.blocks.prime
+    vectors, shifts = directions.blocks.vectors_and_shifts(reports)
+    direction, factor = directions.of(vectors)
+    stride = directions.inverses[factor]
+    return direction * q, (q - shifts) * stride % q, stride
+
+
+def _count_compiled(directions: Directions, reports: Reports, table: Integers) -> None:
+    """As `_count_affine` without compiled code, in several threads."""
+    add_progressions = import_module("discreet.mechanisms._report_kernels").add_progressions
+    blocks, adding = directions.blocks, Lock()
+
+    def count_part(part: Reports) -> None:
+        counts = np.zeros(len(table), dtype=np.uint16)
+        for start in range(0, len(part), MOST_IN_16_BITS):
+            progressions = _progressions(directions, part[start : start + MOST_IN_16_BITS])
+            add_progressions(*progressions, blocks.prime, blocks.window, counts)
+            with adding:
+                np.add(table, counts, out=table)
+            counts[:] = 0
+
+    threads = max(1, min(processor_count(), len(reports) * blocks.window // _WORTH_A_THREAD))
+    if threads == 1:
+        count_part(reports)
+        return
+    directions.of(np.zeros(1, dtype=np.int64))  # the tables are worked out once
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(count_part, np.array_split(reports, threads)))
 
 
 def _count_grouped(directions: Directions, reports: Reports, table: Integers) -> None:

@@ -28,15 +28,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
+from discreet._base.kernels import read_only_view
 from discreet._base.labelled import LawLike
 from discreet._base.showing import notebook_table
 from discreet.domain import Domain
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Simplex, check_laws
 from discreet.mechanisms._report_blocks import (
+    AffineBlocks,
     BlockFamily,
     Chances,
     Integers,
+    MaskedSubsets,
+    RankedSubsets,
     Reports,
     Values,
     best_subset,
@@ -169,6 +173,31 @@ class ReportSampler:
             1.0 if self._family.size == 1 else self.variance() / best_subset(self._family.size, float(self._bound))[1]
         )
 
+    @cached_property
+    def plan(self) -> release.ReportPlan:
+        """What every draw of a report has in common, as plain numbers for compiled code."""
+        blocks, none = self._blocks, np.zeros((1, 1), dtype=np.uint64)
+        kind, prime, digits, window, binomials = release.SINGLE_BLOCKS, 2, 1, 1, none
+        match blocks:
+            case MaskedSubsets():
+                kind, binomials = release.MASKED_BLOCKS, blocks.binomials
+            case RankedSubsets():
+                kind, binomials = release.RANKED_BLOCKS, blocks.binomials.view(np.uint64)
+            case AffineBlocks():
+                kind, prime, digits, window = release.AFFINE_BLOCKS, blocks.prime, blocks.digits, blocks.window
+        return release.ReportPlan(
+            size=self._family.size,
+            kind=kind,
+            uniform_weight=self._uniform_weight,
+            blocks=blocks.blocks,
+            holding=blocks.holding,
+            width=blocks.width,
+            prime=prime,
+            digits=digits,
+            window=window,
+            binomials=read_only_view(binomials),
+        )
+
     def by_values(self) -> ReportSampler:
         """The same with single outcomes for blocks: k-ary randomised response, the linear mechanism of a draw."""
         return ReportSampler(self._family, privacy=self._privacy, blocks=Values(self._family.size))
@@ -261,7 +290,7 @@ class ReportSampler:
         for outcome in outcomes:
             check_count("outcome", outcome, least=0, most=self._family.size - 1)
         for count in counts:
-            check_count("count", count, least=0)
+            check_count("count", count, least=0, most=TOTAL)
         law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")

@@ -7,16 +7,20 @@ to compile, and it returns at once.
 
 import importlib.util
 
+import numpy as np
+
 from discreet._base.kernels import Code, use_only
 from discreet.families import Band, Simplex
 from discreet.mechanisms._linear import LinearSampler
 from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._report_counts import ReportCounts
+from discreet.mechanisms._report_sampler import ReportSampler
 
 __all__ = ["warm_up"]
 
 
 def warm_up() -> None:
-    """Call every kernel once with a uniform reference and once with another, since these compile separately."""
+    """Call every kernel once with a uniform reference and once with another, since these compile separately; and count reports."""
     if importlib.util.find_spec("numba") is None:
         return
     law = [0.2, 0.3, 0.5]
@@ -27,6 +31,7 @@ def warm_up() -> None:
             projecting.weights(law)
             projecting.scale(law)
             mixing.output(law)
+        ReportCounts(ReportSampler(Simplex(104), epsilon=1.0)).add(np.arange(10))
 
 
 if __name__ == "__main__":

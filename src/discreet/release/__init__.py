@@ -36,12 +36,18 @@ from discreet.release._randomness import (
 
 if TYPE_CHECKING:
     from discreet.release._clients import (
+        AFFINE_BLOCKS as AFFINE_BLOCKS,
+        MASKED_BLOCKS as MASKED_BLOCKS,
+        RANKED_BLOCKS as RANKED_BLOCKS,
         REFUSED_INFINITE as REFUSED_INFINITE,
         REFUSED_NAN as REFUSED_NAN,
         REFUSED_NEGATIVE as REFUSED_NEGATIVE,
         REFUSED_OUTSIDE as REFUSED_OUTSIDE,
         REFUSED_OVERFLOW as REFUSED_OVERFLOW,
+        REFUSED_TOO_MANY as REFUSED_TOO_MANY,
+        SINGLE_BLOCKS as SINGLE_BLOCKS,
         ClientColumns as ClientColumns,
+        ReportPlan as ReportPlan,
         plan_of as plan_of,
     )
     from discreet.release._plain import (
@@ -70,7 +76,8 @@ __getattr__ = old_names(
         __name__,
         {
             "_clients": (
-                "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW plan_of"
+                "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
+                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS ReportPlan plan_of"
             ),
             "_plain": "RefusedRow laws_and_messages note_words word_rows",
         },

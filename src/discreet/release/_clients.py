@@ -12,13 +12,15 @@ from discreet.release._randomness import BITS
 LOWER, UPPER, SIZE, BEFORE = 0, 1, 2, 3  # columns of `ReferencePlan.held`
 FLOOR, CEILING = 4, 5  # columns of `ReferencePlan.bounds`
 ROW = 8  # columns of both: one cache line
-REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW = (
+REFUSED_OUTSIDE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_INFINITE, REFUSED_OVERFLOW, REFUSED_TOO_MANY = (
     1,
     2,
     3,
     4,
     5,
+    6,
 )  # reasons to reject a client
+SINGLE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS, AFFINE_BLOCKS = 0, 1, 2, 3  # kinds of blocks of a `ReportPlan`
 HALF = 31  # bits: sums of room are kept in two halves
 LONGEST = (1 << 31) - 1  # records of one client: with more, sums could overflow unnoticed
 
@@ -55,6 +57,24 @@ class ReferencePlan(NamedTuple):
     shift: int
     edge_guide: NDArray[np.int32]
     portion_guide: NDArray[np.int32]
+
+
+class ReportPlan(NamedTuple):
+    """The common part of all draws of reports: N, b and r, and what the blocks of its kind are made of (`discreet.release._blocks`).
+
+    `width` is the number of members of a subset. `binomials` has C(x, i) in row x for masks, and in row i for ranks.
+    """
+
+    size: int
+    kind: int
+    uniform_weight: int
+    blocks: int
+    holding: int
+    width: int
+    prime: int
+    digits: int
+    window: int
+    binomials: NDArray[np.uint64]
 
 
 def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferencePlan:

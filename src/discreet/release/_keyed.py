@@ -180,6 +180,12 @@ class InputDigest:
 
     words: tuple[int, int, int, int] = (0, 0, 0, 0)
 
+    @classmethod
+    def of(cls, sums: NDArray[np.uint64]) -> "InputDigest":
+        """The digest with these sums; of nothing, if there are none."""
+        a, b, c, d = sums.tolist() or (0, 0, 0, 0)
+        return cls((a, b, c, d))
+
     def __add__(self, other: "InputDigest") -> "InputDigest":
         a, b, c, d = ((one + two) % (1 << 64) for one, two in zip(self.words, other.words, strict=True))
         return InputDigest((a, b, c, d))
@@ -349,7 +355,7 @@ def uniform_integer(first_word: int) -> int:
     return first_word >> (64 - BITS)
 
 
-_PERSON = b"discreet blocks1"
+BLOCK_PERSON = b"discreet blocks1"
 _WORDS = 8  # of one hash
 
 
@@ -378,7 +384,7 @@ def keyed_words(key: RunKey, message: bytes) -> Iterator[int]:
     number = 0
     while True:
         content = struct.pack("<Q", number) + message
-        hashed = hashlib.blake2b(content, key=key.value, person=_PERSON, digest_size=8 * _WORDS).digest()
+        hashed = hashlib.blake2b(content, key=key.value, person=BLOCK_PERSON, digest_size=8 * _WORDS).digest()
         for word in struct.unpack(f"<{_WORDS}Q", hashed):
             yield word >> (64 - BITS)
         number += 1
@@ -388,7 +394,7 @@ def keyed_word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.int64]:
     """The first words of `keyed_words` of many clients, a row of eight for each."""
     start = struct.pack("<Q", 0)
     hashed = [
-        hashlib.blake2b(start + message, key=key.value, person=_PERSON, digest_size=8 * _WORDS).digest()
+        hashlib.blake2b(start + message, key=key.value, person=BLOCK_PERSON, digest_size=8 * _WORDS).digest()
         for message in messages
     ]
     words = np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, _WORDS)

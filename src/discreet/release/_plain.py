@@ -192,10 +192,11 @@ def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
 
 
 def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]) -> None:
-    """Take from the words what to sort clients by, where that is asked for, and what the digest of the input adds up."""
+    """Take from the words what to sort clients by and what the digest of the input adds up, where they are asked for."""
     if order.size:
         order[rows] = words[:, 1]
-    digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
+    if digest.size:
+        digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
 def _laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:

@@ -7,26 +7,33 @@ takes the gap between two held ones in a single step. The cost grows with the nu
 A client without records draws from the reference itself: W_x = floor(2^62/k), and the remainder goes to the first outcomes with room. (It
 lies in the box, because L <= 2^62/k <= U.)
 
-**Keyed words.** BLAKE2b [RFC 7693] in numba, for messages of whole 64-bit words under one key.
-
-The key fills the first block of every message, so the state after it is computed once for a run (`keyed_state`). A client of up to fourteen
-distinct values then costs a single compression.
+The same walk over clients draws reports: a report has words and blocks of its own (`discreet.release._blocks`).
 """
 
-import struct
 from typing import Any
 
-import numba
 import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
 from discreet.projection import solve_uniform_compiled
+from discreet.release._blake2b import BLOCK, finish, keyed_state
+from discreet.release._blocks import report_of_law
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release._clients import LONGEST, REFUSED_OVERFLOW, ClientColumns, ReferencePlan, UniformPlan, plan_of
+from discreet.release._clients import (
+    LONGEST,
+    REFUSED_OVERFLOW,
+    REFUSED_TOO_MANY,
+    ClientColumns,
+    ReferencePlan,
+    ReportPlan,
+    UniformPlan,
+    plan_of,
+)
 from discreet.release._compiled import _excess
 from discreet.release._keyed import (
+    BLOCK_PERSON,
     DIGEST_WORDS,
     DRAW_PERSON,
     INTEGER_CLIENT,
@@ -49,101 +56,6 @@ from discreet.release._referenced import (
 
 __all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "outcome", "plan_of", "state_of"]
 
-BLOCK = 16  # words
-
-_INITIAL = np.array(
-    [
-        0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
-        0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
-    ],
-    dtype=np.uint64,
-)  # fmt: skip
-_SCHEDULE = np.array(
-    [
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-        [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
-        [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
-        [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
-        [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
-        [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
-        [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
-        [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
-        [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
-    ],
-    dtype=np.uintp,  # unsigned, so that no index is tested for being negative
-)
-
-
-@numba.njit(inline="always")
-def _rotate_right(x: Any, right: int) -> Any:
-    return (x >> np.uint64(right)) | (x << np.uint64(64 - right))
-
-
-@numba.njit(inline="always")
-def _mix_words(a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
-    a = a + b + x
-    d = _rotate_right(d ^ a, 32)
-    c = c + d
-    b = _rotate_right(b ^ c, 24)
-    a = a + b + y
-    d = _rotate_right(d ^ a, 16)
-    c = c + d
-    b = _rotate_right(b ^ c, 63)
-    return a, b, c, d
-
-
-@kernel()
-def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> None:
-    """The function F of the RFC: absorb the block from words[first] on into the state. `so_far` counts bytes, this block's included."""
-    v0, v1, v2, v3, v4, v5, v6, v7 = (
-        state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7],
-    )  # fmt: skip
-    v8, v9, v10, v11 = _INITIAL[0], _INITIAL[1], _INITIAL[2], _INITIAL[3]
-    v12, v13, v15 = _INITIAL[4] ^ so_far, _INITIAL[5], _INITIAL[7]
-    v14 = ~_INITIAL[6] if last else _INITIAL[6]
-    for turn in range(12):
-        s = _SCHEDULE[turn]
-        v0, v4, v8, v12 = _mix_words(v0, v4, v8, v12, words[first + s[0]], words[first + s[1]])
-        v1, v5, v9, v13 = _mix_words(v1, v5, v9, v13, words[first + s[2]], words[first + s[3]])
-        v2, v6, v10, v14 = _mix_words(v2, v6, v10, v14, words[first + s[4]], words[first + s[5]])
-        v3, v7, v11, v15 = _mix_words(v3, v7, v11, v15, words[first + s[6]], words[first + s[7]])
-        v0, v5, v10, v15 = _mix_words(v0, v5, v10, v15, words[first + s[8]], words[first + s[9]])
-        v1, v6, v11, v12 = _mix_words(v1, v6, v11, v12, words[first + s[10]], words[first + s[11]])
-        v2, v7, v8, v13 = _mix_words(v2, v7, v8, v13, words[first + s[12]], words[first + s[13]])
-        v3, v4, v9, v14 = _mix_words(v3, v4, v9, v14, words[first + s[14]], words[first + s[15]])
-    state[0] ^= v0 ^ v8
-    state[1] ^= v1 ^ v9
-    state[2] ^= v2 ^ v10
-    state[3] ^= v3 ^ v11
-    state[4] ^= v4 ^ v12
-    state[5] ^= v5 ^ v13
-    state[6] ^= v6 ^ v14
-    state[7] ^= v7 ^ v15
-
-
-@kernel()
-def finish(state: Any, words: Any, number: int) -> None:
-    """Absorb the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
-    blocks = (number + BLOCK - 1) // BLOCK
-    for place in range(number, BLOCK * blocks):
-        words[place] = 0
-    for block in range(blocks - 1):
-        compress(state, words, np.uintp(BLOCK * block), np.uint64(8 * BLOCK * (block + 2)), False)
-    compress(state, words, np.uintp(BLOCK * (blocks - 1)), np.uint64(8 * (BLOCK + number)), True)
-
-
-def keyed_state(key: bytes, person: bytes, digest_size: int) -> NDArray[np.uint64]:
-    """The state after the key's block, ready for a non-empty message."""
-    parameters = struct.pack("<BBBB28x16s16s", digest_size, len(key), 1, 1, b"", person)
-    state: NDArray[np.uint64] = _INITIAL ^ np.frombuffer(parameters, dtype="<u8")
-    block = np.frombuffer(key.ljust(8 * BLOCK, b"\0"), dtype="<u8").copy()
-    compress(state, block, np.uintp(0), np.uint64(8 * BLOCK), False)
-    return state
-
-
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
 _MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
@@ -152,6 +64,7 @@ _BATCH = 32  # clients whose look-ups in large tables are batched
 _ROOM = 1024  # for their outcomes
 _LATE = -1  # in place of an outcome: the draw needs the client's law
 _LEAST = np.uint64(1 << 63)  # the absolute value of the least 64-bit integer
+_HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel()
@@ -237,7 +150,10 @@ def _shared_outcome_by_kind(plan: Any, uniform: Any) -> Any:
             return np.int64(_LATE), np.int64(0)
         return np.int64(IN_EDGES), uniform
 
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
+    def of_report(plan: Any, uniform: Any) -> Any:
+        return np.int64(0), np.int64(0)
+
+    return {UniformPlan: over_uniform, ReferencePlan: over_reference, ReportPlan: of_report}[plan.instance_class]
 
 
 def _prefetch_held(plan: Any, outcomes: Any) -> Any:
@@ -253,7 +169,7 @@ def _prefetch_held_by_kind(plan: Any, outcomes: Any) -> Any:
     def over_reference(plan: Any, outcomes: Any) -> None:
         prefetch_held(plan, outcomes)
 
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
+    return over_reference if plan.instance_class is ReferencePlan else over_uniform
 
 
 def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
@@ -271,7 +187,10 @@ def _outcome_above_shared_by_kind(
     def over_reference(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
         return locate_outcome(plan, outcomes, masses, own, low, high, uniform)
 
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
+    def of_report(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
+        return np.int64(0), np.int64(0)
+
+    return {UniformPlan: over_uniform, ReferencePlan: over_reference, ReportPlan: of_report}[plan.instance_class]
 
 
 def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
@@ -287,7 +206,41 @@ def _search_batch_by_kind(plan: Any, found: Any, wanted: Any, numbers: Any) -> A
     def over_reference(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
         search_batch(plan, found, wanted, numbers)
 
-    return over_uniform if plan.instance_class is UniformPlan else over_reference
+    return over_reference if plan.instance_class is ReferencePlan else over_uniform
+
+
+def _needs_words(plan: Any) -> Any:
+    """Whether an outcome is drawn by the words of the client's draw, rather than by those of its report."""
+    raise TypeError("_needs_words is called from compiled code")
+
+
+@overload(_needs_words)
+def _needs_words_by_kind(plan: Any) -> Any:
+    def of_sample(plan: Any) -> Any:
+        return True
+
+    def of_report(plan: Any) -> Any:
+        return False
+
+    return of_report if plan.instance_class is ReportPlan else of_sample
+
+
+def _report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
+    """(whether there is one, the report of a client whose law the words hold), where reports are drawn."""
+    raise TypeError("_report is called from compiled code")
+
+
+@overload(_report)
+def _report_by_kind(
+    plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any
+) -> Any:
+    def of_sample(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
+        return True, np.uint64(0)
+
+    def of_report(plan: Any, keyed: Any, words: Any, used: Any, number: Any, form: Any, spare: Any, state: Any) -> Any:
+        return report_of_law(plan, keyed, words, used, number, form, spare, state)
+
+    return of_report if plan.instance_class is ReportPlan else of_sample
 
 
 @kernel()
@@ -362,7 +315,10 @@ def draw(
     digest: Any,
     problem: Any,
 ) -> int:
-    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest`. Returns the first bad row, or -1.
+    """Fill `drawn[first:last]`, and `order` and `within` unless they are empty; add to `digest` likewise. Returns the first bad row, or -1.
+
+    Of a report, `drawn` gets the lower 32 bits and `within` the upper ones over 2^32. It has words of its own, so that a draw without
+    `order` and `digest` hashes once.
 
     `problem` then has the place of the bad record of the row, and the reason. The GIL is released: give each thread its own rows.
     """
@@ -379,7 +335,10 @@ def draw(
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
-    words = np.empty(1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
+    message = np.empty(
+        2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64
+    )  # the words of a client, after room for one
+    words = message[1:]
     state = np.empty(8, dtype=np.uint64)
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
     wanted, late_ends = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH, dtype=np.int64)
@@ -409,9 +368,10 @@ def draw(
         if number < 0:
             return row
         words[0] += np.uint64(256 * form)
-        for place in range(8):
-            state[place] = keyed[place]
-        finish(state, words, used + number * (2 if form == WIDE_FORM else 1))
+        if digest.size or order.size or _needs_words(plan):
+            for place in range(8):
+                state[place] = keyed[place]
+            finish(state, words, used + number * (2 if form == WIDE_FORM else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
         drawn[row], wanted[row - begun] = _shared_outcome(plan, uniform)
         if drawn[row] == _LATE:
@@ -424,14 +384,20 @@ def draw(
             order[row] = state[1]
         if within.size:
             within[row] = np.float64(state[2] >> np.uint64(11)) * 2.0**-53
-        for place in range(DIGEST_WORDS):
+        for place in range(digest.size):
             digest[place] += state[WORDS - DIGEST_WORDS + place]
+        if not _needs_words(plan):
+            good, report = _report(plan, keyed, words, used, number, form, message, state)
+            if not good:
+                problem[0], problem[1] = 0, REFUSED_TOO_MANY
+                return row
+            drawn[row], within[row] = np.int64(report & _LOWER_HALF), np.float64(report >> _HALF) * 2.0**-32
     _draw_batch(plan, drawn[begun:last], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
     return -1
 
 
 def state_of(key: RunKey) -> NDArray[np.uint64]:
-    """The keyed state from which every client of a run starts."""
-    state = keyed_state(key.value, DRAW_PERSON, 8 * WORDS)
+    """The keyed states from which every client of a run starts: that of its draw, and that of the words of reports."""
+    state = np.concatenate([keyed_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
     state.setflags(write=False)
     return state

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +36,8 @@ from discreet.release import (
     REFUSED_NEGATIVE,
     REFUSED_OUTSIDE,
     REFUSED_OVERFLOW,
+    REFUSED_TOO_MANY,
+    TOTAL,
     ClientColumns,
     InputDigest,
     RefusedRow,
@@ -58,12 +59,13 @@ if TYPE_CHECKING:
 
 _REPORTS_TOGETHER = 1 << 16
 _WORTH_SHARING = 8192  # clients for each thread
-_SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT = 2e-6, 1e-5  # roughly, without compiled code
+_SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT, _SECONDS_A_REPORT = 2e-6, 1e-5, 3e-5  # roughly, without compiled code
 _PROBLEMS = {
     REFUSED_OUTSIDE: "an outcome is not in the domain",
     REFUSED_NAN: "a count is not a number",
     REFUSED_NEGATIVE: "a count is negative",
     REFUSED_INFINITE: "a count is infinite",
+    REFUSED_TOO_MANY: "its counts, without their common divisor, add up to more than 2^62",
     REFUSED_OVERFLOW: "its counts add up to more than 2^63 - 1, or its weights past the largest float, or 2^31 records",
 }
 
@@ -103,7 +105,9 @@ class Kernel:
         self._size = job.sampler.family.size if isinstance(job.sampler, ReportSampler) else job.sampler.carrier.size
         self._reports = job.sampler if isinstance(job.sampler, ReportSampler) else None
         self._plan = (
-            None if isinstance(job.sampler, ReportSampler) else plan_of(job.sampler.lattice, job.sampler.mixing)
+            job.sampler.plan
+            if isinstance(job.sampler, ReportSampler)
+            else plan_of(job.sampler.lattice, job.sampler.mixing)
         )
         self._columns = job.reading.columns
         self._key: RunKey = job.key
@@ -130,7 +134,7 @@ class Kernel:
                 "another question, whose samples spend an epsilon of their own)"
             )
         refuse_repeated_clients(clients)
-        drawn = self.draw(clients, threads=os.cpu_count() or 1)
+        drawn = self.draw(clients, digested=False, threads=os.cpu_count() or 1)
         return self.publish(called, drawn)
 
     def publish(self, clients: pa.Array, drawn: Draws) -> pa.RecordBatch:
@@ -139,22 +143,22 @@ class Kernel:
             return published_reports(clients, _joined_bits(drawn), self.agreement_id)
         return published_batch(clients, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
-    def draw(self, clients: ClientColumns, *, ordered: bool = False, threads: int = 1) -> Draws:
-        """One outcome for each client. `ordered`: also the words to sort by."""
+    def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
+        """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
         number = len(clients)
-        code = None if self._reports is not None else _draw_functions(clients)
-        state = self._key if code is None else code.state_of(self._key)
+        compiled = _is_worth_compiling(clients, self._reports is not None)
+        code = import_module("discreet.release._sparse" if compiled else "discreet.release._plain")
+        draw: Any = code.draw if compiled or self._reports is None else _draw_reports
+        plan: Any = self._plan if compiled or self._reports is None else self._reports
+        state = code.state_of(self._key)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
-        within = np.empty(number if code is None or self.coding.has_cells else 0)
+        within = np.empty(number if self._reports is not None or self.coding.has_cells else 0)
 
         def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
-            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS, dtype=np.uint64)
-            draw: Any = _draw_reports if code is None else code.draw
-            kind = self._plan if self._reports is None else self._reports
-            bad = draw(kind, clients, state, first, last, outcomes, order, within, sums, problem)
-            a, b, c, d = sums.tolist()
-            return bad, problem, InputDigest((a, b, c, d))
+            problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
+            bad = draw(plan, clients, state, first, last, outcomes, order, within, sums, problem)
+            return bad, problem, InputDigest.of(sums)
 
         parts = max(1, min(threads, number // _WORTH_SHARING))
         if parts == 1:
@@ -170,9 +174,11 @@ class Kernel:
 
     def _refuse(self, row: int, problem: int) -> None:
         """Raise the error for a row, without its client or outcome, which are private."""
-        fix = (
-            f"outcomes are 0 to {self._size - 1}" if problem == REFUSED_OUTSIDE else "counts are finite and at least 0"
-        )
+        fixes = {
+            REFUSED_OUTSIDE: f"outcomes are 0 to {self._size - 1}",
+            REFUSED_TOO_MANY: "a report chooses among at most 2^62 records; round the counts to multiples of a larger number",
+        }
+        fix = fixes.get(problem, "counts are finite and at least 0")
         raise DiscreetError(f"row {row} of the batch: {_PROBLEMS[problem]}; {fix}")
 
     def __reduce__(self) -> Any:
@@ -196,14 +202,23 @@ def _draw_reports(
         stop = min(start + _REPORTS_TOGETHER, last)
         try:
             laws, messages = laws_and_messages(sampler.family.size, clients, start, stop)
+            _refuse_too_many(laws, start)
         except RefusedRow as bad:
             problem[0], problem[1] = bad.place, bad.why
             return bad.row
         reports = sampler.release_messages(key, messages, laws)
         low[start:stop] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
         high[start:stop] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
-        note_words(word_rows(key, messages), slice(start, stop), order, digest)
+        if order.size or digest.size:
+            note_words(word_rows(key, messages), slice(start, stop), order, digest)
     return -1
+
+
+def _refuse_too_many(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:
+    """Refuse the first client with more records than a word of 62 bits can choose among."""
+    for row, (_, numbers) in enumerate(laws):
+        if int(numbers.sum(dtype=np.uint64)) > TOTAL:
+            raise RefusedRow(first + row, 0, REFUSED_TOO_MANY)
 
 
 def _joined_bits(drawn: Draws) -> NDArray[np.uint64]:
@@ -212,11 +227,11 @@ def _joined_bits(drawn: Draws) -> NDArray[np.uint64]:
     return (upper << np.uint64(32)) | drawn.outcomes.astype(np.uint64)
 
 
-def _draw_functions(clients: ClientColumns) -> ModuleType:
-    """The drawing functions: `sparse`, or `plain` with the same results."""
+def _is_worth_compiling(clients: ClientColumns, reports: bool) -> bool:
+    """Whether `release._sparse` draws for the clients rather than `release._plain`, with the same results."""
     each = _SECONDS_AN_AMOUNT if clients.counts.size or clients.weights.size else SECONDS_A_ROW
-    seconds = _SECONDS_A_CLIENT * len(clients) + each * clients.outcomes.size
-    return import_module("discreet.release._" + ("sparse" if compiled_for(seconds) else "plain"))
+    seconds = (_SECONDS_A_REPORT if reports else _SECONDS_A_CLIENT) * len(clients) + each * clients.outcomes.size
+    return compiled_for(seconds)
 
 
 def clients_of(
@@ -315,10 +330,10 @@ class LedgerSettlement:
 
     def draw_group(self, group: "ClientGroup") -> UnsettledGroup:
         """Draw for a group of clients, without releasing anything yet."""
-        drawn, empty = self._kernel.draw(group.clients), _clients_without_records(group.clients)
+        drawn, empty = self._kernel.draw(group.clients, digested=False), _clients_without_records(group.clients)
         if self._ordering is not None:
-            drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True).order)
-        words = self._naming.draw(empty, ordered=True)
+            drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
+        words = self._naming.draw(empty, ordered=True, digested=False)
         return UnsettledGroup(
             group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64))
         )

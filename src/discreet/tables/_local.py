@@ -187,7 +187,8 @@ class Release:
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
-            found = self.kernel.draw(group.clients, ordered=self._drop_client)
+            digested = self._request.secret is not None
+            found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
             return self._batch(group.names, found), found.digest
 
         for part in self._each(parts, draw_group):

@@ -47,7 +47,7 @@ from discreet.tables._clients import (
 from discreet.tables._coding import MARK_LISTED
 from discreet.tables._disk import AGREEMENT_FILE, TEXTS
 from discreet.tables._drawing import Kernel
-from discreet.tables._outputs import format_of, published_batch
+from discreet.tables._outputs import format_of
 from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records
 from discreet.tables._records import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
@@ -107,6 +107,7 @@ Batches = Iterator[pa.RecordBatch]
 
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task groups by client before it passes them on
+_DIGITS = 20  # of a report of 64 bits
 _WORDS = f"<{DIGEST_WORDS}Q"
 _DRAWN_AT_ONCE = 1 << 16  # combined rows that a task groups and draws at a time
 
@@ -131,7 +132,8 @@ def sample(
         terms: the keywords of `discreet.tables.Request`.
 
     Returns:
-        A data frame of the client column under its own name, `sample` and `agreement`.
+        A data frame of the client column under its own name, `sample` and `agreement`; under an agreement on reports with a column
+        `report` in place of `sample`, of long integers, or of decimals of 20 digits for masks of 64 outcomes.
 
     Raises:
         DiscreetError: if the frame cannot be released.
@@ -268,8 +270,8 @@ def _release_frame(
         Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
-        return drawn.orderBy("order").select("sample", agreement)
-    return drawn.select(F.col("client").alias(job.columns[0]), "sample", agreement)
+        return drawn.orderBy("order").select(job.released_column, agreement)
+    return drawn.select(F.col("client").alias(job.columns[0]), job.released_column, agreement)
 
 
 def _digest(drawn: DataFrame) -> InputDigest:
@@ -355,11 +357,6 @@ def _job(request: Request, frame: DataFrame, where: str) -> Job:
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
         )
-    if request.mechanism == ReportSampler.name:
-        raise DiscreetError(
-            "mechanism = 'reports' is for the local engine: Spark has no unsigned 64-bit integers; use discreet.tables.sample or --engine "
-            "local (files may be larger than memory), or agree on 'linear'"
-        )
     return request.job(_polars_schema(frame), where=where)
 
 
@@ -378,25 +375,38 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
         if tallies is not None:
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
-    found = published_batch(group.names, kernel.coding, drawn.outcomes, drawn.within, kernel.agreement_id)
+    found = kernel.publish(group.names, drawn)
+    released = found.column(job.released_column)
     yield pa.RecordBatch.from_arrays(
         [
             found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
-            found.column("sample"),
+            released.cast(_report_type(job.sampler)[0]) if isinstance(job.sampler, ReportSampler) else released,
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
             pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
         ],
-        names=["client", "sample", "agreement", "order", "digest"],
+        names=["client", job.released_column, "agreement", "order", "digest"],
     )
+
+
+def _report_type(sampler: ReportSampler) -> tuple[pa.DataType, T.DataType]:
+    """The type of reports, for Arrow and Spark, which has no unsigned integers: 64 bits, or decimal digits where 63 do not suffice."""
+    if sampler.blocks.largest < 1 << 63:
+        return pa.int64(), T.LongType()
+    return pa.decimal128(_DIGITS, 0), T.DecimalType(_DIGITS, 0)
 
 
 def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
+    released = (
+        _report_type(job.sampler)[1]
+        if isinstance(job.sampler, ReportSampler)
+        else samples[job.reading.coding.sample_type]
+    )
     return T.StructType(
         [
             T.StructField("client", names),
-            T.StructField("sample", samples[job.reading.coding.sample_type]),
+            T.StructField(job.released_column, released),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
             T.StructField("digest", T.BinaryType()),

@@ -10,7 +10,7 @@ from discreet._base.kernels import Code, use_only
 from discreet.agreement import Agreement
 from discreet.design import design
 from discreet.families import Band, Simplex
-from discreet.mechanisms import OptimalSampler, warm_up as mechanisms
+from discreet.mechanisms import OptimalSampler, ReportSampler, warm_up as mechanisms
 from discreet.tables._drawing import clients_of, refuse_repeated_clients
 from discreet.tables._local import sample
 
@@ -19,7 +19,7 @@ __all__ = ["warm_up"]
 
 def warm_up() -> None:
     """Release a few clients in every way with its own code: integers and texts, with and without counts and a list, uniform and other
-    references.
+    references, reports.
     """
     mechanisms.warm_up()
     with use_only(Code.COMPILED):
@@ -36,7 +36,9 @@ def _release(names: list[int] | list[str]) -> None:
         designed = Agreement.of(
             OptimalSampler(Band([1.0, 2.0, 3.0], lower=0.0, upper=1.5, any_client=True), epsilon=1.0)
         )
-        sample(table, client="client", value="value", agreement=designed, count=count, weight=weight)
+        agreements = designed, Agreement.of(ReportSampler(Simplex(3), epsilon=1.0))
+        for agreement in agreements:
+            sample(table, client="client", value="value", agreement=agreement, count=count, weight=weight)
     backwards = pa.array(names[::-1])
     refuse_repeated_clients(clients_of(backwards, pa.array([[0], [1]]), None))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet import Simplex
+from discreet._base.kernels import Code, use_only
 from discreet.errors import DiscreetError
 from discreet.mechanisms import ReportCounts, ReportSampler, _report_counts as _supports
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
@@ -53,6 +54,27 @@ def test_reports_counted_together_give_the_table_of_reports_counted_one_by_one(f
     together = np.zeros_like(one_by_one)
     _supports._count_grouped(directions, reports, together)
     assert np.array_equal(together, one_by_one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [AffineBlocks(900, 1009, 1, 700), AffineBlocks(900, 31, 2, 30)], ids=str)
+def test_compiled_code_counts_the_same_in_any_number_of_threads(
+    family: AffineBlocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More reports of one kind than 16 bits count, and so many that several threads share them."""
+    reports = np.concatenate([reports_of(family, 3000), np.full(70_000, family.blocks - 2, dtype=np.uint64)])
+    directions, expected = Directions(family), ReportCounts(sampler_with(family, 1.0)).table
+    monkeypatch.setattr(_supports, "_WORTH_A_THREAD", 1)
+    with use_only(Code.NUMPY):
+        for some in (reports, np.full(70_000, 5, dtype=np.uint64)):
+            _supports._count_affine(family, some, expected)
+    assert expected.max() > 1 << 16
+    for processors in (1, 3):
+        monkeypatch.setattr(_supports, "processor_count", lambda number=processors: number)
+        found = np.zeros_like(expected)
+        for some in (reports, np.full(70_000, 5, dtype=np.uint64)):
+            _supports._count_compiled(directions, some, found)
+        assert np.array_equal(found, expected)
 
 
 def test_parts_merge_to_the_whole_and_a_table_is_taken_up_again() -> None:
