@@ -387,9 +387,10 @@ def estimate(
         if agreed.blocks is None:
             sampler, tallied = _tallied(records, agreed, stated, sample, rounds)
         else:
-            _refuse_for_reports(bins, rounds, examples, weighted=synthetic is not None and rows is None)
+            _refuse_for_reports(bins, examples, weighted=synthetic is not None and rows is None)
             column = "report" if sample == "sample" else sample
-            tallied = tally_reports(records, agreed, stated, column=column, keep=statistic is not None)
+            keep, each = statistic is not None, _rounds(rounds, agreed)
+            tallied = tally_reports(records, agreed, stated, column=column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; --examples, and --synthetic "
@@ -398,8 +399,9 @@ def estimate(
     public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
     found: AnyPopulation
     if isinstance(tallied, ReportTally):
-        found = reported_population(tallied.counts.sampler, counts=tallied.counts, confidence=confidence)
-        kept = () if tallied.reports is None else tallied.reports
+        kept, counted = tallied.reports, tallied.counts
+        given: dict[str, Any] = {"counts": counted} if kept is None or kept.ndim == 1 else {"reports": kept}
+        found = reported_population(counted.sampler, confidence=confidence, **given)
         statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
     else:
         if tallied.rows is None:
@@ -452,14 +454,15 @@ def _tallied(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
-def _refuse_for_reports(bins: int | None, rounds: int | None, examples: str | None, *, weighted: bool) -> None:
+def _refuse_for_reports(bins: int | None, examples: str | None, *, weighted: bool) -> None:
     """What an estimate from reports cannot do, with what to do instead."""
     if bins is not None:
         raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
-    if rounds is not None:
-        raise DiscreetError("--rounds is for samples; estimate the reports of one round at a time")
     if examples is not None:
-        raise DiscreetError("--examples is for samples; leave it out, or agree on samples (--mechanism linear)")
+        raise DiscreetError(
+            "--examples is for samples: how far to trust examples is chosen by the likelihood of single outcomes, which reports do not name; "
+            "leave it out, or agree on samples (--mechanism linear)"
+        )
     if weighted:
         raise DiscreetError(
             "--synthetic without --rows N writes samples with weights, and a report is no sample; say --rows N for rows from the estimate"

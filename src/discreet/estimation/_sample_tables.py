@@ -163,19 +163,31 @@ def tally(
 
 @dataclass(frozen=True)
 class ReportTally:
-    """Reports counted by outcome, and how they are read; `named` and `distinct` as for samples. `reports`: where they were asked for."""
+    """Reports counted by outcome, and how they are read; `named` and `distinct` as for samples.
+
+    `reports`: themselves, where they were asked for; (n, J) if every client has J.
+    """
 
     counts: ReportCounts
     coding: Coding
     named: bool
     distinct: bool
-    reports: NDArray[np.uint64] | None
+    reports: NDArray[np.uint64] | None = None
 
 
 def tally_reports(
-    source: Source, agreement: Agreement, domain: Any = None, *, column: str = REPORT, keep: bool = False
+    source: Source,
+    agreement: Agreement,
+    domain: Any = None,
+    *,
+    column: str = REPORT,
+    keep: bool = False,
+    rounds: int = 1,
 ) -> ReportTally:
-    """Count the reports of a source, one of each client. `keep`: hold them too, for averages."""
+    """Count the reports of a source, one of each client. `keep`: hold them too, for averages.
+
+    `rounds`: how many reports each client has; records must then name their clients.
+    """
     coding = agreed_coding(agreement, domain)
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
     if column not in source.schema:
@@ -217,6 +229,9 @@ def tally_reports(
             kept.append(reports)
         if clients:
             clients.note(frame)
+    if rounds > 1:
+        rows = _rows_by_client(source, pl.col(column).cast(pl.UInt64, strict=False), who, rounds)
+        return ReportTally(counted, coding, named, True, rows.astype(np.uint64))
     if clients:
         clients.check()
     return ReportTally(counted, coding, named, clients is not None, np.concatenate(kept) if kept else None)
