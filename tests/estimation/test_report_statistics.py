@@ -226,6 +226,23 @@ def test_a_quantile_is_where_shares_of_sets_up_to_it_are_not_rejected(blocks: Bl
         assert all(loose.above(level, below)[place] >= 0.025 for place in small)
 
 
+def test_on_a_grid_a_quantile_reaches_to_the_next_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, order = sampler_of(AffineBlocks(20, 5, 2, 2)), np.arange(20)
+    for held in ([0] * 40_000, [19] * 40_000, [7] * 40_000):  # nothing is left to chance
+        counted = SupportStatistics(
+            sampler, reported_population(sampler, reports=sampler.release_records(held)).counts, len(held)
+        )
+        for level in (0.1, 0.5, 0.9):
+            monkeypatch.setattr("discreet.estimation._report_statistics._MOST_REFINED", 10**8)
+            first, last = counted.quantile_range(order, level, 0.025)
+            monkeypatch.setattr("discreet.estimation._report_statistics._MOST_REFINED", 3000)  # every fourth
+            start, end = counted.quantile_range(order, level, 0.025)
+            assert 0 <= start <= first
+            assert first - start <= 4
+            assert last <= end <= 19
+            assert end - last <= 4
+
+
 def test_cells_of_an_interval_widen_statistics_by_what_they_blur() -> None:
     sampler = ReportSampler(Simplex(Interval(0.0, 10.0, cells=20)), epsilon=2.0)
     values = np.random.default_rng(5).uniform(2.0, 6.0, 20_000)

@@ -21,6 +21,7 @@ from discreet.estimation._planning import (
     clients_for,
     epsilon_for_accuracy,
     exact_variance,
+    excess_variance as excess_variance,
     outlook,
 )
 from discreet.estimation._population import Estimate, Population, Shares
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
         rehearsal as rehearsal,
     )
     from discreet.estimation._sample_tables import (
+        COUNTED as COUNTED,
+        PLACE as PLACE,
         ReportTally as ReportTally,
         SampleTally as SampleTally,
         agreed_joint_outcomes as agreed_joint_outcomes,
@@ -92,7 +95,7 @@ __getattr__ = lazy_names(
         "_record": "law_fidelities notes record",
         "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
         "_sample_tables": (
-            "ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
+            "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
             "coding_and_sampler tally tally_joint tally_reports write_rows write_weighted"
         ),
     },

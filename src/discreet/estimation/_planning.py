@@ -27,8 +27,9 @@ from discreet.errors import OPEN_UNIT, POSITIVE, PROBABILITY, DiscreetError, Imp
 from discreet.estimation._counting import bin_cells
 from discreet.estimation._intervals import Ends, binomial_ends, tail
 from discreet.estimation._inversion import Inversion, Line, inversion_of, invert_intervals
-from discreet.families import ContinuousFamily, FiniteFamily, as_floats, check_family
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_floats, check_family
 from discreet.mechanisms import AnyFamily, JointSampler, LinearSampler, ReportSampler, Sampler
+from discreet.privacy import Pure
 
 Floats = NDArray[np.float64]
 Released = Sampler[AnyFamily] | JointSampler | ReportSampler  # what shares among samples or reports are of
@@ -357,6 +358,24 @@ def epsilon_for_accuracy(
     if missing(low) <= 0.0:
         return LEAST_EPSILON
     return math.exp(float(scipy.optimize.brentq(missing, low, high, xtol=1e-9)))
+
+
+def excess_variance(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
+    """The variance of a share over that of the best subset selection on as many outcomes, in the uniform population.
+
+    Samples of the linear mechanism around the uniform distribution are k-ary randomised response of a draw. None where samples do not
+    determine a share, or the promise is not pure epsilon.
+    """
+    if isinstance(sampler, ReportSampler):
+        return sampler.excess
+    if not (
+        isinstance(sampler, LinearSampler) and isinstance(sampler.family, Simplex) and isinstance(sampler.privacy, Pure)
+    ):
+        return None
+    try:
+        return ReportSampler(sampler.family, privacy=sampler.privacy).by_values().excess
+    except DiscreetError:  # of an epsilon at which no report says anything
+        return None
 
 
 def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:

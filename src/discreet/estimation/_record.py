@@ -18,6 +18,7 @@ from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
+from discreet.estimation._planning import excess_variance
 from discreet.estimation._population import Estimate, Population
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
@@ -120,6 +121,9 @@ def record(
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
             for name, each in law_fidelities(found, truth).items()
         }
+    excess = excess_variance(found.sampler)
+    if excess is not None:
+        made["times_the_least_variance"] = excess
     cost = rounds_cost(agreed)
     if cost is not None:
         made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}

@@ -28,7 +28,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import LARGEST, line_of
 from discreet.estimation._population import Population
 from discreet.estimation._reports import ReportedPopulation
-from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
     FIRST_MARK,
@@ -48,6 +48,7 @@ from discreet.tables import (
 )
 
 REPORT, AGREEMENT = "report", "agreement"
+PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
@@ -190,6 +191,8 @@ def tally_reports(
     """
     coding = agreed_coding(agreement, domain)
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
+    if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
+        return _read_report_table(source, agreement, coding, sampler, rounds)
     if column not in source.schema:
         fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
             "sample" in source.schema
@@ -235,6 +238,31 @@ def tally_reports(
     if clients:
         clients.check()
     return ReportTally(counted, coding, named, clients is not None, np.concatenate(kept) if kept else None)
+
+
+def _read_report_table(
+    source: Source, agreement: Agreement, coding: Coding, sampler: ReportSampler, rounds: int
+) -> ReportTally:
+    """Reports of which a collector kept the table that they add up to, as `discreet export` writes it."""
+    if rounds > 1:
+        raise DiscreetError(
+            f"{source.name} holds what reports add up to, from which those of one client cannot be told; estimate one round at a time"
+        )
+    named = AGREEMENT in source.schema
+    columns = [PLACE, COUNTED, *([AGREEMENT] if named else [])]
+    table = pl.concat(list(source.frames(lambda frame: frame.select(columns), columns)))
+    if named and table[AGREEMENT].ne_missing(agreement.id).any():
+        _refuse_other_agreements(source, agreement, AGREEMENT)
+    counts = ReportCounts(sampler)
+    places, counted = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
+    if places.sort().to_list() != list(range(len(counts.table))) or counted.null_count():
+        raise DiscreetError(
+            f"{source.name} is not a table of reports under agreement {agreement.id}: it has {len(counts.table):,} places, each once, "
+            f"with a whole number; export it again"
+        )
+    whole = np.zeros(len(places), dtype=np.int64)
+    whole[places.to_numpy()] = counted.to_numpy()
+    return ReportTally(ReportCounts.from_table(sampler, whole), coding, named, True)
 
 
 def tally_joint(
