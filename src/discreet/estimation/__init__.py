@@ -39,10 +39,15 @@ from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, way
 if TYPE_CHECKING:
     from discreet.estimation._record import law_fidelities as law_fidelities, notes as notes, record as record
     from discreet.estimation._rehearsal import (
+        MOST_REHEARSED as MOST_REHEARSED,
+        PopulationWay as PopulationWay,
         Rehearsal as Rehearsal,
+        ReportRehearsal as ReportRehearsal,
         SamplerCost as SamplerCost,
         compare_samplers as compare_samplers,
+        population_ways as population_ways,
         rehearsal as rehearsal,
+        rehearse_reports as rehearse_reports,
     )
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
@@ -93,7 +98,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_record": "law_fidelities notes record",
-        "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
+        "_rehearsal": (
+            "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
+            "compare_samplers population_ways rehearsal rehearse_reports"
+        ),
         "_sample_tables": (
             "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
             "coding_and_sampler tally tally_joint tally_reports write_rows write_weighted"
