@@ -52,7 +52,9 @@ def _reports_tell_all_destinations(told: dict[str, Any], folder: Path) -> None:
     sampler = dc.ReportSampler(dc.Simplex(104), epsilon=2.0)
     times = sampler.by_values().variance() / sampler.variance()
     assert told["aircraft_that_values_need"] == math.ceil(4043 * times)
-    assert told["off_by"]["reports"] < told["off_by"]["values"] + 0.1  # .32 and .51 on average; the difference varies by .06
+    assert (
+        told["off_by"]["reports"] < told["off_by"]["values"] + 0.1
+    )  # .32 and .51 on average; the difference varies by .06
     assert set(told["client"]["named"]) <= set(destinations())
     assert_picture(folder / "demo_destinations.png", least_width=1200)
 
