@@ -190,7 +190,7 @@ function sampleTold(agreement, sample) {
 function reportTold(agreement, sample) {
   if (!agreement.reports) return "";
   const many = agreement.outcomesOf(sample).length;
-  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold. Nobody who sees it can tell which one is yours, or whether any is.`;
+  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold. Nobody who sees it can be sure which one is yours, or whether any is.`;
 }
 
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
