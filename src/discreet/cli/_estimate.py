@@ -246,10 +246,11 @@ def _examples_text(found: Reweighted) -> str:
 def _choice(found: AnyPopulation) -> str:
     """When to choose which mechanism, in the numbers of this agreement."""
     sampler = found.sampler
-    if isinstance(found, ReportedPopulation) or isinstance(sampler, ReportSampler):
+    if isinstance(sampler, ReportSampler):
         return (
-            "[bold]Which mechanism[/bold]: reports to learn the population and nothing else; linear where samples are to look like records "
-            "too, optimal where each should look like its own client."
+            "[bold]Which mechanism[/bold]: reports to learn the population and nothing else (here with "
+            f"{sampler.excess:.4g} times the least variance of any report); linear where samples are to look like records too, "
+            "optimal where each should look like its own client."
         )
     if isinstance(sampler, JointSampler):
         return (

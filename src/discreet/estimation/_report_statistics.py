@@ -77,13 +77,17 @@ def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) 
 
 
 def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
-    """The sums of centred values over blocks."""
-    return _known_sums(blocks, phi.tobytes())
+    """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
+    is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
+    return _known_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
 
 
 @lru_cache(maxsize=1024)
 def _known_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
-    phi = np.frombuffer(written)
+    return _compute_sums(blocks, np.frombuffer(written))
+
+
+def _compute_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     squares, together = float(phi @ phi), float(blocks.together)
     everywhere = float(blocks.fraction) * (1.0 - together) * squares
     most = largest_sum(blocks, phi)
