@@ -12,6 +12,7 @@ from discreet.estimation import (
     clients_for,
     epsilon_for_accuracy,
     exact_variance,
+    excess_variance,
     inversion_of,
     outlook,
     population,
@@ -257,3 +258,21 @@ def test_values_planned_as_reports_are_the_linear_mechanism() -> None:
     ours, theirs = (outlook(each, mechanism="x", clients=4043) for each in (reports, linear))
     for name in ("at_worst", "together", "if_rare", "total"):
         assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-9)
+
+
+def test_the_variance_over_the_least_is_that_of_reports_and_of_values() -> None:
+    family = dc.Simplex(104)
+    reports = dc.ReportSampler(family, epsilon=1.0)
+    assert excess_variance(reports) == reports.excess
+    linear = dc.LinearSampler(family, epsilon=1.0)
+    found = excess_variance(linear)
+    assert found is not None
+    gamma, q = linear.constants.gamma, 1 / 104
+    by_hand = q * (1 - q) / gamma**2  # of a share in the uniform population, where samples are uniform too
+    assert found == pytest.approx(by_hand / (reports.variance() / reports.excess), rel=1e-9)
+    for other in (
+        dc.OptimalSampler(family, epsilon=1.0),
+        dc.LinearSampler(dc.Band(np.ones(4), lower=0.5, upper=2.0), epsilon=1.0),
+        dc.LinearSampler(dc.Simplex(4), epsilon=1e-13),
+    ):
+        assert excess_variance(other) is None
