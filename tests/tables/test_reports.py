@@ -215,7 +215,15 @@ def test_means_and_shares_up_to_a_number_are_estimated(tmp_path: Path, refused: 
     assert [each["high"] for each in said] == [found.statistic(name).high for name in named]
     assert "is not one of mean, variance, median" in refused(*asked, "--statistic", "mode")
     assert "say --rows N" in refused(*asked, "--synthetic", str(tmp_path / "s.csv"))
-    assert "--examples is for samples" in refused(*asked, "--examples", "x.csv", "--client", "who", "--value", "what")
+    public = _rows(104, 40, seed=9)
+    public.write_csv(tmp_path / "public.csv")
+    examples = ("--examples", str(tmp_path / "public.csv"), "--client", "who", "--value", "what")
+    weighted = json.loads(_run(*asked, "--json", *examples))
+    assert weighted["reweighted"]["examples"] == 40
+    assert sum(each["reweighted"] for each in weighted["shares"]) == pytest.approx(1.0)
+    assert [each["law"] for each in weighted["shares"]] == [
+        each["law"] for each in json.loads(_run(*asked, "--json"))["shares"]
+    ]
     assert "--rounds is more than 1; the agreement has 1" in refused(*asked, "--rounds", "2")
 
 

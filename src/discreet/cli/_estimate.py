@@ -388,9 +388,9 @@ def estimate(
         if agreed.blocks is None:
             sampler, tallied = _tallied(records, agreed, stated, sample, rounds)
         else:
-            _refuse_for_reports(bins, examples, weighted=synthetic is not None and rows is None)
+            _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
             column = "report" if sample == "sample" else sample
-            keep, each = statistic is not None, _rounds(rounds, agreed)
+            keep, each = statistic is not None or examples is not None, _rounds(rounds, agreed)
             tallied = tally_reports(records, agreed, stated, column=column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
@@ -401,8 +401,9 @@ def estimate(
     found: AnyPopulation
     if isinstance(tallied, ReportTally):
         kept, counted = tallied.reports, tallied.counts
-        given: dict[str, Any] = {"counts": counted} if kept is None or kept.ndim == 1 else {"reports": kept}
-        found = reported_population(counted.sampler, confidence=confidence, **given)
+        whole = kept is None or (kept.ndim == 1 and public is None)
+        given: dict[str, Any] = {"counts": counted} if whole else {"reports": kept}
+        found = reported_population(counted.sampler, examples=public, confidence=confidence, **given)
         statistics = [reported_statistic(found, name, kept) for name in statistic or ()]
     else:
         if tallied.rows is None:
@@ -455,15 +456,10 @@ def _tallied(
     return joint, tally_joint(records, agreed, coding, samples=agreed.joint.samples, sample=sample)
 
 
-def _refuse_for_reports(bins: int | None, examples: str | None, *, weighted: bool) -> None:
+def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
     """What an estimate from reports cannot do, with what to do instead."""
     if bins is not None:
         raise DiscreetError("--bins is for continuous families, which have no reports; leave it out")
-    if examples is not None:
-        raise DiscreetError(
-            "--examples is for samples: how far to trust examples is chosen by the likelihood of single outcomes, which reports do not name; "
-            "leave it out, or agree on samples (--mechanism linear)"
-        )
     if weighted:
         raise DiscreetError(
             "--synthetic without --rows N writes samples with weights, and a report is no sample; say --rows N for rows from the estimate"

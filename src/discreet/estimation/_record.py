@@ -56,7 +56,11 @@ def notes(
 ) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
     trusted = _trust_notes(agreed, named=named, distinct=distinct)
-    return trusted if isinstance(found, ReportedPopulation) else [*trusted, *_outsider_notes(found), *found.doubts]
+    return (
+        [*trusted, *found.doubts]
+        if isinstance(found, ReportedPopulation)
+        else [*trusted, *_outsider_notes(found), *found.doubts]
+    )
 
 
 def record(

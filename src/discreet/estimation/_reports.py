@@ -39,6 +39,7 @@ from discreet.estimation._population import (
     parse_parameter,
 )
 from discreet.estimation._report_statistics import ReportRows, SupportStatistics, largest_sum, sums_over_blocks
+from discreet.estimation._reweighting import Reweighted, reported_example_laws, reweight_reported
 from discreet.families import as_floats
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
 
@@ -59,6 +60,8 @@ class ReportedPopulation:
         sampler: what released the reports.
         confidence: of every interval.
         rows: where each client sent several reports, whose they are; `counts` are then of all of them.
+        reweighted: the population that public examples have when they are weighted so as to explain the reports. It rests on the examples;
+            everything else here does not.
     """
 
     domain: Domain
@@ -67,6 +70,7 @@ class ReportedPopulation:
     sampler: ReportSampler
     confidence: float
     rows: ReportRows | None = None
+    reweighted: Reweighted | None = None
 
     def __repr__(self) -> str:
         return f"<ReportedPopulation behind {self.samples:,} reports of {self.sampler!r}>"
@@ -84,11 +88,6 @@ class ReportedPopulation:
     @property
     def finest(self) -> None:
         """Finer bins, of which there are none."""
-        return
-
-    @property
-    def reweighted(self) -> None:
-        """An estimate by public examples, of which there is none."""
         return
 
     @cached_property
@@ -120,6 +119,16 @@ class ReportedPopulation:
         law = self.law
         inside = np.clip(law.estimate, 0.0, 1.0)
         return float(np.maximum(law.high - inside, inside - law.low).max())
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Warnings to read before trusting the numbers; empty if there are none."""
+        if self.reweighted is None or self.reweighted.explains:
+            return ()
+        return (
+            f"no weights of the examples explain the reports ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+            "unlike the examples, and so is the reweighted population",
+        )
 
     def share_intervals(self, released: Ends) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share."""
@@ -237,6 +246,7 @@ def reported_population(
     *,
     reports: ArrayLike | None = None,
     counts: ReportCounts | None = None,
+    examples: Any = None,
     confidence: float = 0.95,
 ) -> ReportedPopulation:
     """The population behind reports, one of each client, or of as many rounds from each.
@@ -245,6 +255,8 @@ def reported_population(
         sampler: what released them, or the agreement on it.
         reports: the reports (n,); or (n, J), a row for each client with its reports of J rounds.
         counts: instead: what counted them.
+        examples: the distributions of public clients (N, k), to be weighted so as to explain the reports; it needs `reports`, one of each
+            client.
         confidence: of every interval.
 
     Returns:
@@ -271,8 +283,15 @@ def reported_population(
         raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
     if not counts.reports:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    clients = counts.reports if rows is None else rows.clients
-    return ReportedPopulation(sampler.family.domain, counts.supports(), clients, sampler, float(confidence), rows)
+    clients, supports, resting = counts.reports if rows is None else rows.clients, counts.supports(), None
+    if examples is not None:
+        if reports is None or rows is not None:
+            raise DiscreetError(
+                "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
+            )
+        given = sampler.check_reports(reports).ravel()
+        resting = reweight_reported(sampler, given, reported_example_laws(sampler, examples), supports)
+    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
 
 
 def reported_average(
