@@ -192,7 +192,7 @@ def rehearse_reports(
     """Repeated collections of reports from `clients` clients drawn from the examples."""
     check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
     rng = np.random.default_rng(check_count("seed", seed, least=0))
-    held = _normalised(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
+    held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
     plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
     truth, found = held.mean(axis=0), []
     for _ in range(repetitions):
@@ -244,7 +244,7 @@ def population_ways(
     if len(given) < 2:
         raise DiscreetError("examples of one client cannot be halved; give records of more clients")
     order = rng.permutation(len(given))
-    plain, public, held = Simplex(family.size), given[order[::2][:_MOST_PUBLIC]], _normalised(given[order[1::2]])
+    plain, public, held = Simplex(family.size), given[order[::2][:_MOST_PUBLIC]], _normalise_rows(given[order[1::2]])
     truth, reports = held.mean(axis=0), ReportSampler(plain, epsilon=epsilon)
     linear = LinearSampler(plain, epsilon=epsilon)
     samplers: dict[str, Sampler[FiniteFamily]] = {
@@ -256,7 +256,7 @@ def population_ways(
         REWEIGHTED: lambda counts: reweight_examples([(samplers[REWEIGHTED], counts)], public).law,
         DESIGNED: lambda counts: reweight_examples([(samplers[DESIGNED], counts)], public).law,
     }
-    outputs = {name: _normalised(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
+    outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
     totals: dict[str, list[float]] = {ALONE: [_distance(public.mean(axis=0), truth)]}
     for _ in range(repetitions):
         times, reported = _seeded_reports(reports, held, clients, rng)
@@ -270,7 +270,7 @@ def population_ways(
     ]
 
 
-def _normalised(laws: Floats) -> Floats:
+def _normalise_rows(laws: Floats) -> Floats:
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
