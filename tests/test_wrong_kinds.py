@@ -286,7 +286,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.estimation.reported_average": lambda _: call(
         REPORTS, reports=REPORTS.release(LAWS), values=[1.0, 2.0, 3.0], confidence=0.95, name="average"
     ),
-    "discreet.estimation.reported_population": lambda _: call(REPORTS, reports=REPORTS.release(LAWS), counts=None, confidence=0.95),
+    "discreet.estimation.reported_population": lambda _: call(
+        REPORTS, reports=REPORTS.release(LAWS), counts=None, examples=None, confidence=0.95
+    ),
     "discreet.estimation.reported_statistic": lambda _: call(
         estimation.reported_population(REPORTS, reports=REPORTED), "mean", REPORTED
     ),

@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -38,6 +39,24 @@ def test_json_tells_the_whole_story(record: dict[str, Any], tmp_path: Path) -> N
     _costs_are_those_of_the_laws(record["costs"])
     assert 0 < record["released_own_destination"] < 4043
     _the_design_has_not_seen_whom_it_serves(record["design"], tmp_path)
+    _reports_tell_all_destinations(record["reports"], tmp_path)
+
+
+def _reports_tell_all_destinations(told: dict[str, Any], folder: Path) -> None:
+    books = logbooks()
+    laws = dc.Simplex(books.outcomes).law(counts=books.counts)
+    assert tuple(told["destinations"]) == destinations()
+    assert [each["truth"] for each in told["destinations"].values()] == pytest.approx(laws.mean(axis=0).tolist())
+    covered = [each["low"] <= each["truth"] <= each["high"] for each in told["destinations"].values()]
+    assert sum(covered) >= 84  # of 104, where 99 are expected
+    sampler = dc.ReportSampler(dc.Simplex(104), epsilon=2.0)
+    times = sampler.by_values().variance() / sampler.variance()
+    assert told["aircraft_that_values_need"] == math.ceil(4043 * times)
+    assert (
+        told["off_by"]["reports"] < told["off_by"]["values"] + 0.1
+    )  # .32 and .51 on average; the difference varies by .06
+    assert set(told["client"]["named"]) <= set(destinations())
+    assert_picture(folder / "demo_destinations.png", least_width=1200)
 
 
 def _the_design_has_not_seen_whom_it_serves(design: dict[str, Any], folder: Path) -> None:

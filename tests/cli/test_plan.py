@@ -191,4 +191,53 @@ def test_a_plan_for_agreed_reports_is_of_them(run: Run, refusal: Callable[..., s
     assert record["clients_for_accuracy"] == clients_for(sampler, accuracy=0.01)
     assert record["blocks"] == {"kind": "affine", "q": 107, "t": 1, "c": 28}
     assert f"{record['clients_for_accuracy']:,}" in run(*asked).stdout
-    assert "simulate them with agreement.sampler()" in refusal(*asked, "--example", "rows.csv")
+    assert "--example needs --client COLUMN and --value COLUMN" in refusal(*asked, "--example", "rows.csv")
+
+
+def test_the_plan_says_how_far_each_way_is_from_the_least_variance(run: Run) -> None:
+    said = json.loads(run("plan", "--outcomes", "104", "--clients", "4043", "--for", "population", "--json").stdout)
+    for row in said["rows"]:
+        reports = dc.ReportSampler(dc.Simplex(104), epsilon=row["epsilon"])
+        over = row["times_the_least_variance"]
+        assert over["values"] == pytest.approx(reports.by_values().excess)
+        assert over["reports"] == (reports.excess if row["population"] == "reports" else over["values"])
+        assert 1.0 <= over["reports"] <= over["values"] + 1e-12
+    shown = run("plan", "--outcomes", "104", "--clients", "4043", "--for", "population", "--epsilon", "1").stdout
+    assert "9.979" in shown
+
+
+def _write_example(path: Path, clients: int = 60, outcomes: int = 30) -> tuple[str, ...]:
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(clients), 20)
+    what = np.minimum(rng.geometric(0.2, len(who)) + rng.integers(0, 5, clients)[who], outcomes) - 1
+    pl.DataFrame({"who": who, "what": what}).write_csv(path)
+    return "--example", str(path), "--client", "who", "--value", "what"
+
+
+@pytest.mark.slow
+def test_examples_show_which_way_to_the_population_is_nearest(run: Run, tmp_path: Path) -> None:
+    options = ("plan", "--outcomes", "30", "--clients", "2000", "--epsilon", "1", "--for")
+    example = _write_example(tmp_path / "example.csv")
+    ways = json.loads(run(*options, "population", "--json", *example).stdout)["population_ways"]
+    totals = {way["name"]: way["total"] for way in ways}
+    assert list(totals) == ["reports", "values", "samples, reweighted", "designed, reweighted", "examples alone"]
+    assert totals["samples, reweighted"] < totals["reports"]
+    assert ways[0]["by_reports"] == pytest.approx(2000)
+    assert ways[2]["by_reports"] == pytest.approx(2000 * (totals["reports"] / totals["samples, reweighted"]) ** 2)
+    shown = " ".join(run(*options, "population", *example).stdout.split())
+    assert "Which way to the population" in shown
+    assert "population_ways" not in json.loads(run(*options, "clients", "--json", *example).stdout)
+
+
+def test_an_agreement_on_reports_is_rehearsed_with_examples(
+    run: Run, refusal: Callable[..., str], tmp_path: Path
+) -> None:
+    dc.Agreement.of(dc.ReportSampler(dc.Simplex(30), epsilon=1.0)).write(tmp_path / "a.json")
+    terms = ("plan", "--clients", "3000", "--agreement", str(tmp_path / "a.json"))
+    example = _write_example(tmp_path / "example.csv")
+    found = json.loads(run(*terms, "--json", *example).stdout)["rehearsal"]
+    assert 0.85 <= found["covered"] <= 1.0
+    assert 0.0 < found["largest"] < found["total"] < 1.0
+    assert "Rehearsal" in run(*terms, *example).stdout
+    assert json.loads(run(*terms, "--json").stdout)["rehearsal"] is None
+    assert "--bins is for" in refusal(*terms, "--bins", "3")

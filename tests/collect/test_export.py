@@ -95,7 +95,10 @@ def test_an_estimate_of_it_is_the_service_s(store: Store, tmp_path: Path, name: 
     export(store, tmp_path / "out.parquet")
     (collected,) = Catalogue(store, [1]).all
     told = estimate_document(collected, store.counts(agreement.id, 1), 0.9)
-    printed = CliRunner().invoke(app, ["estimate", str(tmp_path / "out.parquet"), "--confidence", "0.9", "--json"])
+    asked = [part for each in told["statistics"] for part in ("--statistic", each["name"])]
+    assert bool(asked) == (name in ("cells", "line") and told["identifiable"])
+    options = ["--confidence", "0.9", "--json", *asked]
+    printed = CliRunner().invoke(app, ["estimate", str(tmp_path / "out.parquet"), *options])
     assert printed.exit_code == 0, printed.output
     assert json.loads(printed.stdout) == json.loads(json.dumps(told))
 

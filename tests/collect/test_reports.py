@@ -4,16 +4,20 @@ import io
 import json
 import re
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
+from discreet.cli._app import app
 from discreet.cli._design import _read_samples
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
@@ -197,11 +201,39 @@ def test_a_service_takes_reports_and_tells_what_they_tell(tmp_path: Path) -> Non
     ):
         assert (share["law"]["low"], share["law"]["estimate"], share["law"]["high"]) == (low, estimate, high)
     assert said["margin_at_worst"] == found.margin_at_worst
-    with closing(open_store(tmp_path / "samples.db")) as store, pytest.raises(DiscreetError, match="is on reports"):
-        export(store, tmp_path / "out.parquet")
-    assert not (tmp_path / "out.parquet").exists()
+    assert said["times_the_least_variance"] == sampler.excess
+    assert said["statistics"] == [asdict(found.statistic(name)) for name in ("mean", "median")]
+    for ending in ("parquet", "csv", "arrow"):
+        out = tmp_path / f"out.{ending}"
+        with closing(open_store(tmp_path / "samples.db")) as store:
+            assert (export(store, out).samples, out.exists()) == (120, True)
+        again = CliRunner().invoke(
+            app,
+            ["estimate", str(out), "--agreement", str(tmp_path / "agreement.json"), "--statistic", "median", "--json"],
+        )
+        exported = json.loads(again.stdout)
+        assert (exported["shares"], exported["notes"]) == (said["shares"], [])
+        assert exported["statistics"] == said["statistics"][1:]
     with pytest.raises(DiscreetError, match="is on reports, and a design is learned from samples"):
         _read_samples(str(tmp_path / "samples.db"), None)
+
+
+def test_tables_that_no_reports_add_up_to_are_refused(tmp_path: Path) -> None:
+    _, agreement = reports_agreed(tmp_path, 104)
+    other = Agreement.of(ReportSampler(dc.Simplex(104), epsilon=2.0))
+    table = pl.DataFrame({"place": range(107), "counted": [28] * 107, "agreement": [agreement.id] * 107})
+
+    def estimated(rows: pl.DataFrame, *options: str) -> str:
+        rows.write_parquet(tmp_path / "table.parquet")
+        asked = ["estimate", str(tmp_path / "table.parquet"), "--agreement", str(tmp_path / "agreement.json"), *options]
+        return " ".join(CliRunner().invoke(app, asked).output.split())
+
+    assert "107 reports" in estimated(table.sample(fraction=1.0, shuffle=True))
+    assert "was made under agreement" in estimated(table.with_columns(agreement=pl.lit(other.id)))
+    for wrong in (table[:-1], table.with_columns(place=pl.lit(3)), table.with_columns(counted=pl.lit("x"))):
+        assert "is not a table of reports under agreement" in estimated(wrong)
+    for wrong in (table.with_columns(counted=pl.lit(27)), table.with_columns(counted=-pl.col("counted"))):
+        assert "not one that so many reports of this sampler give" in estimated(wrong)
 
 
 def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
@@ -213,6 +245,34 @@ def test_more_outcomes_than_a_service_lists_are_refused_by_name() -> None:
 TOWNS = [f"<b>town</b> {number}" for number in range(64)]
 SHOWN = """[...document.querySelectorAll('[data-estimate]')].map(({ dataset: { samples, estimate, low, high } }) =>
   [samples, estimate, low, high].map(Number))"""
+
+
+def samples_named(page: Any) -> list[str]:
+    """Sentences on a page of reports that speak of samples, but for the one that says what a report is not, and the field of that name."""
+    sentences = re.split(r"[.:\n]", page.locator("body").inner_text())
+    return [
+        each
+        for each in sentences
+        if "sample" in each.lower() and not re.search('no sample of your|"sample"|/samples', each)
+    ]
+
+
+@pytest.mark.slow
+def test_numbers_that_are_reported_have_a_mean_and_a_median_on_the_live_page(tmp_path: Path) -> None:
+    sampler, agreement = reports_agreed(tmp_path, 104)
+    reports = sampler.release_records(np.arange(400) % 50)
+    rows = [{"client": f"c{i}", "key": f"key-c{i}", "sample": str(each)} for i, each in enumerate(reports)]
+    with running(tmp_path, "agreement.json") as collector, chromium() as browser:
+        assert collector.send({"agreement": agreement.id, "round": 1, "samples": rows}).json["counted"] == 400
+        page = browser.new_context().new_page()
+        complaints = watched(page)
+        page.goto(f"{collector.address}/")
+        until(page, "document.getElementById('samples').dataset.number === '400'")
+        shown = page.locator("#statistics").inner_text()
+        assert "Mean" in shown
+        assert f"{reported_population(sampler, reports=reports).statistic('median').estimate:g}; from" in shown
+        assert "1.001 times the people that the best private reports need" in page.locator("#trust").inner_text()
+        assert complaints() == []
 
 
 @pytest.mark.slow
@@ -250,6 +310,10 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
             assert re.findall(r"<b>town</b> \d+", page.locator("#sample").inner_text()) == held
             told = page.locator("#sample-told").inner_text()
             assert told.startswith(f"This is your report. One of these {len(held)} is yours, perhaps")
+            assert samples_named(page) == []
+            for width in (390, 1440):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.reload()  # and still the same one
             until(page, "!document.getElementById('sample-card').hidden")
             assert json.loads(page.locator("#request").inner_text()) == shown
@@ -275,6 +339,9 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
         assert page.evaluate(SHOWN) == sorted(expected, key=lambda each: -each[1])
         assert page.locator("#many-told").inner_text() == "reports"
         assert "names several outcomes at once" in page.locator("#what").inner_text()
+        assert "as many people as the best private reports need" in page.locator("#trust").inner_text()
+        assert not page.locator("#statistics").is_visible()  # of labels there are none
+        assert samples_named(page) == []
         assert complaints() == []
         assert collector.said == ""
     assert len(lengths) == 1

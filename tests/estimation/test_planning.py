@@ -14,6 +14,7 @@ from discreet.estimation import (
     epsilon_for_accuracy,
     exact_variance,
     inversion_of,
+    known_excess,
     outlook,
     population,
     variance_excess,
@@ -319,3 +320,21 @@ def test_the_excess_is_that_of_the_mechanism() -> None:
     for each in wrong:
         with pytest.raises(dc.DiscreetError, match="least variance"):
             variance_excess(each)
+
+
+def test_the_variance_over_the_least_is_that_of_reports_and_of_values() -> None:
+    family = dc.Simplex(104)
+    reports = dc.ReportSampler(family, epsilon=1.0)
+    assert known_excess(reports) == reports.excess
+    linear = dc.LinearSampler(family, epsilon=1.0)
+    found = known_excess(linear)
+    assert found is not None
+    gamma, q = linear.constants.gamma, 1 / 104
+    by_hand = q * (1 - q) / gamma**2  # of a share in the uniform population, where samples are uniform too
+    assert found == pytest.approx(by_hand / (reports.variance() / reports.excess), rel=1e-9)
+    for other in (
+        dc.OptimalSampler(family, epsilon=1.0),
+        dc.LinearSampler(dc.Band(np.ones(4), lower=0.5, upper=2.0), epsilon=1.0),
+        dc.LinearSampler(dc.Simplex(4), privacy=dc.Gaussian(1.0)),
+    ):
+        assert known_excess(other) is None

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 import discreet as dc
-from discreet.estimation import population
-from discreet.estimation._reweighting import PULLS, example_laws, reweight_examples
+from discreet.estimation import population, reported_population
+from discreet.estimation._reweighting import PULLS, example_laws, mixtures, reweight_examples
+from discreet.mechanisms import ReportCounts
 from tests.estimation.test_population import released_counts
 
 K = 8
@@ -169,3 +170,47 @@ def test_several_rounds_are_debiased_in_proportion() -> None:
     released = [found.weights @ one.output(examples) for one in samplers]
     by_hand = found.law + sum(c / 9_000 - c.sum() / 9_000 * y for c, y in zip(counts, released, strict=True))
     np.testing.assert_allclose(found.debiased, by_hand / by_hand.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("many", [0, 10**6])
+def test_reports_are_explained_as_outcomes_on_blocks_are(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the same problem on all blocks, listed; by the matrix of examples and by that of blocks."""
+    monkeypatch.setattr("discreet.estimation._reweighting._MANY_OUTCOMES", many)
+    rng = np.random.default_rng(8)
+    sampler = dc.ReportSampler(dc.Simplex(8), epsilon=1.5)
+    examples, held = rng.dirichlet(np.ones(8), 12), rng.integers(0, 3, 400)
+    reports = sampler.release_records(held)
+    found = reported_population(sampler, reports=reports, examples=examples).reweighted
+    assert found is not None
+    assert found.gap < 1e-8
+    counts = np.array([(reports == each).sum() for each in sampler.reports()])
+    pull = [found.pull / 400]
+    (direct,) = mixtures(np.asarray(sampler.output(examples)), counts / 400, pull)
+    assert found.weights == pytest.approx(direct.weights, abs=1e-6)
+    assert found.law == pytest.approx(found.weights @ examples)
+    assert found.debiased.sum() == pytest.approx(1.0)
+
+
+def test_examples_like_the_clients_explain_reports_and_others_do_not() -> None:
+    rng = np.random.default_rng(9)
+    sampler = dc.ReportSampler(dc.Simplex(30), epsilon=2.0)
+    like = rng.dirichlet(np.linspace(2.0, 0.1, 30), 60)
+    held = [int(rng.choice(30, p=law)) for law in rng.dirichlet(np.linspace(2.0, 0.1, 30), 3000)]
+    reports, truth = sampler.release_records(held), np.bincount(held, minlength=30) / 3000
+    plain = reported_population(sampler, reports=reports)
+    near, far = (
+        reported_population(sampler, reports=reports, examples=each).reweighted for each in (like, like[:, ::-1])
+    )
+    assert near is not None
+    assert far is not None
+    assert near.explains
+    assert np.abs(near.law - truth).sum() < np.abs(plain.nearest - truth).sum()
+    assert not far.explains
+    assert np.abs(far.debiased - truth).sum() < np.abs(far.law - truth).sum()
+    assert plain.doubts == ()
+    (doubt,) = reported_population(sampler, reports=reports, examples=like[:, ::-1]).doubts
+    assert doubt.startswith("no weights of the examples explain the reports")
+    with pytest.raises(dc.DiscreetError, match="one of each client"):
+        reported_population(sampler, reports=reports.reshape(-1, 2), examples=like)
+    with pytest.raises(dc.DiscreetError, match="one of each client"):
+        reported_population(sampler, counts=ReportCounts(sampler).add(reports), examples=like)

@@ -219,10 +219,40 @@ def test_means_and_shares_up_to_a_number_are_estimated(tmp_path: Path, refused: 
     share = reported_average(sampler, reports=reports, values=np.arange(104) <= 51, name="at-most:51")
     assert [each["estimate"] for each in said] == pytest.approx([mean.estimate, share.estimate])
     assert [each["low"] for each in said] == pytest.approx([mean.low, share.low])
-    assert "ask for mean or at-most:X" in refused(*asked, "--statistic", "median")
+    named = ("median", "quantile:0.9", "variance")
+    said = json.loads(_run(*asked, "--json", *(part for name in named for part in ("--statistic", name))))["statistics"]
+    found = reported_population(sampler, reports=reports)
+    assert [each["high"] for each in said] == [found.statistic(name).high for name in named]
+    assert "is not one of mean, variance, median" in refused(*asked, "--statistic", "mode")
     assert "say --rows N" in refused(*asked, "--synthetic", str(tmp_path / "s.csv"))
-    assert "--examples is for samples" in refused(*asked, "--examples", "x.csv", "--client", "who", "--value", "what")
-    assert "one round at a time" in refused(*asked, "--rounds", "1")
+    public = _rows(104, 40, seed=9)
+    public.write_csv(tmp_path / "public.csv")
+    examples = ("--examples", str(tmp_path / "public.csv"), "--client", "who", "--value", "what")
+    weighted = json.loads(_run(*asked, "--json", *examples))
+    assert weighted["reweighted"]["examples"] == 40
+    assert sum(each["reweighted"] for each in weighted["shares"]) == pytest.approx(1.0)
+    assert [each["law"] for each in weighted["shares"]] == [
+        each["law"] for each in json.loads(_run(*asked, "--json"))["shares"]
+    ]
+    assert "--rounds is more than 1; the agreement has 1" in refused(*asked, "--rounds", "2")
+
+
+def test_reports_of_several_rounds_are_estimated_together(tmp_path: Path, refused: Callable[..., str]) -> None:
+    agreed = dc.Agreement.of(ReportSampler(dc.Simplex(8), epsilon=2.0), rounds=2)
+    agreed.write(tmp_path / "a.json")
+    sampler = agreed.report_sampler()
+    rows = sampler.release_records(np.arange(400) % 8).reshape(200, 2)
+    who = pl.Series("who", np.repeat(np.arange(200), 2))
+    table = pl.DataFrame({"who": who, "report": rows.ravel(), "agreement": [agreed.id] * 400})
+    table.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(tmp_path / "r.parquet")
+    asked = ("estimate", str(tmp_path / "r.parquet"), "--agreement", str(tmp_path / "a.json"))
+    assert "say how many samples of each client there are: --rounds" in refused(*asked)
+    said = json.loads(_run(*asked, "--json", "--rounds", "2", "--statistic", "median", "--liars", "3"))
+    expected = reported_population(sampler, reports=rows)
+    assert (expected.clients, expected.samples, said["reports"]) == (200, 400, 400)
+    assert [each["law"]["high"] for each in said["shares"]] == pytest.approx(expected.law.high.tolist())
+    assert said["statistics"][0]["high"] == expected.statistic("median").high
+    assert "400 reports of 200 clients" in " ".join(_run(*asked, "--rounds", "2").split())
 
 
 def test_mixtures_and_what_is_no_report_are_refused(tmp_path: Path, refused: Callable[..., str]) -> None:

@@ -1,7 +1,7 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
 import { told } from "../page/element.js";
 import { containing, suggested } from "../page/search.js";
-import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
+import { atMost, certainty, inWordsOf, labelled, percentAtMost, rewordPage, rewordPairs, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
@@ -65,8 +65,9 @@ const inSamples = (estimate) =>
 function promise() {
   const { collection, agreed: found } = known;
   const { purpose, privacy, epsilon, mechanism } = found.fields;
-  say("purpose", purpose ? labelled(purpose) : "What these samples tell");
   const reported = mechanism === "reports";
+  say("purpose", purpose ? labelled(purpose) : inWordsOf(reported, "What these samples tell"));
+  rewordPage(reported);
   say("what", reported ? REPORTED : SAMPLED);
   say("many-told", reported ? "reports" : "samples");
   say("named-told", reported ? "Reports that name it" : "Samples");
@@ -74,7 +75,7 @@ function promise() {
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
   tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
   tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
-  by("reveal").replaceChildren(...told([...words(found, collection), ["Its id", `${found.id}, computed from what the agreement says.`]]));
+  by("reveal").replaceChildren(...told([...rewordPairs(reported, words(found, collection)), ["Its id", `${found.id}, computed from what the agreement says.`]]));
 }
 
 function show() {
@@ -86,15 +87,26 @@ function show() {
   if (samples) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
   if (samples && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
   say("confidence", `${100 * estimate.confidence}\u00a0%`);
-  say("reading", reading(estimate, !ordered(known.agreed) && shares.length > FEW));
+  const reported = estimate.mechanism === "reports";
+  say("reading", inWordsOf(reported, reading(estimate, !ordered(known.agreed) && shares.length > FEW)));
   by("nothing").hidden = samples > 0;
-  say("nothing", "No samples have come yet. This page shows them as they come.");
+  say("nothing", inWordsOf(reported, "No samples have come yet. This page shows them as they come."));
   by("population").hidden = !samples;
+  statistics(samples && ordered(known.agreed) ? (estimate.statistics ?? []) : []);
   if (samples) picture();
-  trust(trusted(estimate, collection.enrolment));
+  trust(rewordPairs(reported, trusted(estimate, collection.enrolment)));
   by("days-card").hidden = !estimate.days?.length;
   days(by("days"), estimate.days ?? []);
 }
+
+/** Mean and median where outcomes are numbers, with their intervals. */
+function statistics(found) {
+  by("statistics").hidden = !found.length;
+  by("statistics").replaceChildren(
+    ...told(found.map(({ name, estimate, low, high }) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, `${value(estimate)}; from ${value(low)} to ${value(high)}, ${100 * known.estimate.confidence}\u00a0% sure`])),
+  );
+}
+const value = (number) => new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }).format(number).replace("-", "−");
 
 /** The population, as wide as there is room. */
 function picture() {
@@ -153,7 +165,7 @@ function count(samples) {
   const last = Number(by("listened").dataset.at ?? 0);
   if (Date.now() - last < TOLD_EVERY || by("listened").dataset.samples === String(samples)) return;
   Object.assign(by("listened").dataset, { at: Date.now(), samples });
-  say("listened", `${samples.toLocaleString("en")} samples so far.`);
+  say("listened", inWordsOf(known.estimate?.mechanism === "reports", `${samples.toLocaleString("en")} samples so far.`));
 }
 
 /** What is the matter, said once however long it lasts; what was known stays on the page. */

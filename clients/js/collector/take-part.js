@@ -10,7 +10,7 @@
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, isolated, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
+import { atMost, certainty, inWordsOf, isolated, labelled, percentAtLeast, percentAtMost, rewordPage, rewordPairs, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -23,7 +23,7 @@ import { Speaker } from "./speaker.js";
 const MOST_NAMED = 200; // outcomes of a report that are listed
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
-const say = (id, text) => (by(id).textContent = text);
+const say = (id, text) => (by(id).textContent = inWordsOf(here?.agreement.reports, text));
 
 let choice = chosen();
 let here; // {collection, round, enrolment, agreement, id, speaker}
@@ -60,9 +60,11 @@ async function found() {
   const id = spoken?.agreement ?? choice.agreement ?? value.agreement;
   const known = await agreed(id);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
-  say("purpose", known.fields.purpose ? labelled(known.fields.purpose) : "Take part");
+  by("purpose").textContent = known.fields.purpose ? labelled(known.fields.purpose) : "Take part";
+  const reported = known.fields.mechanism === "reports";
+  rewordPage(reported);
   document.title = titled(known.fields.purpose, "take part");
-  by("asked").replaceChildren(...told(words(known, value)), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
+  by("asked").replaceChildren(...told(rewordPairs(reported, words(known, value))), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
   by("asked-card").hidden = false;
   if (!known.agreement) throw new Error(`From this page you cannot take part: ${known.problem}. Python's client may be able to`);
   here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker };
@@ -188,7 +190,7 @@ function sampleTold(agreement, sample) {
 function reportTold(agreement, sample) {
   if (!agreement.reports) return "";
   const many = agreement.outcomesOf(sample).length;
-  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold.`;
+  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold. Nobody who sees it can be sure which one is yours, or whether any is.`;
 }
 
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */

@@ -12,13 +12,21 @@ export function reading({ identifiable, confidence }, picked) {
 }
 
 /** [heading, sentence] pairs. */
-export function trusted({ samples, liars, notes = [], mechanism }, enrolled) {
+export function trusted({ samples, liars, notes = [], mechanism, times_the_least_variance: times }, enrolled) {
   return [
     ...notes.map((note) => ["Note", sentence(note)]),
+    ...(times ? [["How far from the best", distance(times, mechanism === "reports")]] : []),
     ...(liars && samples ? [["What liars can do", lies(liars)]] : []),
     ["Who can send", enrolled ? ENROLLED : OPEN],
     ["What is kept", `${mechanism === "reports" ? "How often reports named each outcome, added up so that no single report can be told" : "How often each outcome came"}, ${KEPT}`],
   ];
+}
+
+/** `times`: the variance of a share here over the smallest that any private report of so many outcomes has at this epsilon. */
+function distance(times, reported) {
+  const told = times < 1.0005 ? "as many people as" : `${times < 1.1 ? times.toFixed(3) : new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(times)} times the people that`;
+  const needs = `To know a share as well takes ${told} the best private reports need, for as many outcomes and the same epsilon.`;
+  return reported || times < 1.1 ? needs : `${needs} The price buys samples that look like people's own records, which reports do not.`;
 }
 
 /** `one`: by how much one moves a bar at most; `one_at_ends`: the ends of what would be left of an interval without noise. */

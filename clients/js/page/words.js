@@ -134,3 +134,16 @@ export function revealed(epsilon, rounds) {
     ...(rounds === 1 ? [] : [["If you take part in every round", `The factors multiply: all ${rounds.toLocaleString("en")} samples together can change odds by at most ${atMost(all)}, from 50 % sure to ${percentAtMost(certainty(all))} sure.`]]),
   ];
 }
+
+/** What is said of samples, said of reports where these are what people send. */
+export const inWordsOf = (reported, text) => (reported ? text.replace(/\b([Ss])ample(s?)\b/g, (_, first, many) => `${first === "S" ? "R" : "r"}eport${many}`) : text);
+
+/** The same for all of a page that is marked so, and for pairs of a heading and a sentence but what others wrote, and what a report is not. */
+export function rewordPage(reported) {
+  for (const part of document.querySelectorAll("[data-worded]")) {
+    part.dataset.worded ||= part.textContent;
+    part.textContent = inWordsOf(reported, part.dataset.worded);
+  }
+}
+const KEPT_AS_IT_IS = new Set(["What for", "How it is drawn", "What it can be"]);
+export const rewordPairs = (reported, pairs) => pairs.map(([heading, said]) => [heading, KEPT_AS_IT_IS.has(heading) ? said : inWordsOf(reported, said)]);

@@ -38,16 +38,22 @@ from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_cou
 from discreet.estimation import (
     LEAST_EPSILON,
     MOST_CLIENTS,
+    MOST_REHEARSED,
     Outlook,
+    PopulationWay,
     Rehearsal,
+    ReportRehearsal,
     RoundsCost,
     Ways,
     bin_cells,
     clients_for,
     epsilon_for_accuracy,
+    known_excess,
     line_of,
     outlook,
+    population_ways,
     rehearsal,
+    rehearse_reports,
     rounds_cost,
     ways,
 )
@@ -80,9 +86,20 @@ def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily] | ReportSampl
 
 
 def print_reports_plan(
-    sampler: ReportSampler, rounds: RoundsCost | None, clients: int, accuracy: float, confidence: float, *, json: bool
+    sampler: ReportSampler,
+    rounds: RoundsCost | None,
+    clients: int,
+    accuracy: float,
+    confidence: float,
+    laws: Any,
+    seed: int,
+    *,
+    json: bool,
 ) -> None:
-    """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
+    """Print how far intervals of shares behind reports reach, how many clients an accuracy takes, and a rehearsal with examples, if any."""
+    rehearsed = None
+    if laws is not None:
+        rehearsed = rehearse_reports(sampler, laws, clients=clients, seed=seed, confidence=confidence)
     look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
     needed = _clients_or_none(sampler, accuracy, confidence)
     if json:
@@ -90,6 +107,7 @@ def print_reports_plan(
             "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
             "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
             "outlook": _numbers(look), "clients_for_accuracy": needed,
+            "rehearsal": None if rehearsed is None else asdict(rehearsed),
             **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
         })  # fmt: skip
         return
@@ -103,7 +121,18 @@ def print_reports_plan(
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
         f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
         *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
+        *([] if rehearsed is None else _rehearsed_reports(rehearsed, clients)),
     )
+
+
+def _rehearsed_reports(found: ReportRehearsal, clients: int) -> list[Any]:
+    """The rehearsal of reports as blocks."""
+    practice = table("share off by", "whole law off by", "intervals +-", "covered", texts=0)
+    practice.add_row(*(number(x, 3) for x in (found.largest, found.total, found.width)), f"{100 * found.covered:.1f} %")
+    return [
+        f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; nearest laws.",
+        practice,
+    ]
 
 
 def _clients_or_none(
@@ -285,6 +314,12 @@ class PlanRow:
     together: int | None  # and of all of them at once
     reports: ReportSampler | None  # what reports would be; None where epsilon is too small for any
     report_clients: int | None  # that they need for the same accuracy of each share
+    values_excess: float | None  # the variance of a share by values over the least that any report has
+
+    @property
+    def excess(self) -> tuple[float | None, float | None]:
+        """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
+        return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 
 
 def plan(
@@ -344,13 +379,13 @@ def plan(
             )
         outcomes, sampler, rounds = agreed_sampler(agreement)
         if isinstance(sampler, ReportSampler):
-            if example is not None or bins is not None:
+            if bins is not None:
                 raise DiscreetError(
-                    "--example and --bins are for samples; the agreement is on reports: simulate them with agreement.sampler() and "
-                    "reported_population(...)"
+                    "--bins is for an agreement on a continuous family; the outcomes of this one are listed"
                 )
             OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
-            print_reports_plan(sampler, rounds, clients, accuracy, confidence, json=json)
+            laws = _example(example, client, value, other, nulls, outcomes)
+            print_reports_plan(sampler, rounds, clients, accuracy, confidence, laws, seed, json=json)
             return
         laws = _example(example, client, value, other, nulls, outcomes)
         print_agreed_plan(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
@@ -372,12 +407,15 @@ def plan(
     laws = _example(example, client, value, other, nulls, family.domain)
     compared = [] if samples is None else several_ways(family, budgets, samples, clients, laws)
     rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
+    roads = _population_roads(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
         several = {"several": several_record(compared)} if compared else {}
-        write_json({"mechanism": mechanism, **_record(rows, smallest, rehearsals, accuracy, confidence), **several})
+        told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in roads.items() for way in found]}
+        record = _record(rows, smallest, rehearsals, accuracy, confidence)
+        write_json({"mechanism": mechanism, **record, **(told if roads else {}), **several})
         return
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
@@ -397,6 +435,7 @@ def plan(
         blocks += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsal_table(rehearsals),
+            *(_roads_blocks(roads) if roads else []),
         ]
     if plot is not None:
         blocks.append(f"Written: {plain(plot)}")
@@ -416,7 +455,10 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
     by_reports = None if reports is None else _clients_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
-    return PlanRow(optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports)
+    over = known_excess(samplers["linear"])
+    return PlanRow(
+        optimal.epsilon, *risks, looks["linear"], looks["optimal"], each, together, reports, by_reports, over
+    )
 
 
 def _reports_at(family: Simplex, epsilon: float) -> ReportSampler | None:
@@ -432,22 +474,31 @@ def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
         return []
     return [
         "[bold]If only the population matters[/bold], let clients send reports, which are no samples of their records "
-        f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}:",
+        f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}; over the least: the variance of a share in "
+        "the uniform population over that of the best subset selection; taken: what --for population agrees on.",
         _by_reports(rows, accuracy),
     ]
 
 
 def _by_reports(rows: list[PlanRow], accuracy: float) -> Table:
-    """What the population takes by reports and by values, at each epsilon."""
+    """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
     made = table(
-        "epsilon", f"clients for {accuracy:g}\nby reports", "\nby values", "times", "--for population takes", texts=0
+        "epsilon",
+        f"clients for {accuracy:g}\nby reports",
+        "\nby values",
+        "times",
+        "taken",
+        "over the least\nreports",
+        "\nvalues",
+        texts=0,
     )
     for row in rows:
         chosen = LinearSampler.name if row.reports is None else ReportSampler.name
         both = row.clients is not None and row.report_clients is not None
         times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else ""
         by_reports = row.clients if row.reports is None else row.report_clients
-        made.add_row(f"{row.epsilon:g}", _many(by_reports), _many(row.clients), times or "1", chosen)
+        over = ("" if each is None else f"{each:.4g}" for each in row.excess)
+        made.add_row(f"{row.epsilon:g}", _many(by_reports), _many(row.clients), times or "1", chosen, *over)
     return made
 
 
@@ -490,6 +541,33 @@ def _rehearsals(
         for budget in budgets
         for name, kind in SERVING.items()
     }
+
+
+def _population_roads(
+    family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, mechanism: str
+) -> dict[float, list[PopulationWay]]:
+    """What each way tells of the population at each epsilon; nothing without several examples, or for other purposes."""
+    held = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
+    if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
+        return {}
+    reported = [budget for budget in budgets if _reports_at(family, budget) is not None]
+    return {each: population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
+
+
+def _roads_blocks(roads: dict[float, list[PopulationWay]]) -> list[Any]:
+    """The ways to the population as a table, with the one to take if clients are like the examples."""
+    names = [way.name for way in next(iter(roads.values()))]
+    made = table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
+    for epsilon, found in roads.items():
+        best = min((way for way in found if way.name != names[-1]), key=lambda way: way.total)
+        needs = "" if best.name == names[0] else f"about {best.by_reports:,.0f}"
+        made.add_row(f"{epsilon:g}", *(number(way.total, 2) for way in found), best.name, needs)
+    return [
+        "[bold]Which way to the population[/bold]: whole law off by (TV), where half of the example's clients are public and the others are "
+        "asked. Reports assume nothing about clients. The ways with examples hold for clients like the examples alone: take them "
+        "(`discreet design`, `discreet estimate --examples`) if these are, and where the examples alone are as near, nobody need be asked.",
+        made,
+    ]
 
 
 def _promises(rows: list[PlanRow], accuracy: float) -> Table:
@@ -595,6 +673,7 @@ def _record(
                 "clients_for_accuracy_together": row.together,
                 "population": LinearSampler.name if row.reports is None else ReportSampler.name,
                 "clients_for_accuracy_by_reports": row.clients if row.reports is None else row.report_clients,
+                "times_the_least_variance": dict(zip(("reports", "values"), row.excess, strict=True)),
             }
             for row in rows
         ],

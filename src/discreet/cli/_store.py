@@ -139,7 +139,7 @@ def export(
     ] = False,
     json: JsonOutput = False,
 ) -> None:
-    """Write the samples of a collection as a table for `discreet estimate`.
+    """Write the samples of a collection as a table for `discreet estimate`; of reports, the table that they add up to.
 
     No table of a store links a client to its sample. The rows are made from the counts, in random order; their numbers identify no client.
     The service may keep running.
@@ -153,8 +153,18 @@ def export(
         if write_agreement is not None:
             made.agreement.write(write_agreement)
     if json:
-        found = {"agreement": made.agreement.id, "round": made.round, "samples": made.samples, "output": str(output)}
+        found = {
+            "agreement": made.agreement.id,
+            "round": made.round,
+            f"{made.what}s": made.samples,
+            "output": str(output),
+        }
         write_json({**found, **({} if write_agreement is None else {"agreement_file": str(write_agreement)})})
         return
     of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    say(f"wrote {pluralise(made.samples, 'sample')} {of} to {plain(output)}")
+    what = (
+        pluralise(made.samples, made.what)
+        if made.what == "sample"
+        else f"the table of {pluralise(made.samples, made.what)}"
+    )
+    say(f"wrote {what} {of} to {plain(output)}")

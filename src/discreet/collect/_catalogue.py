@@ -29,6 +29,9 @@ from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreemen
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
+    Estimate,
+    Population,
+    ReportedPopulation,
     cells_as_bins,
     coding_and_sampler,
     notes,
@@ -307,10 +310,10 @@ def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], 
     if counts.any() and isinstance(sampler, ReportSampler):
         counted = ReportCounts.from_table(sampler, counts)
         reported = reported_population(sampler, counts=counted, confidence=confidence)
-        return record(reported, agreed, notes(reported, agreed))
+        return record(reported, agreed, notes(reported, agreed), statistics=_statistics(reported))
     if counts.any() and not isinstance(sampler, ReportSampler):
         found = population(sampler, counts=counts, confidence=confidence)
-        return record(found, agreed, notes(found, agreed))
+        return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
     return {
         "reports" if isinstance(sampler, ReportSampler) else "samples": 0,
         "agreement": agreed.id,
@@ -321,6 +324,13 @@ def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], 
         "statistics": [],
         "notes": [f"there are no {'reports' if isinstance(sampler, ReportSampler) else 'samples'} yet"],
     }
+
+
+def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
+    """Mean and median, where outcomes are numbers and the average client is identifiable."""
+    if found.domain.values is None or not found.exact:
+        return []
+    return [found.statistic(name) for name in ("mean", "median")]
 
 
 def _tag(*parts: Any) -> str:

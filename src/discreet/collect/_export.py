@@ -4,7 +4,8 @@ A store keeps how often each outcome was said, and who has spoken, but not who s
 of each outcome as were counted, in random order, and numbered in that order. The numbers say nothing of any client; they are there because
 each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
 
-Reports are not exported: a store keeps the table that they add up to, from which single ones cannot be told.
+Of reports a store keeps the table that they add up to, from which single ones cannot be told. That table is exported, place by place, and
+`discreet estimate` reads it.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from discreet._base.files import check_apart, check_target
 from discreet.agreement import Agreement
 from discreet.collect._store import Store, check_store, choose_agreement
 from discreet.errors import DiscreetError
-from discreet.estimation import coding_and_sampler
+from discreet.estimation import COUNTED, PLACE, coding_and_sampler
+from discreet.mechanisms import ReportCounts
 from discreet.tables import (
     METADATA,
     REPLACE_HINT,
@@ -39,17 +41,18 @@ _PLACES = (0.5, 0.25, 0.75, 0.0)  # of a point in its cell: the middle, unless f
 
 @dataclass(frozen=True)
 class ExportSummary:
-    """The number of samples written, of a round under an agreement."""
+    """The number of samples written, or of reports whose table was, of a round under an agreement."""
 
     agreement: Agreement
     round: int
     samples: int
+    what: str = "sample"
 
 
 def export(
     store: Store, output: str | Path, *, agreement: str | None = None, round: int = 1, replace: bool = False
 ) -> ExportSummary:
-    """Write the samples of an agreement of a store to a file, with the agreement in it.
+    """Write the samples of an agreement of a store to a file, with the agreement in it; of reports, the table that they add up to.
 
     Args:
         store: from `open_store`.
@@ -62,17 +65,12 @@ def export(
         What was written.
 
     Raises:
-        DiscreetError: for an agreement that is not there, one without samples or on reports, and an output that may not be written.
+        DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
     """
     check_store(store)
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)
-    if agreed.blocks is not None:
-        raise DiscreetError(
-            f"agreement {agreed.id} is on reports, and a store keeps how often they named each outcome, not the reports; read the estimate "
-            "from the service: GET /estimate"
-        )
     kind = format_of(str(output))
     if str(output) == STANDARD:
         raise DiscreetError("an export appears whole or not at all; name a file")
@@ -80,10 +78,15 @@ def export(
     beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
     check_apart(output, {"store": where, **beside})
     check_target(output, replace=replace, fix=REPLACE_HINT)
-    coding, _ = coding_and_sampler(agreed)
     counts = store.counts(agreed.id, number)
     if not counts.any():
-        raise DiscreetError(f"agreement {agreed.id} has no samples in round {number}; there is nothing to export")
+        what = "samples" if agreed.blocks is None else "reports"
+        raise DiscreetError(f"agreement {agreed.id} has no {what} in round {number}; there is nothing to export")
+    if agreed.blocks is not None:
+        counted = ReportCounts.from_table(agreed.report_sampler(), counts)
+        _write_table(str(output), agreed, counts, replace=replace)
+        return ExportSummary(agreed, number, counted.reports, "report")
+    coding, _ = coding_and_sampler(agreed)
     total = int(counts.sum())
     if total > MOST_ROWS:
         raise DiscreetError(
@@ -104,6 +107,18 @@ def export(
             batch = published_batch(clients, coding, outcomes, place[outcomes], agreed.id)
             writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
     return ExportSummary(agreed, number, total)
+
+
+def _write_table(output: str, agreed: Agreement, counts: NDArray[np.int64], *, replace: bool) -> None:
+    """The table of reports: a row for each place, which `tally_reports` reads."""
+    schema = pa.schema(
+        [(PLACE, pa.int64()), (COUNTED, pa.int64()), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
+        {METADATA: agreed.text.encode()},
+    )
+    name = pa.DictionaryArray.from_arrays(np.zeros(len(counts), dtype=np.int8), pa.array([agreed.id]))
+    with writer_to(output, schema, format_of(output), replace=replace) as writer:
+        columns = [pa.array(np.arange(len(counts))), pa.array(counts), name]
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:

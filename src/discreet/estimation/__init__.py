@@ -22,6 +22,7 @@ from discreet.estimation._planning import (
     clients_for,
     epsilon_for_accuracy,
     exact_variance,
+    known_excess as known_excess,
     outlook,
     variance_excess,
 )
@@ -53,12 +54,19 @@ if TYPE_CHECKING:
         record as record,
     )
     from discreet.estimation._rehearsal import (
+        MOST_REHEARSED as MOST_REHEARSED,
+        PopulationWay as PopulationWay,
         Rehearsal as Rehearsal,
+        ReportRehearsal as ReportRehearsal,
         SamplerCost as SamplerCost,
         compare_samplers as compare_samplers,
+        population_ways as population_ways,
         rehearsal as rehearsal,
+        rehearse_reports as rehearse_reports,
     )
     from discreet.estimation._sample_tables import (
+        COUNTED as COUNTED,
+        PLACE as PLACE,
         ReportTally as ReportTally,
         SampleTally as SampleTally,
         agreed_joint_outcomes as agreed_joint_outcomes,
@@ -116,9 +124,12 @@ __getattr__ = lazy_names(
     {
         "_group_tables": "ClientGroups SharedClients group_counts shared_clients",
         "_record": "change_record group_record law_fidelities notes record",
-        "_rehearsal": "Rehearsal SamplerCost compare_samplers rehearsal",
+        "_rehearsal": (
+            "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
+            "compare_samplers population_ways rehearsal rehearse_reports"
+        ),
         "_sample_tables": (
-            "ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
+            "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
             "coding_and_sampler tally tally_joint tally_reports write_rows write_weighted"
         ),
     },

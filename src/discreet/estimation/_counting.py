@@ -249,12 +249,7 @@ class SampleRows:
         `liars`: as if that many more clients had sent only this outcome; if negative, as if that many of those that sent it most often had
         not sent it.
         """
-        often = (
-            _move_clients(self._repeat_counts, liars)
-            if liars >= 0
-            else _move_clients(self._repeat_counts[:, ::-1], -liars)[:, ::-1]
-        )
-        return _mean_ends(often, confidence, among)
+        return repeat_ends(self._repeat_counts, confidence, among=among, liars=liars)
 
     def ends_below(self, order: Integers, confidence: float) -> Ends:
         """The ends of the intervals of the shares of the first, the first two, ... outcomes in this order."""
@@ -290,6 +285,12 @@ def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
     numbers = domain.numbers([one for row in rows for one in row])
     checked_counts(np.bincount(numbers, minlength=domain.size), domain)
     return SampleRows(numbers.reshape(len(rows), lengths.pop()), domain.size)
+
+
+def repeat_ends(repeats: Integers, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+    """The ends of the intervals of means, from (outcomes, J + 1) numbers of clients with 0 to J of J; `liars` as for `SampleRows.ends`."""
+    often = _move_clients(repeats, liars) if liars >= 0 else _move_clients(repeats[:, ::-1], -liars)[:, ::-1]
+    return _mean_ends(often, confidence, among)
 
 
 def _move_clients(often: Integers, number: int) -> Integers:

@@ -398,6 +398,16 @@ def variance_excess(sampler: LinearSampler[Any] | ReportSampler) -> float:
     return own / best_subset(size, float(at_most_exp(sampler.epsilon)))[1]
 
 
+def known_excess(sampler: Sampler[AnyFamily] | ReportSampler | JointSampler) -> float | None:
+    """`variance_excess`; None where no least variance is known, or samples do not determine a share."""
+    if not isinstance(sampler, (LinearSampler, ReportSampler)):
+        return None
+    try:
+        return variance_excess(sampler)
+    except DiscreetError:
+        return None
+
+
 def exact_variance(sampler: LinearSampler[FiniteFamily], laws: ArrayLike, phi: ArrayLike) -> float:
     """The variance of the unbiased estimate of phi's average over clients whose laws are known: (n gamma)^-2 sum_i Var_{Q_i}(phi).
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,23 +258,7 @@ class Population:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
         if self.finest is not None:
             return self.finest.statistic(wanted)
-        if callable(wanted):
-            return self._average(getattr(wanted, "__name__", "statistic"), callable_phi(self.domain, wanted))
-        name, _, parameter = str(wanted).partition(":")
-        match name:
-            case "mean" if not parameter:
-                return self._average(name, first_moment(self.domain))
-            case "variance" if not parameter:
-                return self._variance()
-            case "median" if not parameter:
-                return self._quantile(wanted, 0.5)
-            case "quantile":
-                return self._quantile(wanted, OPEN_UNIT.check("quantile", _parse_parameter(wanted, parameter)))
-            case "at-most":
-                return self._average(wanted, at_most(self.domain, _parse_parameter(wanted, parameter)))
-        raise DiscreetError(
-            f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
-        )
+        return compute_statistic(wanted, self.domain, self._average, self._quantile)
 
     @cached_property
     def margin_at_worst(self) -> float:
@@ -418,23 +402,6 @@ class Population:
             return fixed + self.rows.largest_average(sampled, self.confidence, among=among)
         return fixed + largest_average(sampled, self.counts, self.confidence, among=among)
 
-    def _variance(self) -> Estimate:
-        """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
-        first = self._average("mean", first_moment(self.domain), among=2)
-        centre = 0.5 * (first.low + first.high)
-        second = self._average("squares", squares_around(self.domain, centre), among=2)
-        estimate = None
-        if first.estimate is not None and second.estimate is not None:
-            estimate = second.estimate - (first.estimate - centre) ** 2
-        return Estimate(
-            "variance",
-            estimate,
-            max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
-            second.high,
-            second.released - (first.released - centre) ** 2,
-            second.blur,
-        )
-
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose cumulative share has an interval that contains the level; outcomes must be in order."""
         values = numeric(self.domain, name)
@@ -461,7 +428,60 @@ class Population:
     released = OldName("released_shares")
 
 
-def _parse_parameter(wanted: str, parameter: str) -> float:
+class Averaging(Protocol):
+    """What estimates the average of a function; `among`: the number of intervals that share the error."""
+
+    def __call__(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+        """The estimate."""
+        ...
+
+
+def compute_statistic(
+    wanted: str | Callable[[Any], float],
+    domain: Domain,
+    average: Averaging,
+    quantile: Callable[[str, float], Estimate],
+) -> Estimate:
+    """A function's average or a named statistic, by what estimates averages and quantiles."""
+    if callable(wanted):
+        return average(getattr(wanted, "__name__", "statistic"), callable_phi(domain, wanted))
+    name, _, parameter = str(wanted).partition(":")
+    match name:
+        case "mean" if not parameter:
+            return average(name, first_moment(domain))
+        case "variance" if not parameter:
+            return _variance(domain, average)
+        case "median" if not parameter:
+            return quantile(wanted, 0.5)
+        case "quantile":
+            return quantile(wanted, OPEN_UNIT.check("quantile", parse_parameter(wanted, parameter)))
+        case "at-most":
+            return average(wanted, at_most(domain, parse_parameter(wanted, parameter)))
+    raise DiscreetError(
+        f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
+    )
+
+
+def _variance(domain: Domain, average: Averaging) -> Estimate:
+    """E (x - c)^2 - (E x - c)^2, each with half of the error probability; c near the mean keeps both small."""
+    first = average("mean", first_moment(domain), among=2)
+    centre = 0.5 * (first.low + first.high)
+    second = average("squares", squares_around(domain, centre), among=2)
+    estimate = None
+    if first.estimate is not None and second.estimate is not None:
+        estimate = second.estimate - (first.estimate - centre) ** 2
+    return Estimate(
+        "variance",
+        estimate,
+        max(0.0, second.low - (0.5 * (first.high - first.low)) ** 2),
+        second.high,
+        second.released - (first.released - centre) ** 2,
+        second.blur,
+    )
+
+
+def parse_parameter(wanted: str, parameter: str) -> float:
+    """The number after the colon of a statistic's name."""
     try:
         number = float(parameter)
     except ValueError:

@@ -19,6 +19,7 @@ from discreet.divergences import divergence
 from discreet.domain import Domain
 from discreet.estimation._groups import Change, GroupedPopulation
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
+from discreet.estimation._planning import known_excess
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
@@ -56,7 +57,11 @@ def notes(
 ) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
     trusted = _trust_notes(agreed, named=named, distinct=distinct)
-    return trusted if isinstance(found, ReportedPopulation) else [*trusted, *_outsider_notes(found), *found.doubts]
+    return (
+        [*trusted, *found.doubts]
+        if isinstance(found, ReportedPopulation)
+        else [*trusted, *_outsider_notes(found), *found.doubts]
+    )
 
 
 def record(
@@ -117,6 +122,9 @@ def record(
             name: {key: None if part is None else json_number(part) for key, part in asdict(each).items()}
             for name, each in law_fidelities(found, truth).items()
         }
+    excess = known_excess(found.sampler)
+    if excess is not None:
+        made["times_the_least_variance"] = excess
     cost = rounds_cost(agreed)
     if cost is not None:
         made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}

@@ -2,26 +2,31 @@
 
 `compare_samplers` gives the mean, the median and the largest divergence over the examples, beside the worst case of all clients.
 `rehearsal` draws clients from the examples, lets them release, estimates the population, and compares it with the known truth.
+`population_ways` compares what reports, values and samples with reweighted examples tell of it: one half of the examples is public, the
+other half are the clients.
 
 Randomness is seeded and no sample leaves: this is for planning, and not private. The examples must not be the data to protect.
 """
 
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.design import Design
+from discreet.design import Design, design
 from discreet.divergences import FDivergence, divergence
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import bin_cells, line_of
 from discreet.estimation._from_samples import population
 from discreet.estimation._planning import MOST_CLIENTS
+from discreet.estimation._reports import reported_population
+from discreet.estimation._reweighting import reweight_examples
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_laws
-from discreet.mechanisms import MECHANISMS, AnyFamily, CellAtoms, OptimalSampler, Sampler
+from discreet.mechanisms import MECHANISMS, AnyFamily, CellAtoms, LinearSampler, OptimalSampler, ReportSampler, Sampler
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
@@ -29,6 +34,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 1 << 22  # numbers in memory at a time
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _STEPS = 24
+MOST_REHEARSED = 10**6  # clients whose reports are drawn
 
 
 @dataclass(frozen=True)
@@ -162,3 +168,111 @@ def _laws_and_truth(
     held = np.atleast_2d(as_laws(laws, "laws", sampler.carrier.size))
     shares = held.mean(axis=0)[line_of(sampler).order]
     return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).of(shares)
+
+
+@dataclass(frozen=True)
+class ReportRehearsal:
+    """Averages over repetitions: errors of the nearest law, how often a share's interval covered the truth, and its mean half-width."""
+
+    largest: float
+    total: float
+    covered: float
+    width: float
+
+
+def rehearse_reports(
+    sampler: ReportSampler,
+    laws: ArrayLike,
+    *,
+    clients: int,
+    repetitions: int = 20,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> ReportRehearsal:
+    """Repeated collections of reports from `clients` clients drawn from the examples."""
+    check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
+    rng = np.random.default_rng(check_count("seed", seed, least=0))
+    held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
+    plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
+    truth, found = held.mean(axis=0), []
+    for _ in range(repetitions):
+        each = reported_population(plain, reports=_seeded_reports(plain, held, clients, rng)[1], confidence=confidence)
+        law, off = each.law, np.abs(each.nearest - truth)
+        covered = ((law.low <= truth) & (truth <= law.high)).mean()
+        found.append((off.max(), 0.5 * off.sum(), covered, 0.5 * (law.high - law.low).mean()))
+    return ReportRehearsal(*np.mean(found, axis=0).tolist())
+
+
+def _seeded_reports(
+    sampler: ReportSampler, held: Floats, clients: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """How often each example is drawn as a client, and their reports, without private randomness."""
+    times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
+    records = np.repeat(np.arange(held.shape[1]), rng.multinomial(times, held).sum(axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a seeded draw is not private
+        return times, sampler.release_records(records, rng=rng)
+
+
+REPORTS, VALUES, ALONE = "reports", "values", "examples alone"
+REWEIGHTED, DESIGNED = "samples, reweighted", "designed, reweighted"
+_MOST_PUBLIC = 300  # examples that are designed on and reweighted, so that a rehearsal takes seconds
+
+
+@dataclass(frozen=True)
+class PopulationWay:
+    """A way to learn the population. `total`: mean TV distance of the whole estimated law from the truth.
+
+    `by_reports`: about how many clients reports need for that distance, by the square root law.
+    """
+
+    name: str
+    total: float
+    by_reports: float
+
+
+def population_ways(
+    family: Simplex, laws: ArrayLike, *, epsilon: float, clients: int, repetitions: int = 3, seed: int = 0
+) -> list[PopulationWay]:
+    """How near to the truth each way comes that uses one report or sample of each client, if clients are like the examples.
+
+    A half of the examples is public, 300 at most: they are reweighted, and designed on. Clients are drawn from the other half.
+    """
+    check_count("clients", clients, most=MOST_REHEARSED)
+    rng = np.random.default_rng(check_count("seed", seed, least=0))
+    given = np.atleast_2d(family.as_rows(laws, "laws"))
+    if len(given) < 2:
+        raise DiscreetError("examples of one client cannot be halved; give records of more clients")
+    order = rng.permutation(len(given))
+    plain, public, held = Simplex(family.size), given[order[::2][:_MOST_PUBLIC]], _normalise_rows(given[order[1::2]])
+    truth, reports = held.mean(axis=0), ReportSampler(plain, epsilon=epsilon)
+    linear = LinearSampler(plain, epsilon=epsilon)
+    samplers: dict[str, Sampler[FiniteFamily]] = {
+        REWEIGHTED: OptimalSampler(plain, epsilon=epsilon),
+        DESIGNED: design(plain, epsilon=epsilon, clients=public).sampler,
+    }
+    law_behind: dict[str, Callable[[NDArray[np.int64]], Floats]] = {
+        VALUES: lambda counts: population(linear, counts=counts).nearest,
+        REWEIGHTED: lambda counts: reweight_examples([(samplers[REWEIGHTED], counts)], public).law,
+        DESIGNED: lambda counts: reweight_examples([(samplers[DESIGNED], counts)], public).law,
+    }
+    outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
+    totals: dict[str, list[float]] = {ALONE: [_distance(public.mean(axis=0), truth)]}
+    for _ in range(repetitions):
+        times, reported = _seeded_reports(reports, held, clients, rng)
+        totals.setdefault(REPORTS, []).append(_distance(reported_population(reports, reports=reported).nearest, truth))
+        for name, released in outputs.items():
+            counts = rng.multinomial(times, released).sum(axis=0)
+            totals.setdefault(name, []).append(_distance(law_behind[name](counts), truth))
+    means = {name: float(np.mean(totals[name])) for name in (REPORTS, *outputs, ALONE)}
+    return [
+        PopulationWay(name, total, clients * (means[REPORTS] / max(total, 1e-12)) ** 2) for name, total in means.items()
+    ]
+
+
+def _normalise_rows(laws: Floats) -> Floats:
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+
+def _distance(law: Floats, truth: Floats) -> float:
+    return float(0.5 * np.abs(law - truth).sum())

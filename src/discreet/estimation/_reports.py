@@ -11,10 +11,11 @@ Pearson's intervals from S_x - m to S_x + m hold despite m lies. A report holds 
 the estimated share of a set A moves by at most m (max |A and B| - min |A and B|)/((p_in - p_out) n), over blocks B.
 
 **Averages.** For values phi of outcomes a report B gives V = sum of phi over B. (mean of V - p_out sum of phi)/(p_in - p_out) estimates the
-population's average of phi without bias. Its interval is Gaffke's for the mean of V (`discreet.estimation._intervals`). A set has phi = 1.
+population's average of phi without bias. From the reports themselves its interval is Gaffke's for the mean of V
+(`reported_average`); from their counts alone it is that of `discreet.estimation._report_statistics`. A set has phi = 1.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,11 +26,22 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.agreement import Agreement
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average
+from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average, tail
 from discreet.estimation._inversion import lower_ends_together, nearest_law
-from discreet.estimation._population import Estimate, Shares
+from discreet.estimation._population import (
+    Estimate,
+    Phi,
+    Shares,
+    at_most,
+    compute_statistic,
+    first_moment,
+    numeric,
+    parse_parameter,
+)
+from discreet.estimation._report_statistics import ReportRows, SupportStatistics, largest_sum, sums_over_blocks
+from discreet.estimation._reweighting import Reweighted, reported_example_laws, reweight_reported
 from discreet.families import as_floats
-from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,6 +59,9 @@ class ReportedPopulation:
         clients: how many there are.
         sampler: what released the reports.
         confidence: of every interval.
+        rows: where each client sent several reports, whose they are; `counts` are then of all of them.
+        reweighted: the population that public examples have when they are weighted so as to explain the reports. It rests on the examples;
+            everything else here does not.
     """
 
     domain: Domain
@@ -54,14 +69,16 @@ class ReportedPopulation:
     clients: int
     sampler: ReportSampler
     confidence: float
+    rows: ReportRows | None = None
+    reweighted: Reweighted | None = None
 
     def __repr__(self) -> str:
-        return f"<ReportedPopulation behind {self.clients:,} reports of {self.sampler!r}>"
+        return f"<ReportedPopulation behind {self.samples:,} reports of {self.sampler!r}>"
 
     @property
     def samples(self) -> int:
-        """How many reports there are: one of each client."""
-        return self.clients
+        """How many reports there are: one of each client, unless each sent several."""
+        return self.clients if self.rows is None else self.rows.reports.size
 
     @property
     def exact(self) -> bool:
@@ -73,20 +90,10 @@ class ReportedPopulation:
         """Finer bins, of which there are none."""
         return
 
-    @property
-    def rows(self) -> None:
-        """Several releases of each client, of which there are none."""
-        return
-
-    @property
-    def reweighted(self) -> None:
-        """An estimate by public examples, of which there is none."""
-        return
-
     @cached_property
     def released_shares(self) -> Shares:
         """The probabilities that a report holds each outcome."""
-        return Shares(self.counts / self.clients, *self._ends(1), *self._ends(len(self.counts)))
+        return Shares(self.counts / self.samples, *self._ends(1), *self._ends(len(self.counts)))
 
     @cached_property
     def law(self) -> Shares:
@@ -104,12 +111,12 @@ class ReportedPopulation:
     @cached_property
     def nearest(self) -> Floats:
         """The law that is nearest to the estimate. Smaller error, but biased."""
-        return nearest_law(self._shares(self.counts / self.clients))
+        return nearest_law(self._shares(self.counts / self.samples))
 
     @cached_property
     def standard_errors(self) -> Floats:
         """Of the estimates, from the counts; those of the very clients at hand are no larger."""
-        held = self.counts / self.clients
+        held = self.counts / self.samples
         return np.asarray(np.sqrt(held * (1.0 - held) / self.clients) / self.sampler.chances.gap)
 
     @cached_property
@@ -118,6 +125,16 @@ class ReportedPopulation:
         law = self.law
         inside = np.clip(law.estimate, 0.0, 1.0)
         return float(np.maximum(law.high - inside, inside - law.low).max())
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Warnings to read before trusting the numbers; empty if there are none."""
+        if self.reweighted is None or self.reweighted.explains:
+            return ()
+        return (
+            f"no weights of the examples explain the reports ({self.reweighted.strain:.0f} standard deviations off): these clients are "
+            "unlike the examples, and so is the reweighted population",
+        )
 
     def share_intervals(self, released: Ends) -> Ends:
         """Intervals of the probabilities that a report holds an outcome, as intervals of its share."""
@@ -128,7 +145,49 @@ class ReportedPopulation:
         chances = self.sampler.chances
         return (held - chances.outside) / chances.gap
 
+    def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
+        """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30".
+
+        Args:
+            wanted: a name, or a function that gives each outcome a number.
+
+        Returns:
+            An unbiased estimate and its interval, or for a quantile that of the nearest law; a variance has the bias of a square.
+
+        Raises:
+            DiscreetError: for names that are none, and for named statistics of outcomes that are labels.
+        """
+        return compute_statistic(wanted, self.domain, self._average, self._quantile)
+
+    @cached_property
+    def _statistics(self) -> SupportStatistics | ReportRows:
+        return SupportStatistics(self.sampler, self.counts, self.clients) if self.rows is None else self.rows
+
+    def _average(self, name: str, phi: Phi, *, among: int = 1) -> Estimate:
+        least, most, miss = float(phi.low.min()), float(phi.high.max()), tail(self.confidence, among)
+        low = min(max(-self._statistics.largest_mean(-phi.low, miss), least), most)
+        high = min(max(self._statistics.largest_mean(phi.high, miss), least), most)
+        middle = float(phi.values.mean())
+        held = float((phi.values - middle) @ self.counts) / self.samples
+        blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
+        return Estimate(
+            name, middle + held / self.sampler.chances.gap, min(low, high), max(low, high), middle + held, blur
+        )
+
+    def _quantile(self, name: str, level: float) -> Estimate:
+        """All thresholds whose share is not rejected; outcomes must be numbers."""
+        values, edges = numeric(self.domain, name), self.domain.edges
+        order = np.argsort(values, kind="stable")
+        first, last = self._statistics.quantile_range(order, level, tail(self.confidence))
+        starts, stops = (values[order],) * 2 if edges is None else (edges[:-1], edges[1:])
+        reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
+        estimate = float(values[order][reached[0] if reached.size else -1])
+        blur = 0.0 if edges is None else float(0.5 * np.diff(edges)[[first, last]].max())
+        return Estimate(name, estimate, float(starts[first]), float(stops[last]), estimate, blur)
+
     def _ends(self, among: int) -> Ends:
+        if self.rows is not None:
+            return self.rows.ends(self.confidence, among=among)
         return exact_ends(self.counts, self.clients, self.confidence, among=among)
 
 
@@ -178,6 +237,10 @@ class ReportLiars:
 
     def _intervals_despite(self, among: int) -> Ends:
         found = self.found
+        if found.rows is not None:
+            low, _ = found.rows.ends(found.confidence, among=among, liars=-self.number)
+            _, high = found.rows.ends(found.confidence, among=among, liars=self.number)
+            return found.share_intervals((low, high))
         fewer, more = np.maximum(found.counts - self.number, 0), np.minimum(found.counts + self.number, found.clients)
         low, _ = clopper_pearson(fewer, found.clients, found.confidence, among=among)
         _, high = clopper_pearson(more, found.clients, found.confidence, among=among)
@@ -189,14 +252,17 @@ def reported_population(
     *,
     reports: ArrayLike | None = None,
     counts: ReportCounts | None = None,
+    examples: Any = None,
     confidence: float = 0.95,
 ) -> ReportedPopulation:
-    """The population behind reports, one of each client.
+    """The population behind reports, one of each client, or of as many rounds from each.
 
     Args:
         sampler: what released them, or the agreement on it.
-        reports: the reports.
+        reports: the reports (n,); or (n, J), a row for each client with its reports of J rounds.
         counts: instead: what counted them.
+        examples: the distributions of public clients (N, k), to be weighted so as to explain the reports; it needs `reports`, one of each
+            client.
         confidence: of every interval.
 
     Returns:
@@ -209,8 +275,13 @@ def reported_population(
     if isinstance(sampler, Agreement):
         sampler = sampler.report_sampler()
     check_kind("sampler", sampler, ReportSampler, "pass the one that released the reports")
+    rows = None
     if counts is None and reports is not None:
-        counts = ReportCounts(sampler).add(reports)
+        given = sampler.check_reports(reports)
+        if given.ndim > 2:
+            raise DiscreetError(f"reports has shape {given.shape}; it is (n,), or (n, J) for reports of J rounds")
+        counts = ReportCounts(sampler).add(given)
+        rows = ReportRows(sampler, given) if given.ndim == 2 and given.shape[1] > 1 and given.size else None
     elif counts is None or reports is not None:
         raise DiscreetError("pass either reports= (what was released) or counts= (a ReportCounts)")
     check_kind("counts", counts, ReportCounts, "pass what counted the reports")
@@ -218,7 +289,15 @@ def reported_population(
         raise DiscreetError(f"counts are of reports of {counts.sampler!r}, not of {sampler!r}")
     if not counts.reports:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
-    return ReportedPopulation(sampler.family.domain, counts.supports(), counts.reports, sampler, float(confidence))
+    clients, supports, resting = counts.reports if rows is None else rows.clients, counts.supports(), None
+    if examples is not None:
+        if reports is None or rows is not None:
+            raise DiscreetError(
+                "examples are weighted to explain reports=, one of each client; counts and rounds do not tell them apart"
+            )
+        given = sampler.check_reports(reports).ravel()
+        resting = reweight_reported(sampler, given, reported_example_laws(sampler, examples), supports)
+    return ReportedPopulation(sampler.family.domain, supports, clients, sampler, float(confidence), rows, resting)
 
 
 def reported_average(
@@ -258,65 +337,40 @@ def reported_average(
 
     ends = []
     for sign in (-1.0, 1.0):
-        possible = np.append(sign * sums, _largest_sum(sampler.blocks, sign * centred))  # the last was not seen
+        possible = np.append(sign * sums, largest_sum(sampler.blocks, sign * centred))  # the last was not seen
         found = sign * largest_average(possible, np.append(often, 0), confidence)
         ends.append(min(max(share(found), least), most))
     mean = float(often @ sums) / len(given)
     return Estimate(name, share(mean), ends[0], ends[1], mean)
 
 
-def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike) -> Estimate:
-    """A statistic of outcomes that are numbers, behind reports: "mean" or "at-most:X".
+def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike | None = None) -> Estimate:
+    """A statistic of outcomes that are numbers, behind reports: "mean", "variance", "median", "quantile:P" or "at-most:X".
 
     Args:
         found: the estimate.
         name: which statistic.
-        reports: the reports that it was made from.
+        reports: the reports that it was made from. With them means and shares of outcomes that are single numbers get Gaffke's interval;
+            without them all comes from the counts, as `found.statistic(name)`.
 
     Returns:
-        An unbiased estimate and its interval.
+        An estimate and its interval.
 
     Raises:
-        DiscreetError: for outcomes that are no numbers, and for statistics that have no interval behind reports.
+        DiscreetError: for outcomes that are no numbers, and for names that are none.
     """
     check_kind("found", found, ReportedPopulation, "pass what reported_population(...) gave")
-    check_kind("name", name, str, 'pass "mean" or "at-most:X"')
-    numbers = found.domain.values
-    if numbers is None:
-        raise DiscreetError(f"statistic = {name!r} needs outcomes that are numbers; those of this agreement are labels")
-    if found.domain.edges is not None:
-        raise DiscreetError(
-            f"statistic = {name!r} behind reports of cells has no interval; agree on values (--mechanism linear), which are points of them"
-        )
-    kind, _, at = name.partition(":")
+    check_kind("name", name, str, 'pass "mean", "median" or "at-most:X"')
+    numbers, (kind, _, at) = found.domain.values, name.partition(":")
+    if reports is None or found.rows is not None or numbers is None or found.domain.edges is not None:
+        return found.statistic(name)
     if kind == "mean" and not at:
-        values = np.asarray(numbers, dtype=np.float64)
+        phi = first_moment(found.domain)
     elif kind == "at-most":
-        try:
-            values = (np.asarray(numbers) <= float(at)).astype(np.float64)
-        except ValueError:
-            raise DiscreetError(f"statistic = {name!r}: {at!r} is not a number; write at-most:10") from None
+        phi = at_most(found.domain, parse_parameter(name, at))
     else:
-        raise DiscreetError(
-            f"statistic = {name!r} has no interval behind reports; ask for mean or at-most:X, or agree on values (--mechanism linear)"
-        )
-    return reported_average(found.sampler, reports=reports, values=values, confidence=found.confidence, name=name)
-
-
-def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
-    """The sum of phi over the outcomes of each report's block."""
-    total = np.zeros(len(reports))
-    for start in range(0, len(reports), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        for outcome in np.flatnonzero(phi):
-            total[part] += phi[outcome] * blocks.holds(reports[part], np.array([outcome]))
-    return total
-
-
-def _largest_sum(blocks: BlockFamily, phi: Floats) -> float:
-    """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
-    largest = np.sort(np.append(phi, np.zeros(min(blocks.points - blocks.size, blocks.width))))
-    return float(largest[-blocks.width :].sum())
+        return found.statistic(name)
+    return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)
 
 
 def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:

@@ -28,6 +28,10 @@ samples that fell on them in equal parts. Leave-one-out, to first order, shows h
 strongest one that is within a standard error of the best, and at least one sample for each outcome. If the examples are like the clients,
 they stay as they are; otherwise the samples move them.
 
+**Reports** (`reweight_reported`). A report is an outcome of the output distribution on blocks, and blocks that nobody reported have f = 0:
+the problem, its certificate and the choice of the pull are the same on the blocks that were reported. These can be many; the matrix of a
+step is then one of examples by examples (Woodbury's identity).
+
 **Samples less their bias.** The average client is the average output distribution plus E(P - Q), and only the second term needs examples.
 `debiased` is the shares of the samples plus sum_i w_i (p_i - q_i), projected to the nearest distribution. It has the noise of the samples,
 which `law` has not. Its error is the difference between the bias of the clients and that of the weighted examples. That is less than the
@@ -52,7 +56,7 @@ from discreet.design import as_examples
 from discreet.errors import DiscreetError
 from discreet.estimation._inversion import nearest_law
 from discreet.families import ContinuousFamily, as_floats
-from discreet.mechanisms import AnyFamily, CellAtoms, Sampler
+from discreet.mechanisms import AnyFamily, CellAtoms, Reports, ReportSampler, Sampler
 from discreet.release import TOTAL
 
 Floats = NDArray[np.float64]
@@ -61,6 +65,7 @@ TOLERANCE = 1e-10  # of the gap, relative to 1 + tau
 _STEPS = 60
 _INSIDE = 0.99  # share of the way to the boundary
 _UNIT = 2.0**-53
+_MANY_OUTCOMES = 1500  # past which a matrix of examples is solved instead of one of outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,12 @@ class ExampleMixture:
         seen = shares > 0.0
         f, q = shares[seen], laws[:, seen] / self.law[seen]
         slack = self.pull / len(laws) / self.weights  # as the path has it: w s = tau/N
+        if len(f) > _MANY_OUTCOMES:  # (I + U U' F)^-1 U U' = U (I + U' F U)^-1 U'
+            u = (q * np.sqrt(self.weights / slack)[:, None]).T
+            inner = np.linalg.solve(np.eye(len(laws)) + (u.T * f) @ u, u.T)
+            many = np.zeros_like(shares)
+            many[seen] = (u * inner.T).sum(axis=1) - u @ (inner @ f)
+            return many
         spread = (q * (self.weights / slack)[:, None]).T @ q
         response = np.linalg.solve(np.eye(len(f)) + spread * f, spread)
         found = np.zeros_like(shares)
@@ -124,13 +135,10 @@ def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tup
         if miss <= 0.1 * TOLERANCE:
             break
         aim = max(target, 0.1 * float(w @ s) / len(q)) if pull == 0.0 else target
-        matrix = (q * (w / s)[:, None]).T @ q
-        matrix[np.diag_indices_from(matrix)] += y / v
         try:
-            factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+            dv = _solve_step(q, w / s, y / v, (f - v * y) / v - ((aim - w * s) / s) @ q)
         except np.linalg.LinAlgError:
             break
-        dv = scipy.linalg.cho_solve(factor, (f - v * y) / v - ((aim - w * s) / s) @ q, check_finite=False)
         ds = -(q @ dv)
         dw = (aim - w * s - w * ds) / s
         length = min(1.0, *(_INSIDE * _step_to_boundary(*pair) for pair in ((v, dv), (w, dw), (s, ds))))
@@ -138,6 +146,21 @@ def _follow_path(q: Floats, f: Floats, w: Floats, v: Floats, pull: float) -> tup
             break
         w, v = w + length * dw, v + length * dv
     return best
+
+
+def _solve_step(q: Floats, weights: Floats, diagonal: Floats, right: Floats) -> Floats:
+    """The solution of (Q' diag(weights) Q + diag(diagonal)) x = right; of many outcomes by way of a matrix of examples (Woodbury)."""
+    if q.shape[1] <= _MANY_OUTCOMES:
+        matrix = (q * weights[:, None]).T @ q
+        matrix[np.diag_indices_from(matrix)] += diagonal
+        factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        return np.asarray(scipy.linalg.cho_solve(factor, right, check_finite=False))
+    u = q * np.sqrt(weights)[:, None]
+    inner = (u / diagonal) @ u.T
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = scipy.linalg.cho_factor(inner, overwrite_a=True, check_finite=False)
+    plain = right / diagonal
+    return np.asarray(plain - (scipy.linalg.cho_solve(factor, u @ plain, check_finite=False) @ u) / diagonal)
 
 
 def _step_to_boundary(value: Floats, step: Floats) -> float:
@@ -219,6 +242,39 @@ def reweight_examples(
     )
 
 
+def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, supports: Integers) -> Reweighted:
+    """Examples (N, k) reweighted to explain reports. A report is an outcome of the law on blocks, so all of the above holds for it.
+
+    Blocks that nobody reported have no share in the likelihood, and need not be listed. `strain` compares supports with those of the
+    weighted examples, in standard deviations of a sum of k - 1 squares; `debiased` adds what supports have beyond them.
+    """
+    seen, often = np.unique(reports, return_counts=True)
+    if len(laws) * len(seen) > LARGEST_TABLE:
+        raise DiscreetError(
+            f"{len(laws):,} examples and {len(seen):,} different reports: more than {LARGEST_TABLE:,} pairs; take fewer examples, at random"
+        )
+    number, blocks = float(often.sum()), sampler.blocks
+    masses = np.zeros((len(laws), len(seen)))
+    for outcome in range(blocks.size):
+        masses[:, blocks.holds(seen, np.array([outcome]))] += laws[:, outcome, None]
+    beta = sampler.uniform_weight / TOTAL
+    released = beta + (1.0 - beta) * masses * (
+        blocks.blocks / blocks.holding
+    )  # times the number of blocks, which changes no weight
+    shares = often / number
+    path = list(mixtures(released, shares, _pulls(laws.shape[1], number)))
+    freedoms = [found.freedom(released, shares) for found in path]
+    chosen = _choose_pull(path, freedoms, shares, number)
+    found, fitted = path[chosen], float(shares @ freedoms[chosen])
+    law, chances = np.asarray(found.weights @ laws), sampler.chances
+    expected = chances.outside + chances.gap * law
+    beyond = supports / number - expected
+    squares = float(np.sum(np.square(beyond) / (expected * (1.0 - expected)))) * number
+    freedom = max(len(law) - 1.0, 1.0)
+    strain = (squares - max(freedom - fitted, 0.0)) / math.sqrt(2.0 * freedom)
+    return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
+
+
 def _outputs(sampler: Sampler[Any], laws: Floats) -> Floats:
     """The output distributions of distributions (N, k) on the outcomes, or on the cells of a line."""
     if not isinstance(sampler.family, ContinuousFamily):
@@ -243,6 +299,12 @@ def _choose_pull(path: Sequence[ExampleMixture], freedoms: Sequence[Floats], sha
         if mean <= float(np.sqrt(f @ np.square(worse - mean) / number)):
             return place
     raise AssertionError("the best is no worse than itself")
+
+
+def reported_example_laws(sampler: ReportSampler, examples: Any) -> Floats:
+    """Examples as distributions (N, k) on the outcomes that are reported."""
+    given = examples if hasattr(examples, "tocsr") else sampler.family.as_rows(examples, "examples")
+    return as_examples(given, None, sampler.family.size, name="examples").dense()
 
 
 def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:

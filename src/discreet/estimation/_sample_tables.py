@@ -28,7 +28,7 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import LARGEST, line_of
 from discreet.estimation._population import Population
 from discreet.estimation._reports import ReportedPopulation
-from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
     FIRST_MARK,
@@ -48,6 +48,7 @@ from discreet.tables import (
 )
 
 REPORT, AGREEMENT = "report", "agreement"
+PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
@@ -163,21 +164,35 @@ def tally(
 
 @dataclass(frozen=True)
 class ReportTally:
-    """Reports counted by outcome, and how they are read; `named` and `distinct` as for samples. `reports`: where they were asked for."""
+    """Reports counted by outcome, and how they are read; `named` and `distinct` as for samples.
+
+    `reports`: themselves, where they were asked for; (n, J) if every client has J.
+    """
 
     counts: ReportCounts
     coding: Coding
     named: bool
     distinct: bool
-    reports: NDArray[np.uint64] | None
+    reports: NDArray[np.uint64] | None = None
 
 
 def tally_reports(
-    source: Source, agreement: Agreement, domain: Any = None, *, column: str = REPORT, keep: bool = False
+    source: Source,
+    agreement: Agreement,
+    domain: Any = None,
+    *,
+    column: str = REPORT,
+    keep: bool = False,
+    rounds: int = 1,
 ) -> ReportTally:
-    """Count the reports of a source, one of each client. `keep`: hold them too, for averages."""
+    """Count the reports of a source, one of each client. `keep`: hold them too, for averages.
+
+    `rounds`: how many reports each client has; records must then name their clients.
+    """
     coding = agreed_coding(agreement, domain)
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
+    if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
+        return _read_report_table(source, agreement, coding, sampler, rounds)
     if column not in source.schema:
         fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
             "sample" in source.schema
@@ -218,9 +233,37 @@ def tally_reports(
             kept.append(reports)
         if clients:
             clients.note(frame)
+    if rounds > 1:
+        rows = _rows_by_client(source, pl.col(column).cast(pl.UInt64, strict=False), who, rounds)
+        return ReportTally(counted, coding, named, True, rows.astype(np.uint64))
     if clients:
         clients.check()
     return ReportTally(counted, coding, named, clients is not None, np.concatenate(kept) if kept else None)
+
+
+def _read_report_table(
+    source: Source, agreement: Agreement, coding: Coding, sampler: ReportSampler, rounds: int
+) -> ReportTally:
+    """Reports of which a collector kept the table that they add up to, as `discreet export` writes it."""
+    if rounds > 1:
+        raise DiscreetError(
+            f"{source.name} holds what reports add up to, from which those of one client cannot be told; estimate one round at a time"
+        )
+    named = AGREEMENT in source.schema
+    columns = [PLACE, COUNTED, *([AGREEMENT] if named else [])]
+    table = pl.concat(list(source.frames(lambda frame: frame.select(columns), columns)))
+    if named and table[AGREEMENT].ne_missing(agreement.id).any():
+        _refuse_other_agreements(source, agreement, AGREEMENT)
+    counts = ReportCounts(sampler)
+    places, counted = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
+    if places.sort().to_list() != list(range(len(counts.table))) or counted.null_count():
+        raise DiscreetError(
+            f"{source.name} is not a table of reports under agreement {agreement.id}: it has {len(counts.table):,} places, each once, "
+            f"with a whole number; export it again"
+        )
+    whole = np.zeros(len(places), dtype=np.int64)
+    whole[places.to_numpy()] = counted.to_numpy()
+    return ReportTally(ReportCounts.from_table(sampler, whole), coding, named, True)
 
 
 def tally_joint(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         design_gain_figure as design_gain_figure,
         flights_figure as flights_figure,
         lesson_figure as lesson_figure,
+        reports_figure as reports_figure,
     )
     from discreet.research._report_follow_up import (
         follow_up_findings as follow_up_findings,
@@ -53,11 +54,13 @@ if TYPE_CHECKING:
     )
     from discreet.research.experiments._flights import (
         DesignedFlights as DesignedFlights,
+        DestinationEstimate as DestinationEstimate,
         FlightRelease as FlightRelease,
         TimeZoneEstimate as TimeZoneEstimate,
         designed_flights as designed_flights,
         learnt_time_zones as learnt_time_zones,
         released_flights as released_flights,
+        reported_destinations as reported_destinations,
     )
     from discreet.research.experiments._follow_up import ORDERED as ORDERED
     from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
@@ -75,7 +78,7 @@ __getattr__ = lazy_names(
     {
         "_explorer": "Explorer page",
         "_report_designs": ("design_findings learned_findings reweighted_findings shift_findings"),
-        "_report_flights": "design_gain_figure flights_figure lesson_figure",
+        "_report_flights": "design_gain_figure flights_figure lesson_figure reports_figure",
         "_report_follow_up": "follow_up_findings",
         "_report_pages": (
             "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms"
@@ -86,7 +89,8 @@ __getattr__ = lazy_names(
             "write_follow_up write_learned write_paper write_population"
         ),
         "experiments._flights": (
-            "DesignedFlights FlightRelease TimeZoneEstimate designed_flights learnt_time_zones released_flights"
+            "DesignedFlights DestinationEstimate FlightRelease TimeZoneEstimate "
+            "designed_flights learnt_time_zones released_flights reported_destinations"
         ),
         "experiments._follow_up": "ORDERED",
         "experiments._paper_figures": "MixtureClient RingLaw",

@@ -1,4 +1,4 @@
-"""The pictures of `discreet demo`: one client and all costs, the curator's estimate, and the gain of a design."""
+"""The pictures of `discreet demo`: one client and all costs, the curator's estimates, and the gain of a design."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,16 @@ from discreet.plots import (
     shorten_name,
 )
 from discreet.research._report_pages import set_title
-from discreet.research.experiments._flights import DESIGNED, DesignedFlights, FlightRelease, TimeZoneEstimate
+from discreet.research.experiments._flights import (
+    DESIGNED,
+    DesignedFlights,
+    DestinationEstimate,
+    FlightRelease,
+    TimeZoneEstimate,
+)
 
 _DRAWN = "kl"
+_LISTED = 12  # destinations of a picture
 _COLOURS = {**COLOURS, DESIGNED: "#CC79A7"}
 
 
@@ -76,6 +83,27 @@ def lesson_figure(lesson: TimeZoneEstimate) -> Figure:
             f"{lesson.client} holds {lesson.records:,} flights; its one sample could have been any of these",
         )
         _draw_revealed(right, lesson)
+    return drawn
+
+
+def reports_figure(lesson: DestinationEstimate) -> Figure:
+    """The largest destinations as reports tell them on the left, and as values of the same aircraft do on the right."""
+    found = lesson.found
+    size, epsilon = len(lesson.truth), found.sampler.epsilon
+    with library_style():
+        drawn = figure(12.0, 6.2)
+        set_title(
+            drawn, f"{found.clients:,} aircraft each send one report on {size} destinations at ε = {epsilon:g}", 14
+        )
+        axes = drawn.subplots(1, 2)
+        off = [f"all {size} together are off by {lesson.distance(each):.2f} (TV)" for each in (found, lesson.by_values)]
+        panel_title(axes[0], "By reports", f"the {_LISTED} largest destinations; {off[0]}")
+        population(found, truth=lesson.truth, most=_LISTED, ax=axes[0])
+        panel_title(axes[1], "By values, the old way", f"{off[1]}; as good with {lesson.values_needed:,} aircraft")
+        population(lesson.by_values, truth=lesson.truth, most=_LISTED, ax=axes[1])
+        ends = [each.get_xlim() for each in axes]
+        for each in axes:
+            each.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
     return drawn
 
 

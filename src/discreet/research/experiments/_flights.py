@@ -1,4 +1,4 @@
-"""The three experiments of `discreet demo` on the bundled flights: a release, the estimate of a population, and a design.
+"""The experiments of `discreet demo` on the bundled flights: a release, two estimates of a population, and a design.
 
 `released_flights`: 4,043 aircraft each release one destination. The guarantee is read off the integers twice: from the lattice, which
 bounds every possible output distribution, and from the weights of these clients' draws. Both are compared with a rational lower bound of
@@ -6,6 +6,9 @@ e^epsilon in exact arithmetic.
 
 `learnt_time_zones`: each aircraft releases the time zone of one of its flights by the linear mechanism, from which the average log can be
 estimated without bias. The truth is known here and compared with the estimate.
+
+`reported_destinations`: each aircraft sends one report on all 104 destinations, and beside it, for comparison, one value by the linear
+mechanism at the same epsilon.
 
 `designed_flights`: the logs of the first half-year are the public examples, and every aircraft of the second half releases one destination
 of that half's log. A design made from the logs that it serves would break their guarantee; this one has seen none of them. Most aircraft
@@ -24,9 +27,16 @@ from discreet._base.numerics import exp_lower
 from discreet.design import design
 from discreet.divergences import divergence
 from discreet.errors import DiscreetError
-from discreet.estimation import Population, population
+from discreet.estimation import Population, ReportedPopulation, population, reported_population
 from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler, Sampler
+from discreet.mechanisms import (
+    MECHANISMS,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    ReportSampler,
+    Sampler,
+)
 from discreet.release import TOTAL
 from discreet.research.data import Logbooks
 from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
@@ -247,4 +257,46 @@ def learnt_time_zones(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> T
         held=laws[place],
         drawn_from=np.asarray(sampler.output(laws[place])),
         released=str(released[place]),
+    )
+
+
+@dataclass(frozen=True)
+class DestinationEstimate:
+    """The population's destinations by reports and by values, the truth, and the report of one aircraft."""
+
+    found: ReportedPopulation
+    by_values: Population
+    truth: NDArray[np.float64]
+    client: str
+    named: tuple[str, ...]
+
+    @property
+    def covering_intervals(self) -> int:
+        """The number of intervals that cover the truth."""
+        return int(((self.found.law.low <= self.truth) & (self.truth <= self.found.law.high)).sum())
+
+    @property
+    def values_needed(self) -> int:
+        """How many aircraft values would need to tell a share as well, in the uniform population."""
+        reports = self.found.sampler
+        return int(np.ceil(self.found.clients * reports.by_values().variance() / reports.variance()))
+
+    def distance(self, found: ReportedPopulation | Population) -> float:
+        """The total variation distance of an estimated law from the truth."""
+        return float(0.5 * np.abs(found.nearest - self.truth).sum())
+
+
+def reported_destinations(logbooks: Logbooks, *, epsilon: float, aircraft: str) -> DestinationEstimate:
+    """Send one report for every aircraft and estimate the population, by reports and by values; show the report of `aircraft`."""
+    family = Simplex(logbooks.outcomes)
+    laws = family.law(counts=logbooks.counts)
+    sampler, values = ReportSampler(family, epsilon=epsilon), LinearSampler(family, epsilon=epsilon)
+    reports = np.asarray(sampler.release(laws))
+    mine = int(reports[logbooks.clients.index(aircraft)])
+    return DestinationEstimate(
+        found=reported_population(sampler, reports=reports),
+        by_values=population(values, samples=np.asarray(values.release(laws)).tolist()),
+        truth=laws.mean(axis=0),
+        client=aircraft,
+        named=tuple(map(str, sampler.outcomes_of(mine))),
     )

@@ -1,0 +1,380 @@
+"""Averages, variances and quantiles of the population behind reports, from how many reports hold each outcome.
+
+For values phi of outcomes with sum 0 a report B gives V = sum of phi over B. The supports S_x alone tell the mean of V over n reports,
+which is sum_x phi(x) S_x/n, and its expectation is (p_in - p_out) P(phi), with P the average client. So every average has an unbiased
+estimate, and statistics need neither the reports nor more than a table as long as the domain.
+
+**Variance.** A client's report has E V^2 = beta U + (1 - beta) P(psi), where U is the mean of V^2 over all blocks and psi(x) that over the
+blocks which hold x. Both are public. For subsets of w of k outcomes psi follows from the chances that a block with x holds one and two
+others, (w-1)/(k-1) and (w-1)(w-2)/((k-1)(k-2)). For affine blocks the chance of two others depends on them, and psi is added up over all
+blocks; where these are too many, psi <= U K/w, since V^2 summed over the blocks with x is at most that over all. Variance is concave in P:
+clients that differ have a smaller one than clients that are all like their average. Among averages with P(phi) = mu the largest P(psi) is
+the concave hull of the points (phi(x), psi(x)) at mu. For a set psi hardly differs within it, and nothing is lost. For other values the
+upper end of P(psi) itself is estimated too, with a tenth of the error probability.
+
+**Intervals.** mu is rejected if the mean of V is too far from (p_in - p_out) mu. Of all laws with a given variance s^2 and at most M above
+their mean, the one on two points M and -s^2/M has the largest tails up to a constant: n draws of any of them exceed a bound at most e^2/2
+times as often as n draws of that one [Bentkus 2004, On Hoeffding's inequalities]. `mean_tail` is the tail of that one, which is binomial.
+For many reports it is the normal tail. For single outcomes it is Clopper and Pearson's. That the constant may be left out is not proved for
+few reports: it is tested (coverage of at least 94 % on a grid).
+
+**Quantiles.** The distribution function at x is the share of the set of outcomes up to x. A quantile of level p is at least x if F below x
+is less than p. The interval runs from the first x at which F(x) = p is not rejected for being too small to the one after the last at which
+it is not rejected for being too large. The true quantile is missed only if F is rejected there, or just before it: two tests, each of
+which errs with half of the error probability. Bounds that hold for all x at once are not needed. Where the variances of all sets would take
+too long, x runs over a grid that does not depend on the data, and the interval reaches to the next points of it.
+
+**Several reports of each client** (`ReportRows`). Clients are independent, their reports are not once clients are drawn from a population.
+The share of a client's reports that hold x is one number, and so is its mean of V: intervals for their average are Gaffke's, as for samples
+(`discreet.estimation._counting`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import NDArray
+
+from discreet.estimation._counting import repeat_ends
+from discreet.estimation._intervals import Ends, largest_average
+from discreet.mechanisms import AffineBlocks, BlockFamily, Reports, ReportSampler
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_TOGETHER = 1 << 16
+_MOST_PRODUCTS = 2 * 10**7  # points times outcomes of which blocks are gone through one by one
+_AT_ONCE = 1 << 21  # of these products
+_FOR_VARIANCE = 0.1  # of the error probability
+_MOST_REFINED = 10**8  # of these products for all thresholds of a quantile
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSums:
+    """V of centred values. `everywhere`: the mean of V^2 over blocks; `given`: over those with each outcome, at most; `most`: max V."""
+
+    everywhere: float
+    given: Floats
+    most: float
+
+
+def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) -> Floats:
+    """The probability that a mean of so many exceeds its expectation by that much, if none exceeds it by more than `reach`.
+
+    It is that of the law on two points with the same variance and reach.
+    """
+    room = np.maximum(reach, 1e-300)
+    ratio = np.maximum(variance, 0.0) / (room * room)
+    chance = ratio / (1.0 + ratio)
+    share = np.clip((deviation / room + ratio) / (1.0 + ratio), 0.0, 1.0)
+    number = samples * share
+    exact = scipy.special.betainc(np.maximum(number, 1e-300), samples - number + 1.0, chance)
+    return np.where(deviation <= 0.0, 1.0, np.where(deviation > reach * (1.0 + 1e-9), 0.0, exact))
+
+
+def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+    """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
+    is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
+    return _known_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
+
+
+@lru_cache(maxsize=1024)
+def _known_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
+    return _compute_sums(blocks, np.frombuffer(written))
+
+
+def _compute_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
+    squares, together = float(phi @ phi), float(blocks.together)
+    everywhere = float(blocks.fraction) * (1.0 - together) * squares
+    most = largest_sum(blocks, phi)
+    if not isinstance(blocks, AffineBlocks):
+        return BlockSums(everywhere, _given_of_subsets(blocks, phi * phi, squares), most)
+    if blocks.points * blocks.size > _MOST_PRODUCTS:
+        loose = min(everywhere / float(blocks.fraction), max(most, largest_sum(blocks, -phi)) ** 2)
+        return BlockSums(everywhere, np.full(blocks.size, loose), most)
+    return BlockSums(everywhere, *_given_of_affine(blocks, phi))
+
+
+def _given_of_subsets(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
+    """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
+    one = float(blocks.together)
+    two = one * (blocks.width - 2) / (blocks.points - 2) if blocks.points > 2 else 0.0
+    others = squares - phi_squared  # sum of squares of the others, whose sum is -phi(x)
+    return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
+
+
+def _given_of_affine(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
+    """psi for affine blocks, and the largest V, over all vectors and shifts."""
+    q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
+    total, most = np.zeros(blocks.size), -math.inf
+    step = max(1, _AT_ONCE // blocks.size)
+    for start in range(1, blocks.points, step):
+        vectors = np.arange(start, min(start + step, blocks.points), dtype=np.int64)
+        places = np.asarray(blocks.inner_product(vectors[:, None], outcomes[None, :]))
+        places += q * np.arange(len(vectors))[:, None]
+        lines: Floats = np.bincount(places.ravel(), np.tile(phi, len(vectors)), q * len(vectors)).astype(np.float64)
+        sums = _window_sums(lines.reshape(-1, q), c)
+        most = max(most, float(sums.max()))
+        total += _window_sums(np.square(sums), c).ravel()[places].sum(axis=0)
+    return total / blocks.holding, most
+
+
+def _window_sums(lines: Floats, window: int) -> Floats:
+    """For every s the sum of lines at (i - s) mod q over i < window, of each row."""
+    q = lines.shape[1]
+    upto = np.zeros((len(lines), q + window + 1))
+    np.cumsum(np.concatenate([lines, lines[:, :window]], axis=1), axis=1, out=upto[:, 1:])
+    first = -np.arange(q) % q
+    return np.asarray(upto[:, first + window] - upto[:, first])
+
+
+def largest_sum(blocks: BlockFamily, phi: Floats) -> float:
+    """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
+    largest = np.sort(np.append(phi, np.zeros(min(blocks.points - blocks.size, blocks.width))))
+    return float(largest[-blocks.width :].sum())
+
+
+def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
+    """The sum of phi over the outcomes of each report's block."""
+    total = np.zeros(len(reports))
+    for start in range(0, len(reports), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        for outcome in np.flatnonzero(phi):
+            total[part] += phi[outcome] * blocks.holds(reports[part], np.array([outcome]))
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class SupportStatistics:
+    """Ends of intervals of averages and distribution functions, from supports of reports, one of each client."""
+
+    sampler: ReportSampler
+    supports: Integers
+    clients: int
+
+    def largest_mean(self, phi: Floats, miss: float) -> float:
+        """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
+        if float(phi.min()) == float(phi.max()):
+            return float(phi.max())
+        middle = float(phi.mean())
+        centred = phi - middle
+        if len(np.unique(phi)) == 2:
+            return middle + self._largest_centred(centred, miss, math.inf)
+        psi = block_sums(self.sampler.blocks, centred).given
+        spread = float(psi.mean())
+        second = spread + self._largest_centred(psi - spread, _FOR_VARIANCE * miss, math.inf)
+        return middle + self._largest_centred(centred, (1.0 - _FOR_VARIANCE) * miss, second)
+
+    def _largest_centred(self, phi: Floats, miss: float, second: float) -> float:
+        """The same for values with sum 0. `second`: a bound on P(psi), from elsewhere."""
+        least, most, observed = float(phi.min()), float(phi.max()), self._mean_sum(phi)
+        if least == most:
+            return most
+        test = _Test.of(self.sampler, phi, self.clients, second)
+
+        def excess(mu: float) -> float:
+            return float(test.below(np.array([mu]), observed)[0]) - miss
+
+        if excess(most) >= 0.0:
+            return most
+        low = min(max(observed / self.sampler.chances.gap, least), most)
+        if excess(low) < 0.0:  # the estimate lies below all values
+            return low
+        narrow = 1e-12 * (most - least)
+        return min(float(scipy.optimize.brentq(excess, low, most, xtol=narrow)) + 2.0 * narrow, most)
+
+    def _mean_sum(self, phi: Floats) -> float:
+        return float(phi @ self.supports) / self.clients
+
+    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last place in the order that the quantile may have."""
+        size = len(order)
+        if size == 1:
+            return 0, 0
+        step = _grid_step(self.sampler.blocks)
+        grid = np.arange(step - 1, size - 1, step)  # the whole has share 1 for certain
+        below = np.cumsum(self.supports[order])[grid] / self.clients
+        width = (
+            float(self.supports.sum()) / self.clients
+        )  # outcomes of a report; fewer than its points where some are padding
+        observed = below - (grid + 1) / size * width  # the mean of V for the centred set
+        tests = _PrefixTests(self.sampler, grid + 1, self.clients)
+        small, large = (tail_of(level, observed) < miss for tail_of in (tests.below, tests.above))
+        first = self._first_accepted(order, grid[~small], level, miss, below=True)
+        last = self._first_accepted(order, grid[~large][::-1], level, miss, below=False)
+        start = int(grid[-1]) + 1 if first is None else first - step + 1
+        return start, (int(grid[0]) if last is None else min(last + step, size - 1))
+
+    def _first_accepted(
+        self, order: Integers, places: Integers, level: float, miss: float, *, below: bool
+    ) -> int | None:
+        """The first of the places at which the level is not rejected, with the exact variance of the sets where that is known."""
+        blocks = self.sampler.blocks
+        if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
+            return int(places[0]) if len(places) else None
+        for place in places.tolist():
+            phi = np.full(len(order), -(place + 1.0) / len(order))
+            phi[order[: place + 1]] += 1.0
+            test = _Test.of(self.sampler, phi, self.clients, math.inf)
+            mu = np.array([level - (place + 1.0) / len(order)])
+            found = (test.below if below else test.above)(mu, self._mean_sum(phi))
+            if found[0] >= miss:
+                return int(place)
+        return None
+
+
+def _grid_step(blocks: BlockFamily) -> int:
+    """How far apart the thresholds of a quantile are: 1, or as far as keeps their variances from taking seconds."""
+    if not isinstance(blocks, AffineBlocks) or blocks.points * blocks.size > _MOST_PRODUCTS:
+        return 1
+    return -(-blocks.size * blocks.points * blocks.size // _MOST_REFINED)
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """Tests of the average mu of centred values, by the mean of V. `second`: E V^2 for an average mu, at most."""
+
+    clients: int
+    gap: float
+    most: float | Floats
+    least: float | Floats
+    second: Callable[[Floats], Floats]
+
+    @classmethod
+    def of(cls, sampler: ReportSampler, phi: Floats, clients: int, bound: float) -> _Test:
+        """The tests of centred values; `bound`: on P(psi), from elsewhere."""
+        sums, chances = block_sums(sampler.blocks, phi), sampler.chances
+        own = chances.gap / (1.0 - float(sampler.blocks.together))  # 1 - beta
+        places, heights = upper_hull(phi, sums.given)
+
+        def second(mu: Floats) -> Floats:
+            return (1.0 - own) * sums.everywhere + own * np.minimum(np.interp(mu, places, heights), bound)
+
+        return cls(clients, chances.gap, sums.most, -block_sums(sampler.blocks, -phi).most, second)
+
+    def below(self, mu: Floats, observed: float | Floats) -> Floats:
+        """The probability of so small a mean of V, or a smaller one."""
+        expected = self.gap * mu
+        return mean_tail(expected - observed, self.second(mu) - expected**2, expected - self.least, self.clients)
+
+    def above(self, mu: Floats, observed: float | Floats) -> Floats:
+        """The probability of so large a mean of V, or a larger one."""
+        expected = self.gap * mu
+        return mean_tail(observed - expected, self.second(mu) - expected**2, self.most - expected, self.clients)
+
+
+class _PrefixTests:
+    """Tests of the shares of sets of 1, 2, ... outcomes at once, whichever these are."""
+
+    def __init__(self, sampler: ReportSampler, sizes: Integers, clients: int) -> None:
+        blocks, k = sampler.blocks, sampler.family.size
+        w, padding = blocks.width, blocks.points - k
+        self._gap, self._clients, self._share = sampler.chances.gap, clients, sizes / k
+        squares, together = sizes * (1.0 - self._share), float(blocks.together)
+        everywhere = float(blocks.fraction) * (1.0 - together) * squares
+        if isinstance(blocks, AffineBlocks):
+            inside = outside = everywhere / float(blocks.fraction)
+        else:
+            inside = _given_of_subsets(blocks, np.square(1.0 - self._share), squares)
+            outside = _given_of_subsets(blocks, np.square(self._share), squares)
+        own = self._gap / (1.0 - together)  # 1 - beta
+        self._inside = (1.0 - own) * everywhere + own * inside
+        self._outside = (1.0 - own) * everywhere + own * outside
+        self._most = _largest_set_sum(w, sizes, padding, self._share)
+        self._least = -_largest_set_sum(w, k - sizes, padding, 1.0 - self._share)
+
+    def below(self, level: float, observed: Floats) -> Floats:
+        """The probabilities of such small means of V, if all sets had that share."""
+        expected = self._gap * (level - self._share)
+        return mean_tail(expected - observed, self._variance(level, expected), expected - self._least, self._clients)
+
+    def above(self, level: float, observed: Floats) -> Floats:
+        """The probabilities of such large means of V, if all sets had that share."""
+        expected = self._gap * (level - self._share)
+        return mean_tail(observed - expected, self._variance(level, expected), self._most - expected, self._clients)
+
+    def _variance(self, level: float, expected: Floats) -> Floats:
+        return np.asarray(level * self._inside + (1.0 - level) * self._outside - np.square(expected))
+
+
+def _largest_set_sum(width: int, sizes: Integers, padding: int, share: Floats) -> Floats:
+    """`largest_sum` of the centred indicators of sets with these sizes."""
+    others = np.maximum(width - sizes - padding, 0)
+    return np.asarray(np.minimum(width, sizes) * (1.0 - share) - others * share)
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRows:
+    """Reports (n, J): J of each of n clients."""
+
+    sampler: ReportSampler
+    reports: Reports
+
+    @property
+    def clients(self) -> int:
+        """The number of clients."""
+        return len(self.reports)
+
+    @cached_property
+    def _repeat_counts(self) -> Integers:
+        """(k, J + 1): the number of clients of whom 0 to J reports hold each outcome."""
+        held = (self._reports_holding(outcome).sum(axis=1) for outcome in range(self.sampler.family.size))
+        return np.array([np.bincount(each, minlength=self.reports.shape[1] + 1) for each in held], dtype=np.int64)
+
+    def _reports_holding(self, outcome: int) -> NDArray[np.bool_]:
+        return self.sampler.blocks.holds(self.reports, np.array([outcome]))
+
+    def ends(self, confidence: float, *, among: int = 1, liars: int = 0) -> Ends:
+        """The ends of the intervals of the probabilities that a report holds each outcome; `liars` as for samples."""
+        return repeat_ends(self._repeat_counts, confidence, among=among, liars=liars)
+
+    def largest_mean(self, phi: Floats, miss: float) -> float:
+        """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
+        middle, size = float(phi.mean()), self.reports.shape
+        sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
+        return middle + self._largest(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
+
+    def _largest(self, sums: Floats, most: float, miss: float) -> float:
+        """The largest mean of sums over blocks, in units of the average client."""
+        values, often = np.unique(sums, return_counts=True)
+        bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
+        return bound / self.sampler.chances.gap
+
+    def quantile_range(self, order: Integers, level: float, miss: float) -> tuple[int, int]:
+        """The first and the last place in the order that the quantile may have."""
+        size, width = len(order), np.zeros(self.clients)
+        for outcome in range(size):
+            width += self._reports_holding(outcome).mean(axis=1)
+        below, first, last = np.zeros(self.clients), size - 1, 0
+        for place, outcome in enumerate(order[:-1].tolist()):
+            below += self._reports_holding(outcome).mean(axis=1)
+            share = (place + 1.0) / size
+            phi = np.full(size, -share)
+            phi[order[: place + 1]] += 1.0
+            sums = below - share * width
+            high = share + self._largest(sums, largest_sum(self.sampler.blocks, phi), miss)
+            low = share - self._largest(-sums, largest_sum(self.sampler.blocks, -phi), miss)
+            first = min(first, place) if high >= level else first
+            last = place + 1 if low < level else last
+        return first, last
+
+
+def upper_hull(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The corners of the concave hull of points from above, by increasing x."""
+    order = np.lexsort((-y, x))
+    corners: list[tuple[float, float]] = []
+    for place, height in zip(x[order].tolist(), y[order].tolist(), strict=True):
+        if corners and corners[-1][0] == place:
+            continue
+        while len(corners) > 1:
+            (a, at_a), (b, at_b) = corners[-2:]
+            if (at_b - at_a) * (place - a) > (height - at_a) * (b - a):
+                break
+            corners.pop()
+        corners.append((place, height))
+    found = np.array(corners)
+    return found[:, 0], found[:, 1]
