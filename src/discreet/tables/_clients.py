@@ -17,7 +17,8 @@ from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
 from discreet.tables._arrow import check_batch, is_text, schema_of, without_dictionaries
 from discreet.tables._coding import is_whole
 from discreet.tables._disk import TEXTS
-from discreet.tables._sources import Source, detect_format, file_source, sample_texts
+from discreet.tables._input_files import detect_format
+from discreet.tables._sources import Source, file_source, sample_texts
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"

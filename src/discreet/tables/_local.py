@@ -93,7 +93,11 @@ class Release:
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
         self._frames = source.frames(
-            reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
+            reading.prepare_rows,
+            reading.columns.names,
+            room=room,
+            client=reading.columns.client,
+            numbers=reading.mixed_numbers,
         )
         from discreet.tables._drawing import Kernel, LedgerSettlement
 

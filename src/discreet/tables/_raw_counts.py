@@ -74,7 +74,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
     needed = [name for name in reading.columns.names if name != _EVERYBODY]
-    parts = list(source.frames(count_frame, needed, client=client))
+    parts = list(source.frames(count_frame, needed, client=client, numbers=reading.mixed_numbers))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records; a client has one at least")
@@ -151,7 +151,8 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 def find_misfits(source: Source, request: Request) -> DryRun:
     """The values of a source outside the domain of a request."""
     reading = request.reading(source.schema, untyped=source.is_untyped, where=source.name)
-    parts = list(source.frames(reading.count_misfits, reading.columns.names, client=reading.columns.client))
+    used = reading.columns
+    parts = list(source.frames(reading.count_misfits, used.names, client=used.client, numbers=reading.mixed_numbers))
     found = (
         pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
     )

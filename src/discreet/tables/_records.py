@@ -122,6 +122,13 @@ class Reading:
         """Whether clients are named by integers; otherwise by texts."""
         return is_integer_name(self.client_kind)
 
+    @property
+    def mixed_numbers(self) -> tuple[str, ...]:
+        """The columns in which integers and floats mean the same, so that files may differ in this."""
+        columns = self.columns
+        values = (columns.value,) if self.coding.has_cells else ()
+        return values if columns.weight is None else (*values, columns.weight)
+
     def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
         """The error for rows without a client, in a table with that name."""
         return nameless_rows_message(
@@ -319,7 +326,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     coding = Coding(domain).as_agreed()
     reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
-    for frame in source.frames(reading.prepare_rows, columns.names):
+    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
         for _ in reader.records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height

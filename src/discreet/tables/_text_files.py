@@ -38,17 +38,20 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def scan_delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
-    """The rows of text tables with one separator. `separator`: the one that their names imply."""
-    separators = {_separator(file, name) if separator is None else separator for file in files}
-    if len(separators) > 1:
+def one_separator(name: str, files: Sequence[str]) -> str:
+    """The separator of the columns of text tables, if it is the same in all."""
+    found = {_separator(file, name) for file in files}
+    if len(found) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
-    (found,) = separators
-    for file in files:
-        header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
-        titles = header.collect()
-        check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
-    return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+    return found.pop()
+
+
+def read_header(file: str, name: str, separator: str) -> pl.Schema:
+    """The columns of a text table, which are texts."""
+    header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
+    titles = header.collect()
+    check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    return pl.scan_csv([file], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
 def guard_text(text: pl.Expr) -> pl.Expr:
