@@ -84,6 +84,12 @@ Nulls = Annotated[
         "or taken as --other.",
     ),
 ]
+NullClients = Annotated[
+    str,
+    typer.Option(
+        "--null-clients", metavar="error|drop", help="Rows without a client: an error, or left out and counted."
+    ),
+]
 CountColumn = Annotated[
     str | None, typer.Option("--count", metavar="COLUMN", help="Column with the count of each row: whole numbers.")
 ]

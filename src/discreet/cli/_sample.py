@@ -22,6 +22,7 @@ from discreet.cli._options import (
     EachEpsilon,
     JsonSummary,
     MechanismName,
+    NullClients,
     Nulls,
     Other,
     OverBudget,
@@ -62,6 +63,7 @@ def sample(
     cells: CellCount = None,
     other: Other = None,
     nulls: Nulls = "error",
+    null_clients: NullClients = "error",
     count: CountColumn = None,
     weight: WeightColumn = None,
     clients: Annotated[
@@ -180,6 +182,7 @@ def sample(
         count=count,
         weight=weight,
         nulls=nulls,
+        null_clients=null_clients,
         serve=serve,
         mechanism=mechanism,
         rounds=rounds,
@@ -285,6 +288,8 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} "
         f"in {summary.seconds:.1f} s"
     )
+    if summary.nameless:
+        yield f"{pluralise(summary.nameless, 'row')} without a client left out"
     if summary.nulls:
         left_out = "left out: a client without other values has no sample, which reveals it unless --clients lists it"
         yield f"{pluralise(summary.nulls, 'null value')} " + (
@@ -333,6 +338,10 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with "
         f"{pluralise(len(found.outside), 'different value')} outside the domain, {found.nulls:,} without a value, "
         f"{found.not_numbers:,} NaN, {found.nameless:,} without a client"
-        + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
+        + (
+            " (no record of nobody is released: filter those rows out, or say --null-clients drop)"
+            if found.nameless
+            else ""
+        ),
         err=True,
     )

@@ -32,6 +32,7 @@ _AS_MISSING = (
     "<NA>",
     "NaT",
 )  # texts that libraries write for missing values
+_DROP = ": null_clients='drop' (--null-clients drop)"
 _LOOKED_AT = 1000  # names to inspect
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
 
@@ -83,6 +84,12 @@ def client_names(column: str, kind: Any) -> pl.Expr:
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
 
 
+def is_missing_name(column: str, kind: Any) -> pl.Expr:
+    """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
+    name = pl.col(column)
+    return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
+
+
 def client_name_texts(source: Source, column: str) -> pl.Expr:
     """The clients in a column of samples as texts, one text for each client, in any file format."""
     kind = source.schema[column]
@@ -96,15 +103,15 @@ def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
         limit = whole_below(kind).bit_length() - 1
         return (
             f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
-            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client; where others are "
-            "left, read the ids as integers or texts from the start, since these floats have lost digits"
+            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
+            "are left, read the ids as integers or texts from the start, since these floats have lost digits"
         )
     if kind in (pl.UInt64, pl.Int128):
         return (
             f"{where} holds nulls, or integers past 64 bits ({number:,} in {rows:,} rows). Leave out rows without a client "
-            "first, then cast the column to text: 7 and '7' are one client"
+            f"first{_DROP}, then cast the column to text: 7 and '7' are one client"
         )
-    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out"
+    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
 
 
 def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:

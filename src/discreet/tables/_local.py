@@ -138,6 +138,7 @@ class Release:
             seconds=time.perf_counter() - self._started,
             known=0 if self._settling is None else self._settling.known,
             over_budget=0 if self._settling is None else self._settling.over_budget,
+            nameless=self._reader.nameless,
         )
 
     def table(self) -> pa.Table:
@@ -188,6 +189,7 @@ class Release:
                 parts.add(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
+        self._reader.check()
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
@@ -235,28 +237,44 @@ class Release:
             yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
 
     def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
-        """The results of `work` on the groups of each part, in several threads."""
+        """The results of `work` on the groups of each part, in several threads.
 
-        def task(group: "Callable[[], ClientGroup]") -> "Result | None":
-            found = self._check_group(group())
-            return work(found) if len(found.clients) else None
+        Clients that are not on the list are an error once all groups have been looked at, so that their number does not vary.
+        """
+        from discreet.tables._parts import unlisted_error
+
+        marked = self._clients is not None or self.job.reading.coding.lenient
+        seen = unlisted = 0
+
+        def task(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
+            group, strangers, silent = given(), 0, 0
+            if marked and len(group.clients):
+                group, strangers = group.without_marks()
+                silent = group.without_records
+            if self._clients is None:
+                strangers = 0
+            found = work(group) if len(group.clients) and not strangers else None
+            return found, len(group.clients) - silent, strangers, silent
+
+        def results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+            nonlocal seen, unlisted
+            done = [each.result() for each in futures]
+            seen += sum(clients for _, clients, _, _ in done)
+            unlisted += sum(strangers for _, _, strangers, _ in done)
+            self._without_records += sum(silent for _, _, _, silent in done)
+            return [found for found, *_ in done if found is not None]
 
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
-            running: deque[list[Future[Result | None]]] = deque()
+            running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
             for groups in parts.groups():
                 running.append([pool.submit(task, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield [done for each in running.popleft() if (done := each.result()) is not None]
+                    yield results(running.popleft())
             while running:
-                yield [done for each in running.popleft() if (done := each.result()) is not None]
-
-    def _check_group(self, group: "ClientGroup") -> "ClientGroup":
-        if (self._clients is None and not self.job.reading.coding.lenient) or not len(group.clients):
-            return group
-        found = group.without_marks(complete=self._clients is not None)
-        self._without_records += found.without_records
-        return found
+                yield results(running.popleft())
+        if unlisted:
+            raise unlisted_error(unlisted, seen)
 
 
 def sample(

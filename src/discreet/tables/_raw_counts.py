@@ -28,7 +28,7 @@ from discreet.tables._coding import (
 )
 from discreet.tables._records import Reading, resolve_marks
 from discreet.tables._request import Request, RequestTerms
-from discreet.tables._sources import Source, source_of
+from discreet.tables._sources import FEW, Source, source_of
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
@@ -86,7 +86,11 @@ def example_counts(source: Source, reading: Reading) -> Any:
             f"column {reading.columns.counts!r} of {source.name} holds numbers that are not at least 0; correct them"
         )
     marks = held["outcome"].to_numpy()
-    reading.refuse(_misfit_counts(marks, held["rows"].to_numpy()), int(held["rows"].sum()), source.examples)
+    misfits = _misfit_counts(marks, held["rows"].to_numpy())
+    shown = (
+        source.examples(reading.outside, reading.columns.value, FEW + 1) if reading.shows_examples(misfits) else None
+    )
+    reading.refuse(misfits, int(held["rows"].sum()), shown)
     size = reading.coding.size
     outcomes, _ = resolve_marks(reading.coding, marks)
     amounts = held["much"].to_numpy()

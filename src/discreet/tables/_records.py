@@ -23,6 +23,7 @@ from discreet.tables._clients import (
     check_client_kind,
     client_names,
     is_integer_name,
+    is_missing_name,
     nameless_rows_message,
     warn_of_floats,
     warn_of_names,
@@ -72,6 +73,7 @@ class Reading:
     from_floats: bool = False
     arrays: tuple[str, ...] = ()
     show_values: bool = False
+    null_clients: str = "error"  # or "drop"
 
     @classmethod
     def of(
@@ -84,6 +86,7 @@ class Reading:
         where: str = "the table",
         agreed: bool = False,
         show_values: bool = False,
+        null_clients: str = "error",
     ) -> "Reading":
         """The reading of a table with these columns; messages call it `where`.
 
@@ -113,6 +116,7 @@ class Reading:
             float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
+            null_clients=null_clients,
             read_as=None if read_as == value_kind else read_as,
             from_floats=not untyped and value_kind.is_float(),
         )
@@ -142,6 +146,8 @@ class Reading:
         """
         columns = self.columns
         prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
+        if self.null_clients == "drop":
+            prepared.append(is_missing_name(columns.client, self.client_kind).alias("nameless"))
         if columns.counts is not None:
             count = pl.col(columns.counts)
             if self.float_counts:
@@ -152,8 +158,12 @@ class Reading:
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self._with_types(self._one_value_each(frame)).select(prepared)
 
-    def refuse(self, tally: MisfitCounts, rows: int, examples: Examples) -> None:
-        """Raise an error for missing values or values outside (`tally`) that are not allowed; `examples` finds a few."""
+    def shows_examples(self, tally: MisfitCounts) -> bool:
+        """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
+        return self.show_values and bool(tally.outside) and self.coding.other is None and not self.coding.lenient
+
+    def refuse(self, tally: MisfitCounts, rows: int, shown_values: Sequence[Any] | None = None) -> None:
+        """Raise an error for missing values or values outside (`tally`) that are not allowed. `shown_values`: a few of these."""
         if self.coding.lenient:
             return
         column = self.columns.value
@@ -173,9 +183,8 @@ class Reading:
                 )
         if tally.outside and self.coding.other is None:
             shown = ""
-            if self.show_values:
-                found = examples(self.outside, column, FEW + 1)
-                shown = f", such as {first_few(found)}{self._spelling_hint(found)}"
+            if shown_values is not None:
+                shown = f", such as {first_few(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
                 f"fixed: correct the records, or say {self._other_advice}"
@@ -244,7 +253,7 @@ class Reading:
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
         return frame.with_columns(filled).explode(lists)
 
-    def _spelling_hint(self, found: list[Any]) -> str:
+    def _spelling_hint(self, found: Sequence[Any]) -> str:
         """A label that the first value outside may be a misspelling of."""
         labels = self.coding.domain.labels
         if labels is None or not found or not isinstance(found[0], str):
@@ -254,35 +263,88 @@ class Reading:
 
 
 class RecordReader:
-    """A reader of rows: `rows` so far, and in `tally` the number without an outcome of their own."""
+    """A reader of rows: `rows` so far, in `tally` the number without an outcome of their own, in `nameless` those left out without a client.
+
+    Rows that are in error are counted to the end of the table, then `check` raises: batches come in an order and a size that vary from run
+    to run, and the numbers in a message must not.
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self.rows = 0
+        self.rows = self.nameless = 0
         self.tally = MisfitCounts()
+        self._unnamed = self._null_counts = self._bad_counts = 0
+        self._shown: list[Any] | None = None
+        self._failed = False
 
     def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
-        """The checked records of a prepared frame, with missing values and values outside treated by the rule."""
-        columns, clients = self._reading.columns, frame["client"]
-        if clients.null_count():
-            raise DiscreetError(self._reading.without_client_message(clients.null_count(), frame.height))
-        if clients.dtype == pl.String:
-            warn_of_names(columns.client, clients, first=not self.rows)
-        elif not self.rows:
-            warn_of_floats(f"column {columns.client!r}", self._reading.client_kind)
+        """The checked records of a prepared frame, with missing values and values outside treated by the rule.
+
+        None from the first frame on that is in error; these are only counted. Call `check` after the last one.
+        """
+        reading, columns = self._reading, self._reading.columns
+        first = not self.rows
+        self.rows += frame.height
+        if "nameless" in frame.columns:
+            kept = frame.filter(~pl.col("nameless"))
+            self.nameless += frame.height - kept.height
+            frame = kept
+        clients = frame["client"]
+        self._unnamed += clients.null_count()
+        if self._unnamed:
+            pass  # an error says more than a warning
+        elif clients.dtype == pl.String:
+            warn_of_names(columns.client, clients, first=first)
+        elif first:
+            warn_of_floats(f"column {columns.client!r}", reading.client_kind)
         counts = None
         if "count" in frame.columns:
-            _check_counts(frame["count"], columns)
+            self._check_counts(frame["count"])
             counts = frame["count"].to_numpy()
-        outcomes, tally = resolve_marks(self._reading.coding, frame["outcome"].to_numpy())
-        if counts is not None and self._reading.coding.lenient:
+        outcomes, tally = resolve_marks(reading.coding, frame["outcome"].to_numpy())
+        if counts is not None and reading.coding.lenient:
             counts = np.where(outcomes == MARK_LISTED, np.ones_like(counts), counts)  # such a row keeps its client
-        self.rows += frame.height
         self.tally += tally
-        self._reading.refuse(self.tally, self.rows, examples)
-        for first, last in _slices(clients):
-            names = clients.slice(first, last - first).to_arrow()
-            yield CodedRows(names, outcomes[first:last], None if counts is None else counts[first:last])
+        if self._shown is None and reading.shows_examples(tally):
+            self._shown = examples(reading.outside, columns.value, FEW + 1)
+        self._failed = self._failed or self._in_error()
+        if self._failed:
+            return
+        for start, end in _slices(clients):
+            names = clients.slice(start, end - start).to_arrow()
+            yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
+
+    def check(self) -> None:
+        """Raise the error of the rows that were read, if there is one. It counts all of them."""
+        reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
+        if self._unnamed:
+            raise DiscreetError(reading.without_client_message(self._unnamed, self.rows))
+        if self._null_counts:
+            raise DiscreetError(
+                f"column {columns.counts!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
+            )
+        if self._bad_counts:
+            what, fix = "finite numbers of at least 0", ""
+            if columns.weight is None:
+                what = "whole numbers from 0 to 2^63 - 1"
+                fix = (
+                    " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+                )
+            raise DiscreetError(
+                f"column {columns.counts!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
+            )
+        reading.refuse(self.tally, self.rows, self._shown)
+
+    def _check_counts(self, counts: pl.Series) -> None:
+        self._null_counts += counts.null_count()
+        self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
+
+    def _in_error(self) -> bool:
+        try:
+            self.check()
+        except DiscreetError:
+            return True
+        return False
 
 
 def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
@@ -330,6 +392,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
         for _ in reader.records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
+    reader.check()
     most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
     if not total < most or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
@@ -474,21 +537,6 @@ def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
 def _inner(kind: Any) -> Any:
     """The type of the values of a column, or of those in its lists."""
     return kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
-
-
-def _check_counts(counts: pl.Series, columns: Columns) -> None:
-    name, rows = columns.counts, f"in {len(counts):,} rows"
-    if counts.null_count():
-        raise DiscreetError(
-            f"column {name!r} holds nulls ({counts.null_count():,} {rows}): fill them, or filter those rows out"
-        )
-    bad = ~(counts.is_finite() & (counts >= 0))
-    if bad.any():
-        what, fix = "finite numbers of at least 0", ""
-        if columns.weight is None:
-            what = "whole numbers from 0 to 2^63 - 1"
-            fix = " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
-        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them{fix}")
 
 
 def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:

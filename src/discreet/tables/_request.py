@@ -14,7 +14,7 @@ import polars as pl
 
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
-from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
+from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, check_choice, warn_caller
 from discreet.families import ContinuousFamily, Simplex
 from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, ReportSampler, Sampler, mechanism_for, sampler_named
 from discreet.privacy import Pure
@@ -24,6 +24,7 @@ from discreet.tables._coding import Coding, Columns, agreed_clients, agreed_codi
 from discreet.tables._records import Reading
 
 _OUTSIDE = ("error", "agreed")
+_NULL_CLIENTS = ("error", "drop")
 _USUAL = {"rounds": 1, "purpose": ""}
 _VALUES, _LITTLE = (
     100,
@@ -41,6 +42,7 @@ class RequestTerms(TypedDict, total=False):
     domain: Any
     other: Any
     nulls: str
+    null_clients: str
     outside: str
     epsilon: float | None
     serve: str | None
@@ -67,6 +69,7 @@ class Request:
         domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
         other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
         nulls: "error", "drop" (a client without other values then has no sample, which reveals it) or "other".
+        null_clients: rows without a client: "error", or "drop", which leaves them out and counts them.
         outside: "error" raises an error for values without an outcome and without `other`; "agreed" follows the agreement's rule, as a
             device does: they become its `other` outcome or are left out, and a client without remaining values draws from the reference.
         epsilon: the privacy budget of each sample.
@@ -98,9 +101,11 @@ class Request:
     agreement: Agreement | None
     secret: Secret | None = field(repr=False)
     show_values: bool
+    null_clients: str
 
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _check_terms(terms)
+        check_choice("null_clients", terms.get("null_clients", "error"), _NULL_CLIENTS)
         agreement = _agreement_in(terms)
         coding = _coding(terms, agreement)
         mechanism = _mechanism(terms, agreement)
@@ -117,6 +122,7 @@ class Request:
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
             show_values=terms.get("show_values", False),
+            null_clients=terms.get("null_clients", "error"),
         )
 
     @property
@@ -137,6 +143,7 @@ class Request:
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
+            null_clients=self.null_clients,
         )  # fmt: skip
 
     def _sampler(self, coding: Coding) -> Sampler[AnyFamily] | ReportSampler:
@@ -319,6 +326,7 @@ class Summary:
         seconds: the duration.
         known: clients whose sample of this round was in the ledger already.
         over_budget: clients that the ledger left out.
+        nameless: rows without a client, which were left out.
     """
 
     agreement: Agreement
@@ -332,6 +340,7 @@ class Summary:
     seconds: float
     known: int = 0
     over_budget: int = 0
+    nameless: int = 0
 
     @property
     def record(self) -> dict[str, Any]:

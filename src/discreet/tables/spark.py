@@ -48,7 +48,7 @@ from discreet.tables._coding import MARK_LISTED
 from discreet.tables._disk import AGREEMENT_FILE, TEXTS
 from discreet.tables._drawing import Kernel
 from discreet.tables._outputs import format_of, published_batch
-from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records
+from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records, unlisted_error
 from discreet.tables._records import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
 from discreet.tables._sources import METADATA, distinct
@@ -204,14 +204,14 @@ def sample_files(
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
         context = session.sparkContext
-        tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
+        tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
         _write(released, output, kind, job.agreement)
         if agreement_file is not None:
             job.agreement.write(agreement_file)
     except PySparkException as error:
         raise DiscreetError(_task_error_message(error)) from None
-    rows, without_records, nulls, not_numbers, outside = (int(tally.value) for tally in tallies)
+    rows, without_records, nulls, not_numbers, outside, nameless = (int(tally.value) for tally in tallies)
     return Summary(
         agreement=job.agreement,
         rows=rows,
@@ -222,6 +222,7 @@ def sample_files(
         without_records=without_records,
         spilled_bytes=0,
         seconds=time.perf_counter() - started,
+        nameless=nameless,
     )
 
 
@@ -291,10 +292,11 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
             if parts.records >= _COMBINED:
                 yield from _combined_batches(parts)
                 parts = _new_parts()
+        reader.check()
         if tallies is not None:
             found = reader.tally
             for total, number in zip(
-                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside), strict=True
+                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
                 total.add(number)
         yield from _combined_batches(parts)
@@ -374,7 +376,9 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
     records, lengths = unpack_records(batch, job.reading.columns.amounts)
     group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
-        group = group.without_marks()
+        group, unlisted = group.without_marks()
+        if unlisted:
+            raise unlisted_error(unlisted, len(group.names))
         if tallies is not None:
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
