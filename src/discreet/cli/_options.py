@@ -138,7 +138,8 @@ MechanismName = Annotated[
 TableSource = Annotated[
     str,
     typer.Argument(
-        metavar="IN", help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input."
+        metavar="IN",
+        help="Parquet, Arrow, CSV, TSV or JSON lines (texts also as .gz): a file, a folder, a glob, or - for standard input.",
     ),
 ]
 EachEpsilon = Annotated[

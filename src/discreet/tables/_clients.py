@@ -16,7 +16,7 @@ from discreet._base.files import read_lines
 from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
 from discreet.tables._arrow import check_batch, is_text, schema_of, without_dictionaries
 from discreet.tables._coding import is_whole
-from discreet.tables._disk import TEXTS
+from discreet.tables._disk import TEXTS, table_ending
 from discreet.tables._input_files import detect_format
 from discreet.tables._sources import Source, file_source, sample_texts
 
@@ -198,7 +198,7 @@ def _names_in_part(part: pa.Array) -> pa.Array:
 
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a table with that column, or a text file (without a table's ending) with one client on each line."""
-    if detect_format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
+    if detect_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:

@@ -22,14 +22,16 @@ from typing import Any
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables._disk import IN_FOLDERS, READ, TEXTS
-from discreet.tables._text_files import begins_with_an_object
+from discreet.tables._disk import IN_FOLDERS, READ, TEXTS, is_packed, table_ending
+from discreet.tables._text_files import begins_with_an_object, read_head
 
 MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
+_GZIP = b"\x1f\x8b"
+_PACKED = (_GZIP, b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 1 << 16  # bytes read for a first line
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+_TEXTS_IN_FOLDERS = IN_FOLDERS.intersection(TEXTS)
 _WIDE = (pl.UInt64, pl.Int128)
 
 
@@ -142,7 +144,7 @@ def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
 def list_files(path: str) -> list[str]:
     """The files of an input: a file, those in a folder, or those that a glob names."""
     if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in IN_FOLDERS and file.is_file())
+        found = sorted(str(file) for file in Path(path).rglob("*") if _is_table(file))
         if not found:
             raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
         return found
@@ -154,6 +156,17 @@ def list_files(path: str) -> list[str]:
     if not found:
         raise DiscreetError(f"{path} does not exist")
     return found
+
+
+def _is_table(file: Path) -> bool:
+    """Whether a file in a folder is read. A text that lies there packed and unpacked is an error: its rows would count twice."""
+    if is_packed(file):
+        if table_ending(file) not in _TEXTS_IN_FOLDERS or not file.is_file():
+            return False
+        if file.with_suffix("").exists():
+            raise DiscreetError(f"{file} lies beside {file.with_suffix('').name}; name one of them, or move one away")
+        return True
+    return file.suffix in IN_FOLDERS and file.is_file()
 
 
 def detect_format(path: str, name: str | None = None) -> str:
@@ -170,13 +183,22 @@ def detect_format(path: str, name: str | None = None) -> str:
         raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
     if not head:
         raise DiscreetError(f"{called} is empty")
+    if head.startswith(_GZIP) and is_packed(path):
+        head = read_head(path, called)
+        if MAGIC.get(head[:4]) is not None:
+            raise DiscreetError(f"{called} is a packed {MAGIC[head[:4]]} file; unpack it (it may be compressed inside)")
+        if not head:
+            raise DiscreetError(f"{called} is empty")
     if head.startswith(_PACKED):
-        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
+        raise DiscreetError(
+            f"{called} is packed; unpack it first (texts may be packed by gzip and called .csv.gz, .tsv.gz, .jsonl.gz or .ndjson.gz; Parquet "
+            "and Arrow files may be compressed inside)"
+        )
     if head.startswith(_SQLITE):
         raise DiscreetError(
             f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
         )
-    suffix, found = Path(path).suffix.lower(), MAGIC.get(head[:4])
+    suffix, found = table_ending(path), MAGIC.get(head[:4])
     if found is None:
         declared = READ.get(suffix, "text")
         if declared not in (*TEXTS.values(), "text"):

@@ -31,7 +31,7 @@ from discreet.tables._arrow import (
     check_batch,
     schema_of,
 )
-from discreet.tables._disk import STANDARD, spool_stream
+from discreet.tables._disk import STANDARD, is_packed, spool_stream, unpacked_text
 from discreet.tables._input_files import MAGIC, FileColumns, InputFile, detect_format, list_files
 from discreet.tables._text_files import JsonLines, agreement_beside, one_separator, read_header, unguard_text
 
@@ -256,11 +256,12 @@ class StreamSource:
         given: Callable[[FramesWanted], Iterator[pl.DataFrame]],
         *,
         untyped: bool = False,
+        guarded: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
         self.name, self.schema, self.is_untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
-        self.is_guarded = False
+        self.is_guarded = guarded
         self._given, self._last = given, pl.DataFrame()
 
     def frames(
@@ -400,7 +401,7 @@ def source_of(table: Any) -> Source:
     )
 
 
-def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Source:
+def _texts(name: str, files: Sequence[str], folder: Path | None, separator: str | None = None) -> Source:
     found = one_separator(name, files) if separator is None else separator
     inputs = []
     for path in files:
@@ -408,7 +409,18 @@ def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Sou
         with _reader_errors(file):
             inputs.append(InputFile(path, file, read_header(path, file, found)))
     scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
-    return FilesSource(FileColumns(name, inputs), scan, untyped=True, agreement=agreement_beside(name))
+    columns, agreement = FileColumns(name, inputs), agreement_beside(name)
+    if not any(map(is_packed, files)):
+        return FilesSource(columns, scan, untyped=True, agreement=agreement)
+
+    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
+        columns.check(used)
+        for file in inputs:
+            with unpacked_text(file.path, file.name, folder) as path:
+                yield from _collected(file.name, columns.align(scan([path]), file, used))
+
+    return StreamSource(name, columns.schema, frames, untyped=True, guarded=True, agreement=agreement)
 
 
 def _batches(
@@ -438,8 +450,11 @@ def _arrow_stream_source(table: Any) -> Source:
     return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
 
 
-def file_source(path: str, *, name: str | None = None) -> Source:
-    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: its name in messages."""
+def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
+    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files.
+
+    `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
+    """
     refuse_after_fork()
     files = list_files(path)
     kinds = {detect_format(file, name) for file in files}
@@ -452,9 +467,9 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         case "parquet":
             return ParquetSource(called, files)
         case "csv":
-            return _texts(called, files)
+            return _texts(called, files, folder)
         case "tsv":
-            return _texts(called, files, "\t")
+            return _texts(called, files, folder, "\t")
         case "json lines":
             with _reader_errors(called):
                 lines = JsonLines(called, files)
@@ -513,7 +528,7 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
         with standard_input(folder) as source:
             yield source
     else:
-        yield file_source(path)
+        yield file_source(path, folder=folder)
 
 
 @contextmanager

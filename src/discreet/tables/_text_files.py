@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._disk import AGREEMENT_FILE
+from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes of a header
@@ -40,18 +41,25 @@ _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 def one_separator(name: str, files: Sequence[str]) -> str:
     """The separator of the columns of text tables, if it is the same in all."""
-    found = {_separator(file, name) for file in files}
+    found = {_separator(read_head(file, name), name) for file in files}
     if len(found) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
     return found.pop()
 
 
+def read_head(file: str, name: str) -> bytes:
+    """The first bytes of a text, unpacked, with its header."""
+    with open_text(file, name) as opened:
+        return opened.read(_HEADER)
+
+
 def read_header(file: str, name: str, separator: str) -> pl.Schema:
     """The columns of a text table, which are texts."""
-    header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
+    given: Any = BytesIO(read_head(file, name)) if is_packed(file) else file
+    header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
     titles = header.collect()
     check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
-    return pl.scan_csv([file], infer_schema=False, glob=False, separator=separator).collect_schema()
+    return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
 def guard_text(text: pl.Expr) -> pl.Expr:
@@ -74,10 +82,8 @@ def agreement_beside(name: str) -> str | None:
         return beside.read_text(encoding="utf-8")
 
 
-def _separator(file: str, name: str) -> str:
+def _separator(head: bytes, name: str) -> str:
     """The separator of a header's columns; a comma if there is one column."""
-    with open(file, "rb") as opened:
-        head = opened.read(_HEADER)
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
     if b"," in header:
         return ","
@@ -141,7 +147,7 @@ class JsonLines:
             yield held
 
     def _lines(self, file: str) -> Iterator[bytes]:
-        with open(file, "rb") as opened:
+        with open_text(file, self.name if len(self._files) == 1 else file) as opened:
             yield from iter(partial(opened.readline, _LONGEST + 1), b"")
 
     def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:
