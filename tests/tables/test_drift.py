@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DiscreetError
+from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Release, Request, dry_run, sample
 from tests.tables.small_tables import SECRET, by_client
 
@@ -140,3 +141,90 @@ def test_shown_values_are_found_in_any_file(tmp_path: Path) -> None:
     write(tmp_path / "1.parquet", strange)
     with pytest.raises(DiscreetError, match="such as 'aa'"):
         sample(tmp_path, **TERMS, show_values=True)
+
+
+def by_month(folder: Path, kind: str) -> pa.Table:
+    """Two months of a table in folders named after their keys; the whole, with the keys as columns of texts."""
+    parts = []
+    for place, given in enumerate((FIRST, SECOND)):
+        path = folder / "year=2024" / f"month=0{place + 1}" / f"part.{kind}"
+        if kind == "jsonl":
+            path.parent.mkdir(parents=True)
+            pl.DataFrame(given).write_ndjson(path)
+        else:
+            write(path, given)
+        keys = {"year": ["2024"] * ROWS, "month": [f"0{place + 1}"] * ROWS}
+        parts.append(pa.table({**dict(zip(given.column_names, given.columns, strict=True)), **keys}))
+    return pa.concat_tables(parts)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {},
+        {"value": "month", "domain": ["01", "02", "03"]},
+        {"client": "month"},
+        {"client": "year", "value": "month", "domain": ["01", "02"]},
+    ],
+)
+def test_partition_keys_are_columns(tmp_path: Path, kind: str, terms: dict[str, Any]) -> None:
+    """As the value, as the client, as both: then no column of the file is used, and its rows still count."""
+    whole = by_month(tmp_path, kind)
+    name = terms.get("client", "client")
+    asked = {**TERMS, **terms}
+
+    def samples(given: Any) -> dict[str, Any]:
+        forget_rounds_in_memory()
+        found = sample(given, **asked)
+        return dict(zip(map(str, found[name].to_pylist()), found["sample"].to_pylist(), strict=True))
+
+    assert samples(tmp_path) == samples(whole)
+    release = Release(tmp_path, Request(**asked))
+    release.table()
+    assert release.summary.rows == 2 * ROWS
+    january = samples(str(tmp_path / "year=2024" / "month=01"))
+    expected = samples(whole.slice(0, ROWS)) if name == "client" else None
+    assert expected is None or january == expected
+    assert samples(str(tmp_path / "*" / "month=0*" / "*")) == samples(whole)
+
+
+def test_partition_keys_get_their_types_from_the_domain(tmp_path: Path) -> None:
+    """A number of outcomes and bounds read them as numbers, as they do for CSV; a file's own column comes first."""
+    import discreet as dc
+
+    by_month(tmp_path, "parquet")
+    assert set(sample(tmp_path, **{**TERMS, "value": "month", "domain": 3})["sample"].to_pylist()) <= {0, 1, 2}
+    bounds = dc.Interval(2000.0, 2100.0, cells=4)
+    assert sample(tmp_path, **{**TERMS, "value": "year", "domain": bounds}).num_rows == 40
+    with pytest.raises(DiscreetError, match=r"outside the domain \(60 in 120 rows"):
+        sample(tmp_path, **{**TERMS, "value": "month", "domain": ["01"]})
+    own = FIRST.append_column("month", pa.array(["12"] * ROWS))
+    write(tmp_path / "own" / "month=01" / "0.parquet", own)
+    assert sample(tmp_path / "own", **{**TERMS, "value": "month", "domain": ["12"]}).num_rows == 20
+
+
+def test_partition_keys_may_be_missing_escaped_or_absent(tmp_path: Path) -> None:
+    write(tmp_path / "where=north%20east" / "0.parquet", FIRST)
+    write(tmp_path / "where=__HIVE_DEFAULT_PARTITION__" / "0.parquet", SECOND)
+    terms = {**TERMS, "value": "where", "domain": ["north east", "south"], "nulls": "drop"}
+    assert sample(tmp_path, **terms).num_rows == 20
+    write(tmp_path / "0.parquet", FIRST)
+    with pytest.raises(DiscreetError, match=r"0\.parquet has no column 'where', and .*where=.* has one"):
+        sample(tmp_path, **terms)
+
+
+def test_a_key_beside_a_column_of_another_kind_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", FIRST.append_column("month", pa.array([1] * ROWS)))
+    write(tmp_path / "month=02" / "1.parquet", SECOND)
+    with pytest.raises(
+        DiscreetError, match=r"1\.parquet: column 'month' holds String values, but Int64 values in .*0\."
+    ):
+        sample(tmp_path, **{**TERMS, "value": "month", "domain": 3})
+
+
+def test_many_partitions_are_read(tmp_path: Path) -> None:
+    """More than are scanned at a time, each a scan of its own."""
+    for day in range(100):
+        write(tmp_path / f"day={day}" / "0.parquet", table(100 * day))
+    assert sample(tmp_path, **{**TERMS, "value": "day", "domain": 100}).num_rows == 2000

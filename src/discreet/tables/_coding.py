@@ -11,6 +11,7 @@ show the value behind a mark only on request.
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,8 @@ class Coding:
     """The public domain of a column, and the rule for values outside of it and nulls.
 
     Args:
-        domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
+        domain: `Labels` (all texts or all integers; dates become texts, 2026-11-17), `Numbers`, or cells: an `Interval`, `LineCells` or
+            `Bins`.
         other: the label or number that values outside become; with an interval "nearest", the cell at the nearest end. None: an error.
         nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
         lenient: whether values without an outcome are never an error: they become `other` or are left out, and their client stays.
@@ -115,6 +117,9 @@ class Coding:
         if self.domain.size > LARGEST_DOMAIN:
             raise DiscreetError(f"the domain has {self.domain.size:,} outcomes, more than {LARGEST_DOMAIN:,}")
         match self.domain:
+            case Labels(labels) if all(_is_date(label) for label in labels):
+                object.__setattr__(self, "domain", Labels(tuple(label.isoformat() for label in labels)))
+                object.__setattr__(self, "other", self.other.isoformat() if _is_date(self.other) else self.other)
             case Labels():
                 _check_labels(self.domain)
             case Numbers() | CellDomain():
@@ -197,6 +202,10 @@ class Coding:
     def sample_type(self) -> pa.DataType:
         """The type of a column of samples."""
         return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+
+
+def _is_date(label: Any) -> bool:
+    return isinstance(label, date) and not isinstance(label, datetime)
 
 
 def _check_labels(domain: Labels) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ WRITTEN = {
 TEXTS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json lines", ".ndjson": "json lines", ".json": "json lines"}
 READ = {**WRITTEN, ".arrows": "arrow stream", **TEXTS}
 IN_FOLDERS = {*READ} - {".json"}  # often a document beside a table
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # the name of a folder for rows without the key
 GZIP = ".gz"  # texts may be packed: .csv.gz
 AGREEMENT_FILE = "_agreement.json"  # the agreement in a folder of samples, if its files cannot carry it
 
@@ -133,6 +135,13 @@ def table_ending(path: str | Path) -> str:
 def is_packed(path: str | Path) -> bool:
     """Whether a file is called a packed one (.gz)."""
     return Path(path).suffix.lower() == GZIP
+
+
+def partition_keys(path: str) -> dict[str, str | None]:
+    """The partition keys in the names of a file's folders; None for Hive's name of a missing value."""
+    pairs = (part.partition("=") for part in Path(path).parts[:-1])
+    found = {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
+    return {key: None if value == _HIVE_NULL else value for key, value in found.items()}
 
 
 @contextmanager

@@ -9,20 +9,25 @@ to agree; one that is missing, or of another kind, is an error that names the fi
 | integers of any width | 64-bit integers (128 bits beside unsigned ones of 64, which are then checked one by one) |
 | texts, dictionaries of texts | texts |
 | floats of 32 and 64 bits, integers beside floats | 64-bit floats, if the column is one of numbers; for clients and labels an error |
+| dates, times to the millisecond or microsecond | times: midnight of a date |
 | a column of nulls alone | nulls of the kind in the other files |
+
+A folder named `month=01` in the path of a file is a column `month` of that file, the text `01` in each of its rows (a *partition key*, as
+Hive and Spark write them), unless the file has a column of that name. Keys have no types, as the columns of a CSV file have none.
 """
 
 import glob
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from discreet.errors import DiscreetError
-from discreet.tables._disk import IN_FOLDERS, READ, TEXTS, is_packed, table_ending
+from discreet.tables._disk import IN_FOLDERS, READ, TEXTS, is_packed, partition_keys, table_ending
 from discreet.tables._text_files import begins_with_an_object, read_head
 
 MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
@@ -32,6 +37,7 @@ _SQLITE = b"SQLite format 3\0"
 _HEAD = 1 << 16  # bytes read for a first line
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
 _TEXTS_IN_FOLDERS = IN_FOLDERS.intersection(TEXTS)
+_TIMES = (pl.Datetime("ms"), pl.Datetime("us"))  # without a time zone
 _WIDE = (pl.UInt64, pl.Int128)
 
 
@@ -43,10 +49,22 @@ class InputFile:
     name: str
     kinds: Mapping[str, Any]
 
-    @property
-    def shape(self) -> Any:
-        """Equal for files that can be scanned together."""
-        return tuple(self.kinds.items())
+    @cached_property
+    def keys(self) -> dict[str, str | None]:
+        """The values of the partition keys in its path that are not columns of its own."""
+        return {key: value for key, value in partition_keys(self.path).items() if key not in self.kinds}
+
+    def kind(self, column: str) -> Any:
+        """The kind of a column or of a partition key; None if it has neither."""
+        return pl.String() if column in self.keys else self.kinds.get(column)
+
+    def own(self, columns: Iterable[str]) -> list[str]:
+        """The columns to read for these: a column at least, to know the number of rows."""
+        return [column for column in columns if column in self.kinds] or list(self.kinds)[:1]
+
+    def shape(self, columns: Iterable[str]) -> Any:
+        """Equal for files whose columns can be scanned together."""
+        return tuple(self.kinds.items()), tuple(self.keys[column] for column in columns if column in self.keys)
 
 
 class FileColumns:
@@ -55,13 +73,10 @@ class FileColumns:
     def __init__(self, name: str, files: Sequence[InputFile]) -> None:
         self.name, self.files = name, files
         names = dict.fromkeys(column for file in files for column in file.kinds)
-        self._drifting = {column for column in names if len({_kind_of(file, column) for file in files}) > 1}
+        self.keys = frozenset(key for file in files for key in file.keys if key not in names)
+        names.update(dict.fromkeys(key for file in files for key in file.keys))
+        self._drifting = {column for column in names if len({file.kind(column) for file in files}) > 1}
         self.schema = pl.Schema({column: self._kind(column) for column in names})
-
-    @property
-    def has_one_shape(self) -> bool:
-        """Whether all files have the same columns of the same kinds, in one order."""
-        return len({file.shape for file in self.files}) == 1
 
     def check(self, columns: Iterable[str], numbers: Collection[str] = ()) -> None:
         """Raise an error, with its file, for a column that a file lacks or that is of different kinds.
@@ -71,41 +86,43 @@ class FileColumns:
         for column in columns:
             if column not in self._drifting:
                 continue
-            first = next(file for file in self.files if column in file.kinds)
+            first = next(file for file in self.files if file.kind(column) is not None)
             for file in self.files:
-                if column not in file.kinds:
+                here, there = file.kind(column), first.kind(column)
+                if here is None:
                     raise DiscreetError(
                         f"{file.name} has no column {column!r}, and {first.name} has one; add it there, or name files that have it: "
                         f"it has {', '.join(map(repr, file.kinds))}"
                     )
-                kinds = [known for known in (first.kinds[column], file.kinds[column]) if known != pl.Null]
+                kinds = [known for known in (there, here) if known != pl.Null]
                 if common_kind(kinds, numbers=column in numbers) is None:
                     raise DiscreetError(
-                        f"{file.name}: column {column!r} holds {file.kinds[column]} values, but {first.kinds[column]} values in "
-                        f"{first.name}; write it in one way in all files"
+                        f"{file.name}: column {column!r} holds {here} values, but {there} values in {first.name}; write it in one way in "
+                        "all files"
                     )
-                if first.kinds[column] == pl.Null:
+                if there == pl.Null:
                     first = file
 
     def align(self, frame: Any, file: InputFile, columns: Sequence[str]) -> Any:
         """The columns of a frame (lazy or not) of that file, of the kinds in which they are read."""
-        if not self._drifting.intersection(columns):
-            return frame.select(columns)
+        keys = [pl.lit(file.keys[column], pl.String).alias(column) for column in columns if column in file.keys]
+        if keys:
+            frame = frame.with_columns(keys)
+        kinds = {column: self._kind(column, numbers=True) for column in columns}
         return frame.select(
-            pl.col(column) if file.kinds[column] == kind else pl.col(column).cast(kind)
-            for column, kind in ((column, self._kind(column, numbers=True)) for column in columns)
+            pl.col(column) if file.kind(column) == kind else pl.col(column).cast(kind) for column, kind in kinds.items()
         )
 
-    def by_shape(self) -> Iterator[list[InputFile]]:
-        """The files, those together that can be scanned together."""
+    def by_shape(self, columns: Sequence[str]) -> list[list[InputFile]]:
+        """The files, those together whose columns can be scanned together."""
         groups: dict[Any, list[InputFile]] = {}
         for file in self.files:
-            groups.setdefault(file.shape, []).append(file)
-        yield from groups.values()
+            groups.setdefault(file.shape(columns), []).append(file)
+        return list(groups.values())
 
     def _kind(self, column: str, *, numbers: bool = False) -> Any:
         """The kind that a column is read as. `numbers`: also integers beside floats have one."""
-        kinds = [file.kinds[column] for file in self.files if column in file.kinds]
+        kinds = [kind for file in self.files if (kind := file.kind(column)) is not None]
         if column not in self._drifting:
             return kinds[0]
         found = common_kind([kind for kind in kinds if kind != pl.Null], numbers=numbers)
@@ -114,10 +131,6 @@ class FileColumns:
         return next(
             (kind for kind in kinds if kind.is_integer()), kinds[0]
         )  # of numbers: `check` names the file with floats
-
-
-def _kind_of(file: InputFile, column: str) -> Any:
-    return file.kinds.get(column, "missing")
 
 
 def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
@@ -135,6 +148,8 @@ def common_kind(kinds: Sequence[Any], *, numbers: bool) -> Any:
         return pl.String()
     if numbers and all(kind.is_integer() or kind.is_float() for kind in kinds):
         return pl.Float64()
+    if all(kind == pl.Date or kind in _TIMES for kind in kinds):
+        return pl.Datetime("us")
     if all(isinstance(kind, pl.List) for kind in kinds):
         inner = common_kind([kind.inner for kind in kinds if kind.inner != pl.Null], numbers=numbers)
         return None if inner is None else pl.List(inner)

@@ -84,7 +84,7 @@ class Release:
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
-        self.job: Job = request.job(source.schema, untyped=source.is_untyped, where=source.name)
+        self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
         reading = self.job.reading
         if isinstance(clients, Path):
             clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)

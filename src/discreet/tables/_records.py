@@ -7,7 +7,7 @@ is computed exactly as in `discreet.domain.Interval`, operation for operation, s
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -71,6 +71,7 @@ class Reading:
     float_counts: bool = False  # whole floats are read as counts
     read_as: pl.DataType | None = None  # the type that texts or truth values are read as, if another
     from_floats: bool = False
+    from_dates: pl.DataType | None = None  # dates, or times, are read as texts
     arrays: tuple[str, ...] = ()
     show_values: bool = False
     null_clients: str = "error"  # or "drop"
@@ -82,7 +83,7 @@ class Reading:
         coding: Coding,
         schema: pl.Schema,
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
         where: str = "the table",
         agreed: bool = False,
         show_values: bool = False,
@@ -90,22 +91,28 @@ class Reading:
     ) -> "Reading":
         """The reading of a table with these columns; messages call it `where`.
 
-        `untyped`: all columns are texts (CSV) and get their types from the domain. `agreed`: the domain is that of an agreement.
+        `untyped`: all columns (CSV), or those named, are texts and get their types from the domain. `agreed`: the domain is that of an
+        agreement.
         """
+
+        def has_no_type(name: str) -> bool:
+            return untyped if isinstance(untyped, bool) else name in untyped
+
         for name in columns.names:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         kinds = {
-            "client": pl.String() if untyped else schema[columns.client],
-            "value": pl.String() if untyped else schema[columns.value],
+            "client": pl.String() if has_no_type(columns.client) else schema[columns.client],
+            "value": pl.String() if has_no_type(columns.value) else schema[columns.value],
         }
         listed = isinstance(kinds["value"], (pl.List, pl.Array))
         value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
         truths = value_kind == pl.Boolean and not coding.has_cells
-        read_as = coding.text_kind if untyped or truths else value_kind
-        if coding.lenient and not untyped:
+        dates = _are_dates(columns.value, value_kind) and isinstance(coding.text_kind, pl.String)
+        read_as = coding.text_kind if has_no_type(columns.value) or truths or dates else value_kind
+        if coding.lenient and not has_no_type(columns.value):
             read_as = _read_leniently(coding, columns.value, value_kind)
-        if columns.counts is not None and not untyped:
+        if columns.counts is not None and not has_no_type(columns.counts):
             _check_count_column(columns, schema[columns.counts], listed=listed)
         check_client_kind(f"column {columns.client!r}", kinds["client"])
         return cls(
@@ -113,12 +120,15 @@ class Reading:
             coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
             client_kind=kinds["client"],
             listed=listed,
-            float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
+            float_counts=columns.count is not None
+            and not has_no_type(columns.count)
+            and _inner(schema[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
             null_clients=null_clients,
             read_as=None if read_as == value_kind else read_as,
-            from_floats=not untyped and value_kind.is_float(),
+            from_floats=value_kind.is_float(),
+            from_dates=value_kind if dates else None,
         )
 
     @property
@@ -210,7 +220,9 @@ class Reading:
         All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
         """
         rows = self._one_value_each(frame)
-        typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
+        value = pl.col(self.columns.value)
+        shown = value if self.from_dates is None else _date_texts(value, self.from_dates)
+        typed = self._with_types(rows.with_columns(shown.alias(_AS_IT_STANDS)))
         outcome = self._outcome()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
@@ -240,7 +252,11 @@ class Reading:
         if self.read_as is None:
             return frame
         value = pl.col(self.columns.value)
-        read = value.cast(self.read_as, strict=False)
+        read = (
+            _date_texts(value, self.from_dates)
+            if self.from_dates is not None
+            else value.cast(self.read_as, strict=False)
+        )
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
@@ -347,8 +363,29 @@ class RecordReader:
         return False
 
 
+def _are_dates(column: str, kind: Any) -> bool:
+    """Whether values are dates or times; times of a time zone are an error, since their date depends on where one is."""
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        raise DiscreetError(
+            f"column {column!r} holds times of the time zone {kind.time_zone}, and their date depends on the place; cast it to dates first"
+        )
+    return bool(kind in (pl.Date, pl.Datetime))
+
+
+def _date_texts(value: pl.Expr, kind: Any) -> pl.Expr:
+    """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00."""
+    if kind == pl.Date:
+        return value.cast(pl.String)
+    day = value.dt.date()
+    return (
+        pl.when(day.cast(kind) == value).then(day.cast(pl.String)).otherwise(value.dt.strftime("%Y-%m-%dT%H:%M:%S%.f"))
+    )
+
+
 def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
+    if _are_dates(column, kind) and isinstance(coding.text_kind, pl.String):
+        return coding.text_kind
     if not (kind.is_numeric() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
     wanted = coding.text_kind
@@ -386,7 +423,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_agreed()
-    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
     for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
         for _ in reader.records(frame, source.examples):

@@ -5,6 +5,7 @@ to the columns of a table. `Progress` follows a release. `Summary` says what was
 """
 
 import difflib
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, Required, TypedDict, Unpack, cast
@@ -138,8 +139,10 @@ class Request:
         found.__dict__.update(self.__dict__, secret=secret)
         return found
 
-    def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
-        """The reading of a table with these columns. `untyped`: all columns are texts (CSV) and get their types from the request."""
+    def reading(
+        self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"
+    ) -> Reading:
+        """The reading of a table with these columns. `untyped`: all (CSV), or those named, are texts and get their types from the request."""
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
@@ -164,7 +167,7 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
+    def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
         sampler = self._sampler(reading.coding)

@@ -65,6 +65,10 @@ class Source(Protocol):
     @property
     def is_untyped(self) -> bool: ...
     @property
+    def untyped(self) -> bool | Collection[str]:
+        """Whether columns are texts that get their types from a domain: all, none, or those named (partition keys)."""
+
+    @property
     def is_guarded(self) -> bool:
         """Whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`)."""
 
@@ -109,12 +113,13 @@ class ScannedSource:
         name: str,
         frame: pl.LazyFrame,
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.is_guarded = untyped
-        self.name, self.is_untyped, self.rows, self.agreement = name, untyped, rows, agreement
+        self.untyped: bool | Collection[str] = untyped
+        self.is_guarded = self.is_untyped = untyped is True
+        self.name, self.rows, self.agreement = name, rows, agreement
         self._frame = frame
         with _reader_errors(name):
             self.schema = frame.collect_schema()
@@ -150,8 +155,9 @@ class FilesSource:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.name, self.schema, self._columns, self._scan = columns.name, columns.schema, columns, scan
+        self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
         self.is_guarded = self.is_untyped = untyped
+        self.untyped: bool | Collection[str] = untyped or columns.keys
         self.rows, self.agreement = rows, agreement
         self._used: Sequence[str] | None = None
 
@@ -165,7 +171,7 @@ class FilesSource:
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         self._used = columns
-        self._columns.check(self.schema if columns is None else columns, numbers)
+        self.columns.check(self.schema if columns is None else columns, numbers)
         scans = list(self._scans(columns))
         with _reader_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
@@ -181,11 +187,8 @@ class FilesSource:
         """A scan of all files, or of those of each shape."""
         wanted = list(self.schema) if columns is None else list(columns)
         with _reader_errors(self.name):
-            if self._columns.has_one_shape:
-                yield self._scan([file.path for file in self._columns.files])
-                return
-            for files in self._columns.by_shape():
-                yield self._columns.align(self._scan([file.path for file in files]), files[0], wanted)
+            for files in self.columns.by_shape(wanted):
+                yield self.columns.align(self._scan([file.path for file in files]), files[0], wanted)
 
 
 class ParquetSource(FilesSource):
@@ -215,7 +218,7 @@ class ParquetSource(FilesSource):
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if columns is None else list(columns)
-        self._columns.check(columns, numbers)
+        self.columns.check(columns, numbers)
         sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
             return super().frames(prepare, columns, numbers=numbers)
@@ -229,11 +232,12 @@ class ParquetSource(FilesSource):
         return self._slices(prepare, columns)
 
     def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
-        for reader, file in zip(self._files, self._columns.files, strict=True):
-            for batch in reader.batches(columns):
-                for frame in _checked_frames(self.name, batch, columns):
+        for reader, file in zip(self._files, self.columns.files, strict=True):
+            own = file.own(columns)
+            for batch in reader.batches(own):
+                for frame in _checked_frames(self.name, batch, own):
                     with _reader_errors(self.name):
-                        prepared = prepare(self._columns.align(frame, file, columns))
+                        prepared = prepare(self.columns.align(frame, file, columns))
                     yield prepared
 
 
@@ -255,13 +259,14 @@ class StreamSource:
         schema: pl.Schema,
         given: Callable[[FramesWanted], Iterator[pl.DataFrame]],
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
         guarded: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.name, self.schema, self.is_untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
-        self.is_guarded = guarded
+        self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
+        self.untyped: bool | Collection[str] = untyped
+        self.is_guarded, self.is_untyped = guarded, untyped is True
         self._given, self._last = given, pl.DataFrame()
 
     def frames(
@@ -486,7 +491,7 @@ def file_source(path: str, *, name: str | None = None, folder: Path | None = Non
 
 
 def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
-    inputs = [InputFile(file.name, file.name, schema_of(file.schema, file.name)) for file in files]
+    inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
     columns = FileColumns(name, inputs)
 
     def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
@@ -498,11 +503,11 @@ def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
         columns.check(used, wanted.numbers)
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in _checked_frames(name, batch, used):
+                for frame in _checked_frames(name, batch, given.own(used)):
                     yield columns.align(frame, given, used)
 
     agreement = carried_agreement(name, (file.schema.metadata for file in files))
-    return StreamSource(name, columns.schema, frames, agreement=agreement)
+    return StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
 
 
 def _stream(name: str, file: Any) -> Source:

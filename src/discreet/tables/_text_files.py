@@ -30,7 +30,7 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text
+from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text, partition_keys
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes of a header
@@ -112,22 +112,33 @@ class JsonLines:
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.name, self._files = name, files
         names: dict[str, None] = {}
+        self._keys = {file: partition_keys(file) for file in files}
         for file in files:
             for number, line in next(self._chunks(file, _HEAD, _FIRST), []):
                 self._check_whole(line, file, number)
                 names.update(dict.fromkeys(line))
         if not names:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
-        self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
+        self._names = set(names)
+        self.schema = pl.Schema(
+            dict.fromkeys([*names, *(key for keys in self._keys.values() for key in keys)], pl.String())
+        )
 
     def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
         """The rows, some lines at a time. `client`: the column of clients, if any."""
         wanted = list(self.schema) if columns is None else list(columns)
         for file in self._files:
+            keys = {name: value for name, value in self._keys[file].items() if name not in self._names}
+            for name in wanted:
+                if name not in self._names and name not in keys:
+                    raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._chunks(file, room, _LINES):
                 if client in wanted:
                     self._read_names(chunk, file, client)
-                texts = {name: self._texts(chunk, file, name) for name in wanted}
+                texts = {
+                    name: [keys[name]] * len(chunk) if name in keys else self._texts(chunk, file, name)
+                    for name in wanted
+                }
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
     def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:

@@ -19,10 +19,11 @@ import shutil
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
@@ -45,13 +46,13 @@ from discreet.tables._clients import (
     whole_below,
 )
 from discreet.tables._coding import MARK_LISTED
-from discreet.tables._disk import AGREEMENT_FILE, TEXTS
+from discreet.tables._disk import AGREEMENT_FILE, TEXTS, partition_keys
 from discreet.tables._drawing import Kernel
 from discreet.tables._outputs import format_of, published_batch
 from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records, unlisted_error
 from discreet.tables._records import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, distinct
+from discreet.tables._sources import METADATA, ParquetSource, distinct
 from discreet.tables._text_files import NUMBER, RUN
 
 __all__ = ["sample", "sample_files"]
@@ -103,7 +104,7 @@ except ImportError as missing:
     need_extra("spark", missing)
 
 Batches = Iterator[pa.RecordBatch]
-
+_NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task groups by client before it passes them on
@@ -198,8 +199,8 @@ def sample_files(
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame = session.read.parquet(path)
-        job = _job(request, frame, path)
+        frame, keys = _read_parquet(session, path, request.columns.names)
+        job = _job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
@@ -351,8 +352,41 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
     return draw
 
 
-def _job(request: Request, frame: DataFrame, where: str) -> Job:
-    """The job on a Spark frame; an error for terms that only the local engine supports."""
+def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1).
+
+    Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
+    """
+    parts = path.split("/")
+    base = next((place for place, part in enumerate(parts) if re.search(r"[=*?\[{]", part)), None)
+    options = {} if base is None else {"basePath": "/".join(parts[:base])}
+    inferred = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(inferred)
+    session.conf.set(inferred, "false")
+    try:
+        frame = session.read.options(**options).parquet(path)
+        wide = [
+            T.StructField(field.name, T.LongType() if isinstance(field.dataType, _NARROW) else field.dataType)
+            for field in frame.schema.fields
+        ]
+        frame = session.read.options(**options).schema(T.StructType(wide)).parquet(path)
+    finally:
+        session.conf.set(inferred, str(before))
+    files = [urlsplit(each) for each in sorted(frame.inputFiles())]
+    if files and not any(file.netloc or file.scheme != "file" for file in files):
+        ParquetSource(path, [unquote(file.path) for file in files]).columns.check(columns)
+    keys = [name for name in columns if files and name in partition_keys(files[0].path)]
+    own = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
+    for name in (name for name in keys if name in own):
+        raise DiscreetError(
+            f"column {name!r} is in the files of {path} and in the names of their folders, and Spark reads the names; use --engine "
+            "local, which reads the files, or give the column another name"
+        )
+    return frame, keys
+
+
+def _job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
+    """The job on a Spark frame; an error for terms that only the local engine supports. `keys`: columns of texts without a type."""
     if request.coding.lenient:
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
@@ -362,7 +396,7 @@ def _job(request: Request, frame: DataFrame, where: str) -> Job:
             "mechanism = 'reports' is for the local engine: Spark has no unsigned 64-bit integers; use discreet.tables.sample or --engine "
             "local (files may be larger than memory), or agree on 'linear'"
         )
-    return request.job(_polars_schema(frame), where=where)
+    return request.job(_polars_schema(frame), untyped=keys, where=where)
 
 
 def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
@@ -452,6 +486,12 @@ def _polars_type(kind: T.DataType) -> Any:
             return pl.String()
         case T.BooleanType():
             return pl.Boolean()
+        case T.DateType():
+            return pl.Date()
+        case T.TimestampNTZType():
+            return pl.Datetime("us")
+        case T.TimestampType():  # of the session's time zone
+            return pl.Datetime("us", "UTC")
         case T.ArrayType():
             return pl.List(_polars_type(kind.elementType))
     return pl.Object()
