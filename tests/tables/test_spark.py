@@ -336,6 +336,7 @@ def check_files_that_drift_are_read_as_on_one_machine(spark: Any, tmp_path: Path
         {},
         {"value": "month", "domain": ["01", "02", "03"]},
         {"value": "month", "domain": 4},
+        {"client": ["client", "month"]},
     ]
     for place, terms in enumerate(asked):
         forget_rounds_in_memory()

@@ -56,6 +56,14 @@ def value_option(where: str = "") -> Any:
 
 
 ClientColumn = Annotated[str, client_option()]
+ClientColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--client",
+        metavar="COLUMN",
+        help="Column of clients: texts or integers. Given several times, these columns together name a client.",
+    ),
+]
 ValueColumn = Annotated[str, value_option()]
 DomainFile = Annotated[Path | None, labels_option()]
 DomainSize = Annotated[

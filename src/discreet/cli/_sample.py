@@ -15,7 +15,7 @@ from discreet.cli._options import (
     Bounds,
     CellCount,
     ClientBudget,
-    ClientColumn,
+    ClientColumns,
     CountColumn,
     DomainFile,
     DomainSize,
@@ -49,7 +49,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 def sample(
     source: TableSource,
-    client: ClientColumn,
+    client: ClientColumns,
     value: ValueColumn,
     output: Annotated[
         str | None,

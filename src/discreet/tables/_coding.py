@@ -9,7 +9,7 @@ show the value behind a mark only on request.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -60,9 +60,9 @@ NULLS = ("error", "drop", "other")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of a table's columns: client, value, and optionally `count` or `weight`."""
+    """Names of a table's columns: client, value, and optionally `count` or `weight`. Several columns may name a client together."""
 
-    client: str
+    client: str | Sequence[str]
     value: str
     count: str | None = None
     weight: str | None = None
@@ -70,7 +70,13 @@ class Columns:
     def __post_init__(self) -> None:
         if self.count is not None and self.weight is not None:
             raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
+        if not isinstance(self.client, str):
+            check_kind("client", self.client, Sequence, "name a column, or several in a list")
+            several = tuple(self.client)
+            object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
         names = self.names
+        if not self.clients:
+            raise DiscreetError("client is an empty list; name the column of clients")
         for name in names:
             if not isinstance(name, str) or not name:
                 raise DiscreetError(f"{name!r} is not the name of a column")
@@ -78,9 +84,23 @@ class Columns:
             raise DiscreetError(f"columns {', '.join(names)} are not all different")
 
     @property
+    def clients(self) -> tuple[str, ...]:
+        """The columns that name a client, in order."""
+        return (self.client,) if isinstance(self.client, str) else tuple(self.client)
+
+    @property
+    def clients_text(self) -> str:
+        """These columns in messages."""
+        return (
+            f"column {self.client!r}"
+            if isinstance(self.client, str)
+            else f"the key of columns {', '.join(map(repr, self.client))}"
+        )
+
+    @property
     def names(self) -> list[str]:
         """The columns that are read."""
-        return [self.client, self.value, *([] if self.counts is None else [self.counts])]
+        return [*self.clients, self.value, *([] if self.counts is None else [self.counts])]
 
     @property
     def counts(self) -> str | None:

@@ -18,7 +18,7 @@ from discreet.agreement import weights_path
 from discreet.errors import DiscreetError, check_callable, check_count, check_flag, check_kind, check_path
 from discreet.ledger import PopulationLedger, Rounds, check_over_budget
 from discreet.release import InputDigest
-from discreet.tables._clients import client_array, client_list, plain_clients
+from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
 from discreet.tables._coding import MARK_LISTED
 from discreet.tables._disk import STANDARD
 from discreet.tables._outputs import REPLACE_HINT, format_of, writer_to
@@ -86,8 +86,14 @@ class Release:
         self._progress = progress
         self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
         reading = self.job.reading
-        if isinstance(clients, Path):
-            clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
+        used = reading.columns
+        if clients is not None and not isinstance(used.client, str):
+            by_path = isinstance(clients, Path)
+            clients = (
+                composite_list(clients, used.client) if by_path else client_texts(clients, len(used.client), "clients")
+            )
+        elif isinstance(clients, Path):
+            clients = client_list(clients, used.clients[0], integers=reading.integer_clients)
         self._clients: pa.Array | None = None if clients is None else client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below

@@ -21,7 +21,9 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import LineCells
 from discreet.tables._clients import (
     check_client_kind,
+    check_part_kind,
     client_names,
+    composite_names,
     is_integer_name,
     is_missing_name,
     nameless_rows_message,
@@ -66,7 +68,7 @@ class Reading:
 
     columns: Columns
     coding: Coding
-    client_kind: Any
+    name_kinds: tuple[Any, ...]  # of the columns that name clients
     listed: bool
     float_counts: bool = False  # whole floats are read as counts
     read_as: pl.DataType | None = None  # the type that texts or truth values are read as, if another
@@ -101,12 +103,11 @@ class Reading:
         for name in columns.names:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
-        kinds = {
-            "client": pl.String() if has_no_type(columns.client) else schema[columns.client],
-            "value": pl.String() if has_no_type(columns.value) else schema[columns.value],
+        kinds: dict[str, Any] = {
+            name: pl.String() if has_no_type(name) else schema[name] for name in (*columns.clients, columns.value)
         }
-        listed = isinstance(kinds["value"], (pl.List, pl.Array))
-        value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
+        listed = isinstance(kinds[columns.value], (pl.List, pl.Array))
+        value_kind: Any = _inner(kinds[columns.value])
         truths = value_kind == pl.Boolean and not coding.has_cells
         dates = _are_dates(columns.value, value_kind) and isinstance(coding.text_kind, pl.String)
         read_as = coding.text_kind if has_no_type(columns.value) or truths or dates else value_kind
@@ -114,11 +115,14 @@ class Reading:
             read_as = _read_leniently(coding, columns.value, value_kind)
         if columns.counts is not None and not has_no_type(columns.counts):
             _check_count_column(columns, schema[columns.counts], listed=listed)
-        check_client_kind(f"column {columns.client!r}", kinds["client"])
+        name_kinds = tuple(kinds[name] for name in columns.clients)
+        check_name = check_client_kind if len(name_kinds) == 1 else check_part_kind
+        for name, kind in zip(columns.clients, name_kinds, strict=True):
+            check_name(f"column {name!r}", kind)
         return cls(
             columns=columns,
             coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
-            client_kind=kinds["client"],
+            name_kinds=name_kinds,
             listed=listed,
             float_counts=columns.count is not None
             and not has_no_type(columns.count)
@@ -130,6 +134,11 @@ class Reading:
             from_floats=value_kind.is_float(),
             from_dates=value_kind if dates else None,
         )
+
+    @property
+    def client_kind(self) -> Any:
+        """The kind of clients' names: that of their column, texts where several columns name them."""
+        return self.name_kinds[0] if len(self.name_kinds) == 1 else pl.String()
 
     @property
     def integer_clients(self) -> bool:
@@ -145,9 +154,15 @@ class Reading:
 
     def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
         """The error for rows without a client, in a table with that name."""
-        return nameless_rows_message(
-            f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows
+        kind = next(
+            (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)), self.client_kind
         )
+        return nameless_rows_message(f"{self.columns.clients_text}{of and f' of {of}'}", kind, number, rows)
+
+    def warn_of_float_names(self) -> None:
+        """Warn of columns whose floats are read as integers."""
+        for name, kind in zip(self.columns.clients, self.name_kinds, strict=True):
+            warn_of_floats(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
@@ -157,7 +172,8 @@ class Reading:
         columns = self.columns
         prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
         if self.null_clients == "drop":
-            prepared.append(is_missing_name(columns.client, self.client_kind).alias("nameless"))
+            missing = map(is_missing_name, columns.clients, self.name_kinds)
+            prepared.append(pl.any_horizontal(*missing).alias("nameless"))
         if columns.counts is not None:
             count = pl.col(columns.counts)
             if self.float_counts:
@@ -233,7 +249,9 @@ class Reading:
         return typed.select(found).group_by("mark", "value").agg(pl.len().alias("rows"), pl.col("nameless").sum())
 
     def _client(self) -> pl.Expr:
-        return client_names(self.columns.client, self.client_kind)
+        if len(self.name_kinds) == 1:
+            return client_names(self.columns.clients[0], self.client_kind)
+        return composite_names(self.columns.clients, self.name_kinds)
 
     def _outcome(self) -> pl.Expr:
         outcome = outcome_codes(self.coding, self.columns.value)
@@ -309,10 +327,10 @@ class RecordReader:
         self._unnamed += clients.null_count()
         if self._unnamed:
             pass  # an error says more than a warning
-        elif clients.dtype == pl.String:
+        elif isinstance(columns.client, str) and clients.dtype == pl.String:
             warn_of_names(columns.client, clients, first=first)
         elif first:
-            warn_of_floats(f"column {columns.client!r}", reading.client_kind)
+            reading.warn_of_float_names()
         counts = None
         if "count" in frame.columns:
             self._check_counts(frame["count"])

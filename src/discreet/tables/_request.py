@@ -5,7 +5,7 @@ to the columns of a table. `Progress` follows a release. `Summary` says what was
 """
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, Required, TypedDict, Unpack, cast
@@ -36,7 +36,7 @@ _VALUES, _LITTLE = (
 class RequestTerms(TypedDict, total=False):
     """The keywords of a release; `Request` explains each."""
 
-    client: Required[str]
+    client: Required[str | Sequence[str]]
     value: Required[str]
     count: str | None
     weight: str | None
@@ -63,7 +63,7 @@ class Request:
     """The checked terms of a release. `Request.job` fits them to the columns of a table.
 
     Args:
-        client: the column of clients: texts or integers.
+        client: the column of clients: texts or integers; or a list of columns, which name a client together.
         value: the column of values: labels, integers or numbers, or lists of them.
         count: the column with the count of each row (whole numbers), if any.
         weight: or the column with the weight of each row (numbers of at least 0).
@@ -112,7 +112,10 @@ class Request:
         mechanism = _mechanism(terms, agreement)
         self.__dict__.update(  # so that it is immutable
             columns=Columns(
-                client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
+                client=terms["client"],
+                value=terms["value"],
+                count=terms.get("count"),
+                weight=terms.get("weight"),
             ),
             coding=coding,
             epsilon=_term("epsilon", terms, agreement),
@@ -210,7 +213,11 @@ class Job:
     def columns(self) -> tuple[str, str, str]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
         name, released = self.reading.columns.client, self.released_column
-        return ("client" if name in (released, "agreement") else name, released, "agreement")
+        return (
+            "client" if not isinstance(name, str) or name in (released, "agreement") else name,
+            released,
+            "agreement",
+        )
 
     @property
     def released_column(self) -> str:

@@ -86,14 +86,14 @@ class Source(Protocol):
         columns: Sequence[str] | None = None,
         *,
         room: int = ROOM,
-        client: str | None = None,
+        client: str | Sequence[str] | None = None,
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once.
 
         `columns`: those that `prepare` needs (all, unless named). `room`: bytes to unpack at a time. `client`: the column of clients, if
-        any; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers in one file
-        and floats in another.
+        any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
+        in one file and floats in another.
         """
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
@@ -130,7 +130,7 @@ class ScannedSource:
         columns: Sequence[str] | None = None,
         *,
         room: int = ROOM,
-        client: str | None = None,
+        client: str | Sequence[str] | None = None,
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
@@ -167,7 +167,7 @@ class FilesSource:
         columns: Sequence[str] | None = None,
         *,
         room: int = ROOM,
-        client: str | None = None,
+        client: str | Sequence[str] | None = None,
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         self._used = columns
@@ -214,7 +214,7 @@ class ParquetSource(FilesSource):
         columns: Sequence[str] | None = None,
         *,
         room: int = ROOM,
-        client: str | None = None,
+        client: str | Sequence[str] | None = None,
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if columns is None else list(columns)
@@ -246,7 +246,7 @@ class FramesWanted(NamedTuple):
 
     columns: Sequence[str] | None
     room: int
-    client: str | None
+    client: str | Sequence[str] | None
     numbers: Collection[str]
 
 
@@ -275,7 +275,7 @@ class StreamSource:
         columns: Sequence[str] | None = None,
         *,
         room: int = ROOM,
-        client: str | None = None,
+        client: str | Sequence[str] | None = None,
         numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         for frame in _each(self.name, self._given(FramesWanted(columns, room, client, numbers))):

@@ -124,17 +124,20 @@ class JsonLines:
             dict.fromkeys([*names, *(key for keys in self._keys.values() for key in keys)], pl.String())
         )
 
-    def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
-        """The rows, some lines at a time. `client`: the column of clients, if any."""
+    def frames(
+        self, columns: Sequence[str] | None, room: int, client: str | Sequence[str] | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows, some lines at a time. `client`: the column of clients, if any, or several."""
         wanted = list(self.schema) if columns is None else list(columns)
+        clients = [client] if isinstance(client, str) else client or []
         for file in self._files:
             keys = {name: value for name, value in self._keys[file].items() if name not in self._names}
             for name in wanted:
                 if name not in self._names and name not in keys:
                     raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._chunks(file, room, _LINES):
-                if client in wanted:
-                    self._read_names(chunk, file, client)
+                for name in clients:
+                    self._read_names(chunk, file, name)
                 texts = {
                     name: [keys[name]] * len(chunk) if name in keys else self._texts(chunk, file, name)
                     for name in wanted

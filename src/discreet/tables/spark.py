@@ -240,12 +240,12 @@ def _release_frame(
         Rounds(request.secret).check_without_ledger()
     columns = [
         name
-        for name in (job.reading.columns.client, job.reading.columns.value, job.reading.columns.counts)
+        for name in (*job.reading.columns.clients, job.reading.columns.value, job.reading.columns.counts)
         if name is not None
     ]
-    warn_of_floats(
-        f"column {job.reading.columns.client!r}", job.reading.client_kind
-    )  # here: warnings of a task are not seen
+    job.reading.warn_of_float_names()  # here: warnings of a task are not seen
+    if clients is not None:
+        _refuse_composite_list(job)
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
     if job.reading.columns.counts is not None:
@@ -442,9 +442,16 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     )
 
 
+def _refuse_composite_list(job: Job) -> None:
+    if not isinstance(job.reading.columns.client, str):
+        raise DiscreetError(
+            "a list of clients whom several columns name is for the local engine; use --engine local, or name clients by one column"
+        )
+
+
 def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
-    column = job.reading.columns.client
+    column = job.reading.columns.clients[0]
     if column not in clients.columns:
         raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
     kind = _polars_type(clients.schema[column].dataType)
@@ -503,10 +510,12 @@ def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
         return session.read.parquet(path)
     if _is_remote(path):
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
-    listed = client_list(Path(path), job.reading.columns.client, integers=job.reading.integer_clients)
+    _refuse_composite_list(job)
+    column = job.reading.columns.clients[0]
+    listed = client_list(Path(path), column, integers=job.reading.integer_clients)
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     return session.createDataFrame(
-        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.reading.columns.client, names)])
+        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(column, names)])
     )
 
 
