@@ -344,7 +344,7 @@ def check_files_that_drift_are_read_as_on_one_machine(spark: Any, tmp_path: Path
         output = tmp_path / f"{place}.parquet"
         summary = engine.sample_files(source, str(output), Request(**{**TERMS, **terms}))
         assert summary.rows == 8000
-        found = pl.read_parquet(output)
+        found = pl.read_parquet(output / "*.parquet")
         assert dict(zip(found["client"].to_list(), found["sample"].to_list(), strict=True)) == local
     pq.write_table(second.drop_columns("value"), tmp_path / "in" / "month=02" / "1.parquet")
     with pytest.raises(DiscreetError, match=r"1\.parquet has no column 'value'"):

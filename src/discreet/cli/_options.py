@@ -9,6 +9,7 @@ Disable core dumps in commands that read records: a dump would write all of them
 """
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -296,6 +297,18 @@ def spending_text(agreement: Agreement) -> str:
     return (
         f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
     )
+
+
+def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
+    """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
+    schedule = agreement.schedule
+    if schedule is None:
+        return
+    first, last = (1, agreement.rounds) if number is None else (number, number)
+    dates = f"{schedule.first_day(first)} to {schedule.last_day(last)}"
+    what = f"a round every {schedule.every}, from {dates}" if number is None else f"round {number:,} is {dates}"
+    most = agreement.rounds_in_a_year
+    yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
 def show_progress(bars: str, *, quiet: bool) -> Any:

@@ -36,6 +36,7 @@ from discreet.cli._options import (
     refuse_large,
     refuse_large_together,
     require_domain,
+    schedule_lines,
     show_progress,
     stated_domain,
 )
@@ -103,7 +104,14 @@ def sample(
     ] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
-    round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
+    round_number: Annotated[
+        str,
+        typer.Option(
+            "--round",
+            metavar="N|DATE",
+            help="Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
+        ),
+    ] = "1",
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="Number of agreed rounds (default 1); each spends epsilon.")
     ] = None,
@@ -186,7 +194,7 @@ def sample(
         serve=serve,
         mechanism=mechanism,
         rounds=rounds,
-        round=round_number,
+        round=int(round_number) if re.fullmatch("[0-9]{1,18}", round_number) else round_number,
         purpose=purpose,
         secret=held,
         agreement=None if agreement is None else Agreement.read(agreement),
@@ -279,6 +287,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
+        yield from schedule_lines(agreement, request.round)
         from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(agreement)

@@ -7,6 +7,7 @@ to the columns of a table. `Progress` follows a release. `Summary` says what was
 import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 
@@ -49,7 +50,7 @@ class RequestTerms(TypedDict, total=False):
     serve: str | None
     mechanism: str | None
     rounds: int | None
-    round: int
+    round: int | str | date
     purpose: str | None
     family: AnyFamily | None
     sampler: Sampler[AnyFamily] | ReportSampler | None
@@ -78,7 +79,7 @@ class Request:
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
         mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
-        round: which of them this is, from 1.
+        round: which of them this is, from 1; or a date in it, if the agreement has a schedule.
         purpose: what the samples are for; part of the agreement.
         family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
@@ -121,7 +122,7 @@ class Request:
             epsilon=_term("epsilon", terms, agreement),
             mechanism=mechanism,
             rounds=_term("rounds", terms, agreement),
-            round=terms.get("round", 1),
+            round=_round(terms, agreement),
             purpose=_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
@@ -183,6 +184,7 @@ class Request:
         agreement = replace(
             Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version),
             other=None if self.agreement is None else self.agreement.other,
+            schedule=None if self.agreement is None else self.agreement.schedule,
         )
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(
@@ -311,6 +313,19 @@ def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     if agreement is not None:
         return agreed_term(name, given, agreement)
     return _USUAL.get(name) if given is None else given
+
+
+def _round(terms: RequestTerms, agreement: Agreement | None) -> Any:
+    """The number of the round; that of a date by the schedule of the agreement."""
+    given = terms.get("round", 1)
+    if not isinstance(given, (str, date)):
+        return given
+    if agreement is None:
+        raise DiscreetError(
+            f"round = {str(given)!r} is not a number, and a date is a round only under an agreement that says when its rounds are: "
+            "agreement= (--agreement), made by discreet agree --start DATE --every day"
+        )
+    return agreement.round_number(given)
 
 
 class Progress(Protocol):
