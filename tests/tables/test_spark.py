@@ -4,6 +4,7 @@ One test runs all checks: starting a Java machine takes longer than they do, and
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -301,6 +302,13 @@ def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monke
         return result.stderr
 
     assert "outside the domain (1 in " in told("bad.parquet", "-o", "out.parquet")
+    spark.range(0, 1000).selectExpr("id AS client", "id % 50 AS value").repartition(7).write.parquet(
+        str(tmp_path / "many.parquet")
+    )
+    assert "outside the domain (940 in 1,000 rows" in told(
+        "many.parquet", "-o", "out.parquet"
+    )  # whichever task is first
+    shutil.rmtree("many.parquet")
     assert "such as 99" in told("bad.parquet", "-o", "out.parquet", "--show-values")
     Path("bad.csv").write_text("client,value\n1,0\n")
     assert "reads Parquet, not" in told("bad.csv", "-o", "out.parquet")

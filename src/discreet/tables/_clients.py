@@ -97,7 +97,9 @@ def composite_names(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
     texts: list[pl.Expr] = []
     for column, kind in zip(columns, kinds, strict=True):
         part = (pl.col(column) if kind == pl.Date else client_names(column, kind)).cast(pl.String)
-        texts += [pl.lit('["' if not texts else '","'), part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))]
+        if kind in _TEXT_KINDS:
+            part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
+        texts += [pl.lit('["' if not texts else '","'), part]
     return pl.concat_str(*texts, pl.lit('"]'))
 
 

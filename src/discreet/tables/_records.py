@@ -369,6 +369,23 @@ class RecordReader:
             )
         reading.refuse(self.tally, self.rows, self._shown)
 
+    @property
+    def counted(self) -> list[int]:
+        """All that `check` counts, as numbers that add up over the parts of a table."""
+        found = self.tally
+        marks = [found.nulls, found.not_numbers, found.unreadable, found.outside]
+        return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
+
+    def add(self, counted: Sequence[int]) -> None:
+        """Add what another reader has counted in another part of the table."""
+        rows, nameless, unnamed, null_counts, bad_counts, *marks = counted
+        self.rows += rows
+        self.nameless += nameless
+        self._unnamed += unnamed
+        self._null_counts += null_counts
+        self._bad_counts += bad_counts
+        self.tally += MisfitCounts(*marks)
+
     def _check_counts(self, counts: pl.Series) -> None:
         self._null_counts += counts.null_count()
         self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())

@@ -98,12 +98,14 @@ def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray
 
 
 try:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 except ImportError as missing:
     need_extra("spark", missing)
 
 Batches = Iterator[pa.RecordBatch]
+_SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second: errors of Java that pyspark does not translate
 _NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 
 _READ_AT_ONCE = 1 << 18  # rows
@@ -145,7 +147,7 @@ def sample(
     job = _job(request, frame, "the data frame")
     try:
         return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
-    except PySparkException as error:
+    except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
 
 
@@ -206,11 +208,16 @@ def sample_files(
         listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
-        released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-        _write(released, output, kind, job.agreement)
+        try:
+            released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+            _write(released, output, kind, job.agreement)
+        except _SPARK_ERRORS as error:
+            if _is_ours(error) and not request.show_values:
+                _check_whole_frame(frame, job)
+            raise
         if agreement_file is not None:
             job.agreement.write(agreement_file)
-    except PySparkException as error:
+    except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
     rows, without_records, nulls, not_numbers, outside, nameless = (int(tally.value) for tally in tallies)
     return Summary(
@@ -238,11 +245,6 @@ def _release_frame(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).check_without_ledger()
-    columns = [
-        name
-        for name in (*job.reading.columns.clients, job.reading.columns.value, job.reading.columns.counts)
-        if name is not None
-    ]
     job.reading.warn_of_float_names()  # here: warnings of a task are not seen
     if clients is not None:
         _refuse_composite_list(job)
@@ -250,7 +252,7 @@ def _release_frame(
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
     if job.reading.columns.counts is not None:
         fields.append(T.StructField("counts", T.BinaryType()))
-    combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
+    combined = frame.select(*job.reading.columns.names).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
         combined = combined.unionByName(_marks(clients, job, names))
     # a fixed number: Spark would join partitions by size, and which clients share a file would reveal their sizes
@@ -303,6 +305,23 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
         yield from _combined_batches(parts)
 
     return combine
+
+
+def _check_whole_frame(frame: DataFrame, job: Job) -> None:
+    """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
+
+    def count(batches: Batches) -> Batches:
+        reader = RecordReader(job.reading)
+        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+            raw = pl.from_arrow(table)
+            for _ in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
+                pass
+        yield pa.RecordBatch.from_pydict({"counted": [reader.counted]})
+
+    whole = RecordReader(job.reading)
+    for row in frame.select(*job.reading.columns.names).mapInArrow(count, "counted array<bigint>").collect():
+        whole.add(row["counted"])
+    whole.check()
 
 
 def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
@@ -563,7 +582,15 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
+_OURS = re.compile(r"^discreet\.errors\.\w+: (.*)$", re.MULTILINE)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether a task raised an error of ours."""
+    return _OURS.search(str(error)) is not None
+
+
 def _task_error_message(error: Exception) -> str:
-    """The message of an error that a task raised, without Spark's trace; otherwise Spark's first line."""
-    found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+    """The message of an error that a task raised, without Spark's trace; otherwise Spark's line with the name of its error, or its first."""
+    found = _OURS.findall(str(error)) or re.findall(r"(\[[A-Z_.]+\] .*)", str(error))[:1]
     return str(found[-1]) if found else str(error).strip().splitlines()[0]
