@@ -58,7 +58,7 @@ class InputFile:
         """The kind of a column or of a partition key; None if it has neither."""
         return pl.String() if column in self.keys else self.kinds.get(column)
 
-    def own(self, columns: Iterable[str]) -> list[str]:
+    def own_columns(self, columns: Iterable[str]) -> list[str]:
         """The columns to read for these: a column at least, to know the number of rows."""
         return [column for column in columns if column in self.kinds] or list(self.kinds)[:1]
 

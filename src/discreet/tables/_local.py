@@ -84,7 +84,7 @@ class Release:
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
-        self.job: Job = request.job(source.schema, untyped=source.untyped, where=source.name)
+        self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
         reading = self.job.reading
         used = reading.columns
         if clients is not None and not isinstance(used.client, str):

@@ -53,7 +53,7 @@ def _raw_reading(source: Source, coding: Coding, value: str, client: str | None)
     """How raw records are read; without a client all rows are one's."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    return Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
+    return Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
 
 
 def example_counts(source: Source, reading: Reading) -> Any:
@@ -154,7 +154,7 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 
 def find_misfits(source: Source, request: Request) -> DryRun:
     """The values of a source outside the domain of a request."""
-    reading = request.reading(source.schema, untyped=source.untyped, where=source.name)
+    reading = request.reading(source.schema, untyped=source.untyped_columns, where=source.name)
     used = reading.columns
     parts = list(source.frames(reading.count_misfits, used.names, client=used.client, numbers=reading.mixed_numbers))
     found = (

@@ -370,15 +370,15 @@ class RecordReader:
         reading.refuse(self.tally, self.rows, self._shown)
 
     @property
-    def counted(self) -> list[int]:
+    def row_counts(self) -> list[int]:
         """All that `check` counts, as numbers that add up over the parts of a table."""
         found = self.tally
         marks = [found.nulls, found.not_numbers, found.unreadable, found.outside]
         return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
 
-    def add(self, counted: Sequence[int]) -> None:
+    def add(self, row_counts: Sequence[int]) -> None:
         """Add what another reader has counted in another part of the table."""
-        rows, nameless, unnamed, null_counts, bad_counts, *marks = counted
+        rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts
         self.rows += rows
         self.nameless += nameless
         self._unnamed += unnamed
@@ -458,7 +458,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_agreed()
-    reading = Reading.of(columns, coding, schema, untyped=source.untyped, where=source.name, agreed=True)
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
     for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
         for _ in reader.records(frame, source.examples):

@@ -65,7 +65,7 @@ class Source(Protocol):
     @property
     def is_untyped(self) -> bool: ...
     @property
-    def untyped(self) -> bool | Collection[str]:
+    def untyped_columns(self) -> bool | Collection[str]:
         """Whether columns are texts that get their types from a domain: all, none, or those named (partition keys)."""
 
     @property
@@ -117,7 +117,7 @@ class ScannedSource:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.untyped: bool | Collection[str] = untyped
+        self.untyped_columns: bool | Collection[str] = untyped
         self.is_guarded = self.is_untyped = untyped is True
         self.name, self.rows, self.agreement = name, rows, agreement
         self._frame = frame
@@ -135,7 +135,7 @@ class ScannedSource:
     ) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
             rows = prepare(self._frame)
-        return _collected(self.name, rows)
+        return _collect_batches(self.name, rows)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with _reader_errors(self.name):
@@ -157,7 +157,7 @@ class FilesSource:
     ) -> None:
         self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
         self.is_guarded = self.is_untyped = untyped
-        self.untyped: bool | Collection[str] = untyped or columns.keys
+        self.untyped_columns: bool | Collection[str] = untyped or columns.keys
         self.rows, self.agreement = rows, agreement
         self._used: Sequence[str] | None = None
 
@@ -176,7 +176,9 @@ class FilesSource:
         with _reader_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
-        return itertools.chain(_collected(self.name, first), *(_collected_later(self.name, part) for part in others))
+        return itertools.chain(
+            _collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+        )
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with _reader_errors(self.name):
@@ -233,7 +235,7 @@ class ParquetSource(FilesSource):
 
     def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
         for reader, file in zip(self._files, self.columns.files, strict=True):
-            own = file.own(columns)
+            own = file.own_columns(columns)
             for batch in reader.batches(own):
                 for frame in _checked_frames(self.name, batch, own):
                     with _reader_errors(self.name):
@@ -265,7 +267,7 @@ class StreamSource:
         agreement: str | None = None,
     ) -> None:
         self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
-        self.untyped: bool | Collection[str] = untyped
+        self.untyped_columns: bool | Collection[str] = untyped
         self.is_guarded, self.is_untyped = guarded, untyped is True
         self._given, self._last = given, pl.DataFrame()
 
@@ -290,16 +292,16 @@ class StreamSource:
         return distinct(found, column, number)
 
 
-def _collected(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows of a scan, batch by batch. Reading starts at once."""
     with _reader_errors(name):
         batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
     return _each(name, batches)
 
 
-def _collected_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The same; reading starts with the first batch."""
-    yield from _collected(name, rows)
+    yield from _collect_batches(name, rows)
 
 
 def _distinct_in(name: str, parts: Iterable[pl.LazyFrame], column: str, number: int) -> list[Any]:
@@ -423,7 +425,7 @@ def _texts(name: str, files: Sequence[str], folder: Path | None, separator: str 
         columns.check(used)
         for file in inputs:
             with unpacked_text(file.path, file.name, folder) as path:
-                yield from _collected(file.name, columns.align(scan([path]), file, used))
+                yield from _collect_batches(file.name, columns.align(scan([path]), file, used))
 
     return StreamSource(name, columns.schema, frames, untyped=True, guarded=True, agreement=agreement)
 
@@ -503,7 +505,7 @@ def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
         columns.check(used, wanted.numbers)
         for file, given in zip(files, inputs, strict=True):
             for batch in file:
-                for frame in _checked_frames(name, batch, given.own(used)):
+                for frame in _checked_frames(name, batch, given.own_columns(used)):
                     yield columns.align(frame, given, used)
 
     agreement = carried_agreement(name, (file.schema.metadata for file in files))

@@ -316,7 +316,7 @@ def _check_whole_frame(frame: DataFrame, job: Job) -> None:
             raw = pl.from_arrow(table)
             for _ in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
                 pass
-        yield pa.RecordBatch.from_pydict({"counted": [reader.counted]})
+        yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
 
     whole = RecordReader(job.reading)
     for row in frame.select(*job.reading.columns.names).mapInArrow(count, "counted array<bigint>").collect():
