@@ -610,3 +610,28 @@ def test_a_table_never_prints_lower_ends_that_add_up_to_more_than_all(run: Run, 
     assert [len(row) for row in rows] == [6, 6, 6]  # label, share, low, to, high, nearest
     assert sum(float(row[2]) for row in rows) <= 100.0
     assert "Ranks" in result.stdout
+
+
+def test_a_picture_of_labels_without_a_font_says_which_one_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """As on a server with matplotlib's own font alone."""
+    from discreet.plots import _style
+
+    monkeypatch.chdir(tmp_path)
+    sampler = dc.LinearSampler(dc.Simplex(["東京", "大阪"]), epsilon=1.0)
+    table = pl.DataFrame({"client": range(200), "value": ["東京", "大阪"] * 100})
+    released = dc.tables.sample(table, client="client", value="value", sampler=sampler)
+    pl.DataFrame(released).write_csv("samples.csv")
+    dc.Agreement.of(sampler).write("agreement.json")
+    for fonts in (False, True):
+        monkeypatch.setattr(_style, "_fallbacks", list)
+        _style._glyphs.cache_clear()
+        if fonts:
+            monkeypatch.setattr(_style, "_glyphs", lambda: frozenset(range(0x110000)))
+        found = run("estimate", "samples.csv", "--agreement", "agreement.json", "--plot", f"{fonts}.png")
+        assert found.exit_code == 0, found.output
+        assert Path(f"{fonts}.png").stat().st_size > 1000
+        assert ("apt install fonts-noto-cjk" in found.stderr) is not fonts
+    monkeypatch.undo()
+    _style._glyphs.cache_clear()

@@ -52,6 +52,29 @@ def test_the_main_job(folder: Path, run: Run) -> None:
     assert "spends epsilon again" in said[3]
 
 
+def test_rows_without_a_client_are_left_out_where_it_is_said(folder: Path, run: Run) -> None:
+    pl.DataFrame({"who": ["a", None, "b"], "what": ["ant", "bee", "cow"]}).write_csv("in.csv")
+    command = ("sample", "in.csv", *BASE[2:], "--domain", "animals.txt", "-o", "out.csv")
+    refused = run(*command)
+    assert refused.exit_code == 2
+    assert "(1 in 3 rows)" in refused.stderr
+    assert "--null-clients drop" in refused.stderr
+    made = run(*command, "--null-clients", "drop")
+    assert made.exit_code == 0, made.output
+    assert "1 row without a client left out" in made.stderr
+    assert json.loads(run(*command, "--null-clients", "drop", "--force", "--json").stdout)["nameless"] == 1
+
+
+def test_several_columns_name_a_client(folder: Path, run: Run) -> None:
+    pl.DataFrame({"who": ["a", "a", "ab"], "day": ["bc", "b", "c"], "what": ["ant", "bee", "cow"]}).write_csv("in.csv")
+    command = ("sample", "in.csv", "--client", "who", "--client", "day", *BASE[4:], "--domain", "animals.txt")
+    made = run(*command, "-o", "out.parquet")
+    assert made.exit_code == 0, made.output
+    out = pl.read_parquet("out.parquet")
+    assert out.columns == ["client", "sample", "agreement"]
+    assert set(out["client"]) == {'["a","bc"]', '["a","b"]', '["ab","c"]'}
+
+
 def test_a_secret_makes_it_repeatable_and_stays_one(folder: Path, run: Run) -> None:
     made = run("secret", "my.secret")
     assert made.exit_code == 0

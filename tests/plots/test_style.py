@@ -11,8 +11,9 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
+from discreet.plots import _style
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import figure, legible, library_style, save
+from discreet.plots._style import figure, fonts_note, legible, library_style, save
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -61,6 +62,23 @@ discreet.plots.save
 assert "matplotlib" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_note_says_which_font_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with the default font alone; no note where every letter can be written."""
+    monkeypatch.setattr(_style, "_fallbacks", list)
+    _style._glyphs.cache_clear()
+    try:
+        assert fonts_note(["plain", "grün", "αβγ"]) is None
+        told = fonts_note(["plain", "東京", "ソウル", "서울", "हिन्दी"])
+        assert told is not None
+        assert "no installed font can write 4 labels" in told
+        assert "Noto Sans CJK (on Debian and Ubuntu: apt install fonts-noto-cjk)" in told
+        assert told.count("Noto Sans CJK") == 1
+        assert "Noto Sans Devanagari" in told
+        assert "Unifont" in str(fonts_note(["\U00012000"]))
+    finally:
+        _style._glyphs.cache_clear()
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from discreet.domain import Interval
 from discreet.errors import DiscreetError
-from discreet.tables import DryRun, dry_run, sample
+from discreet.tables import DryRun, Release, Request, dry_run, sample
 from tests.soaking import examples
+from tests.tables.small_tables import SECRET, by_client
 
 TERMS: dict[str, Any] = {"client": "who", "value": "what", "epsilon": 1.0}
 
@@ -69,3 +70,84 @@ def test_lists_and_streams() -> None:
 def test_a_table_without_rows() -> None:
     empty = pa.table({"who": pa.array([], pa.string()), "what": pa.array([], pa.string())})
     assert dry_run(empty, domain=["a"], **TERMS) == DryRun(rows=0, nameless=0, nulls=0, not_numbers=0, outside={})
+
+
+BROKEN: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
+    "client": ({"who": [1, 2, None, 4]}, {}, "column 'who' holds nulls (2,500 in 10,000 rows)"),
+    "value": ({"what": ["a", None, "b", "b"]}, {}, "column 'what' holds nulls (2,500 in 10,000 rows)"),
+    "outside": ({"what": ["a", "z", "z", "b"]}, {}, "outside the domain (5,000 in 10,000 rows"),
+    "count": ({"n": [1, 2, None, 1]}, {"count": "n"}, "column 'n' holds nulls (2,500 in 10,000 rows)"),
+    "no count": ({"n": [1, 2, -3, 1]}, {"count": "n"}, "(2,500 in 10,000 rows)"),
+    "two of them": (
+        {"who": [1, None, 3, 4], "what": ["a", "b", "z", "z"]},
+        {},
+        "'who' holds nulls (2,500 in 10,000 rows)",
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_the_numbers_in_an_error_do_not_depend_on_how_the_table_is_read(broken: str, tmp_path: Path) -> None:
+    """Batches come in any order and size, from several threads: an error counts the rows of the whole table."""
+    columns, terms, told = BROKEN[broken]
+    quarter: dict[str, list[Any]] = {"who": [1, 2, 3, 4], "what": ["a", "b", "a", "b"], "n": [1, 1, 1, 1], **columns}
+    frame = pl.DataFrame({name: values * 2500 for name, values in quarter.items()})
+    frame.write_parquet(tmp_path / "in.parquet", row_group_size=700)
+    frame.write_csv(tmp_path / "in.csv")
+    table = frame.to_arrow()
+    readings = [
+        frame,
+        tmp_path / "in.parquet",
+        tmp_path / "in.csv",
+        *(table.to_reader(rows) for rows in (1, 333, 9000)),
+    ]
+    for each in readings:
+        with pytest.raises(DiscreetError) as error:
+            sample(each, domain=["a", "b"], **TERMS, **terms)
+        assert told in str(error.value)
+
+
+def test_clients_off_the_list_are_counted_in_the_whole_table() -> None:
+    table = pl.DataFrame({"who": list(range(3000)), "what": ["a"] * 3000})
+    for _ in range(2):
+        with pytest.raises(DiscreetError, match=r"not on the list \(1,000 of 3,000 looked at\)"):
+            sample(table, domain=["a", "b"], clients=list(range(1000, 5000)), **TERMS)
+
+
+def test_a_shown_value_is_found_although_the_table_goes_on() -> None:
+    reader = pa.table({"who": [1, 2, 3], "what": ["a", "z", "a"]}).to_reader(1)
+    with pytest.raises(DiscreetError, match=r"\(1 in 3 rows, such as 'z'\)"):
+        sample(reader, domain=["a"], show_values=True, **TERMS)
+
+
+@pytest.mark.parametrize(
+    "clients", [[1, None, 2, None, 1], ["x", None, "y", None, "x"], [1.0, float("nan"), 2.0, None, 1.0]]
+)
+@pytest.mark.filterwarnings("ignore::discreet.errors.ClientNameWarning")
+def test_rows_without_a_client_are_left_out_on_request(clients: list[Any]) -> None:
+    """The samples are those of the other rows alone, and the summary says how many were left out."""
+    table = pl.DataFrame({"client": clients, "value": ["a", "b", "b", "z", "a"]}, strict=False)
+    terms: dict[str, Any] = {
+        "client": "client",
+        "value": "value",
+        "domain": ["a", "b"],
+        "epsilon": 1.0,
+        "secret": SECRET,
+    }
+    with pytest.raises(DiscreetError, match=r"2 in 5 rows.*null_clients='drop' \(--null-clients drop\)"):
+        sample(table, **terms)
+    release = Release(table, Request(**terms, null_clients="drop"))
+    named = table.filter(pl.col("value").is_in(["a", "b"]) & pl.Series([True, False, True, False, True]))
+    assert by_client(release.table()) == by_client(sample(named, **terms))
+    assert (release.summary.rows, release.summary.nameless, release.summary.clients) == (5, 2, 2)
+
+
+def test_a_number_that_cannot_be_a_name_is_no_missing_client() -> None:
+    """Leaving it out would lose a client that is there: 1.5, and floats and integers past what is read."""
+    for client in (1.5, 2.0**53, 2**64 - 1):
+        kind = pl.UInt64 if isinstance(client, int) else pl.Float64
+        table = pl.DataFrame({"who": pl.Series([client, 1, None], dtype=kind), "what": ["a"] * 3})
+        with pytest.raises(DiscreetError, match="1 in 3 rows"):
+            sample(table, domain=["a"], null_clients="drop", **TERMS)
+    with pytest.raises(DiscreetError, match="null_clients = 'skip' is not one of error, drop"):
+        sample(table, domain=["a"], null_clients="skip", **TERMS)

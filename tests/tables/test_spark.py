@@ -5,6 +5,7 @@ One test runs all checks: starting a Java machine takes longer than they do, and
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -20,7 +23,7 @@ import discreet as dc
 from discreet.errors import ClientNameWarning, DiscreetError
 from discreet.families import Tabulated
 from discreet.ledger._book import forget_rounds_in_memory
-from discreet.tables import read_secret, sample
+from discreet.tables import Request, read_secret, sample
 from discreet.tables._sources import file_source
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, rows
@@ -346,6 +349,13 @@ def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monke
         return result.stderr
 
     assert "outside the domain (1 in " in told("bad.parquet", "-o", "out.parquet")
+    spark.range(0, 1000).selectExpr("id AS client", "id % 50 AS value").repartition(7).write.parquet(
+        str(tmp_path / "many.parquet")
+    )
+    assert "outside the domain (940 in 1,000 rows" in told(
+        "many.parquet", "-o", "out.parquet"
+    )  # whichever task is first
+    shutil.rmtree("many.parquet")
     assert "such as 99" in told("bad.parquet", "-o", "out.parquet", "--show-values")
     Path("bad.csv").write_text("client,value\n1,0\n")
     assert "reads Parquet, not" in told("bad.csv", "-o", "out.parquet")
@@ -364,6 +374,39 @@ def check_errors_of_tasks_are_told_in_one_line(spark: Any, tmp_path: Path, monke
         engine.sample(
             spark.createDataFrame([(1, 2)], ["client", "value"]), **TERMS, clients=spark.createDataFrame([(1,)], ["c"])
         )
+
+
+def check_files_that_drift_are_read_as_on_one_machine(spark: Any, tmp_path: Path) -> None:
+    """Narrow integers first, a dictionary, another order, partition keys; a missing column is named with its file, not read as nulls."""
+    from discreet.tables import spark as engine
+
+    first, second = pa.table(rows(seed=1)), pa.table(rows(seed=2))
+    narrow = first.set_column(0, "client", first["client"].cast(pa.int32())).append_column("more", first["value"])
+    for month, given in (("01", narrow), ("02", second.select(["value", "client"]))):
+        path = tmp_path / "in" / f"month={month}" / "0.parquet"
+        path.parent.mkdir(parents=True)
+        pq.write_table(given, path)
+    source = str(tmp_path / "in")
+    asked: list[dict[str, Any]] = [
+        {},
+        {"value": "month", "domain": ["01", "02", "03"]},
+        {"value": "month", "domain": 4},
+        {"client": ["client", "month"]},
+    ]
+    for place, terms in enumerate(asked):
+        forget_rounds_in_memory()
+        local = by_client(sample(source, **{**TERMS, **terms}))
+        output = tmp_path / f"{place}.parquet"
+        summary = engine.sample_files(source, str(output), Request(**{**TERMS, **terms}))
+        assert summary.rows == 8000
+        found = pl.read_parquet(output / "*.parquet")
+        assert dict(zip(found["client"].to_list(), found["sample"].to_list(), strict=True)) == local
+    pq.write_table(second.drop_columns("value"), tmp_path / "in" / "month=02" / "1.parquet")
+    with pytest.raises(DiscreetError, match=r"1\.parquet has no column 'value'"):
+        engine.sample_files(source, str(tmp_path / "no.parquet"), Request(**TERMS, nulls="drop"))
+    pq.write_table(second.append_column("month", second["value"]), tmp_path / "in" / "month=02" / "1.parquet")
+    with pytest.raises(DiscreetError, match=r"column 'month'"):
+        engine.sample_files(source, str(tmp_path / "no.parquet"), Request(**{**TERMS, **asked[1]}))
 
 
 def check_the_command_on_spark_writes_what_the_local_one_does(
@@ -447,6 +490,7 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     check_sums_over_other_partitions_are_the_same_law(spark)
     forget_rounds_in_memory()
     check_names_of_clients_are_read_as_on_one_machine(spark)
+    check_files_that_drift_are_read_as_on_one_machine(spark, made(tmp_path / "drift"))
     forget_rounds_in_memory()
     with pytest.MonkeyPatch.context() as patch:
         check_many_small_batches_cut_clients_in_two(spark, patch)

@@ -1,5 +1,6 @@
 """Text tables: whatever separates them, the same records; whatever is wrong with them, one clear error."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.ledger._book import forget_rounds_in_memory
-from discreet.tables import sample
+from discreet.tables import _disk, sample
 from discreet.tables._clients import client_list
-from discreet.tables._sources import file_source
+from discreet.tables._sources import file_source, sample_texts
 from tests.soaking import examples
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
@@ -148,3 +149,81 @@ def test_a_folder_takes_documents_beside_its_tables_for_no_tables(tmp_path: Path
     written(tmp_path, "agreement.json", "{}")
     forget_rounds_in_memory()
     assert sample(tmp_path, **TERMS).num_rows == 1
+
+
+CSV = "client,value\n" + "".join(f"{row % 50},{row % 7}\n" for row in range(3000))
+LINES = "".join(f'{{"client": {row % 50}, "value": {row % 7}}}\n' for row in range(3000))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("in.csv.gz", CSV),
+        ("in.tsv.GZ", CSV.replace(",", "\t")),
+        ("in.jsonl.gz", LINES),
+        ("in.ndjson.gz", LINES),
+        ("in.gz", CSV),
+        ("in.gz", LINES),
+    ],
+)
+def test_packed_texts_are_read_as_they_are(tmp_path: Path, name: str, text: str) -> None:
+    """In one piece, and in several members one after the other."""
+    plain = by_client(sample(written(tmp_path, "plain.csv", CSV), **TERMS))
+    half = len(text) // 2
+    for pieces in ([text], [text[:half], text[half:]]):
+        path = tmp_path / name
+        path.write_bytes(b"".join(gzip.compress(piece.encode()) for piece in pieces))
+        assert by_client(sample(path, **TERMS)) == plain
+
+
+def test_a_folder_of_packed_and_plain_texts_is_one_table(tmp_path: Path) -> None:
+    """With another order of columns, and samples of it are estimated although they are packed."""
+    lines = CSV.splitlines(keepends=True)
+    swapped = "value,client\n" + "".join(",".join(reversed(line.strip().split(","))) + "\n" for line in lines[1500:])
+    folder = tmp_path / "in"
+    folder.mkdir()
+    written(folder, "a.csv", "".join(lines[:1500]))
+    (folder / "b.csv.gz").write_bytes(gzip.compress(swapped.encode()))
+    plain = by_client(sample(written(tmp_path, "plain.csv", CSV), **TERMS))
+    assert by_client(sample(folder, **TERMS)) == plain
+    written(folder, "b.csv", swapped)
+    with pytest.raises(DiscreetError, match=r"b\.csv\.gz lies beside b\.csv"):
+        sample(folder, **TERMS)
+
+
+def test_a_packed_text_with_guarded_names_is_the_table_it_was(tmp_path: Path) -> None:
+    """`discreet estimate` takes off the apostrophes that a CSV of samples has for spreadsheets."""
+    path = tmp_path / "samples.csv.gz"
+    path.write_bytes(gzip.compress(b"client,sample\n'=1,a\n"))
+    source = file_source(str(path))
+    (frame,) = source.frames(lambda rows: rows.select(sample_texts(source, "client")), ["client"])
+    assert frame["client"].to_list() == ["=1"]
+
+
+@pytest.mark.parametrize("name", ["in.csv.gz", "in.jsonl.gz"])
+def test_packed_texts_that_are_damaged_or_something_else_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    whole = gzip.compress((CSV if "csv" in name else LINES).encode())
+    spoilt = bytearray(whole)
+    spoilt[len(whole) // 2] ^= 255
+    for content in (whole[: len(whole) // 2], whole[:12], bytes(spoilt)):
+        path.write_bytes(content)
+        with pytest.raises(DiscreetError, match=rf"{name} is damaged: it ends early or cannot be unpacked"):
+            sample(path, **TERMS)
+    path.write_bytes(gzip.compress(b""))
+    with pytest.raises(DiscreetError, match="is empty"):
+        sample(path, **TERMS)
+    path.write_bytes(gzip.compress(gzip.compress(b"client,value\n")))
+    with pytest.raises(DiscreetError, match="is packed; unpack it first"):
+        sample(path, **TERMS)
+    path.write_bytes(gzip.compress(b"PAR1" + bytes(50)))
+    with pytest.raises(DiscreetError, match="is a packed parquet file"):
+        sample(path, **TERMS)
+
+
+def test_a_packed_text_that_unpacks_to_far_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_disk, "_ALWAYS", 1 << 20)
+    path = tmp_path / "in.csv.gz"
+    path.write_bytes(gzip.compress(b"client,value\n" + b"1,2\n" * (1 << 20)))
+    with pytest.raises(DiscreetError, match="would unpack to more than 1,"):
+        sample(path, **TERMS)

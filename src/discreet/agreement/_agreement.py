@@ -30,6 +30,7 @@ from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, Cont
 from discreet.agreement._family_terms import BESIDE, KINDS, FamilyTerms, read_family_terms
 from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
+from discreet.agreement._schedule import SCHEDULE, Schedule, is_day, read_day
 from discreet.agreement._terms import Fields, check_kind_fields, check_object
 from discreet.domain import VERSION, Domain, canonical, check_version, read_number
 from discreet.errors import (
@@ -60,7 +61,9 @@ from discreet.release import BITS
 
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
-_AGREEMENT = Fields.of("discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks")
+_AGREEMENT = Fields.of(
+    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule"
+)
 
 
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
@@ -90,6 +93,7 @@ class Agreement:
             of an interval. A client without remaining values is treated as the reference. Devices and gateways follow this rule.
         joint: the terms of several samples drawn together, if each round releases several.
         blocks: the blocks that reports name; only for the mechanism "reports".
+        schedule: the dates of the rounds, if they are named by dates.
 
     Raises:
         DiscreetError: for terms out of range.
@@ -105,6 +109,7 @@ class Agreement:
     other: int | None = None
     joint: JointTerms | None = None
     blocks: BlockTerms | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
@@ -120,6 +125,8 @@ class Agreement:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         rounds = check_count("rounds", self.rounds, fix="it is how many samples each client releases")
         object.__setattr__(self, "rounds", rounds)
+        if self.schedule is not None:
+            check_kind("schedule", self.schedule, Schedule, 'pass Schedule("2026-01-01", every="day")')
         if not isinstance(self.purpose, str):
             raise DiscreetError(f"purpose = {self.purpose!r} is not a text")
 
@@ -158,6 +165,7 @@ class Agreement:
         purpose: str = "",
         version: int = VERSION,
         other: Any = None,
+        schedule: Schedule | None = None,
     ) -> "Agreement":
         """The agreement to release by `sampler`.
 
@@ -167,6 +175,7 @@ class Agreement:
             purpose: what for, in words.
             version: of the document; give an older one for agreements made under it.
             other: the outcome, by its label, that values outside the domain count as.
+            schedule: the dates of the rounds: `Schedule("2026-01-01", every="day")`.
 
         Returns:
             The agreement.
@@ -195,6 +204,7 @@ class Agreement:
             other=None if other is None else _outcome_number(other, sampler),
             joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
             blocks=BlockTerms.of(sampler) if isinstance(sampler, ReportSampler) else None,
+            schedule=schedule,
         )
         doubt = made.doubt_of_rounds
         if doubt is not None and is_called_by_user("agreement"):
@@ -254,6 +264,8 @@ class Agreement:
             terms["joint"] = self.joint.document
         if self.blocks is not None:
             terms["blocks"] = self.blocks.document
+        if self.schedule is not None:
+            terms["schedule"] = self.schedule.document
         return terms
 
     @property
@@ -267,11 +279,24 @@ class Agreement:
 
         Epsilons add up, and so do squares of nu. Other notions are counted by the epsilon of their box.
         """
-        if self.rounds == 1:
+        return self._after(self.rounds)
+
+    @property
+    def rounds_in_a_year(self) -> int:
+        """The largest number of rounds in a calendar year; all of them without a schedule."""
+        return self.rounds if self.schedule is None else min(self.rounds, self.schedule.most_in_a_year)
+
+    @property
+    def in_a_year(self) -> Privacy:
+        """The privacy of a client's rounds of one calendar year together."""
+        return self._after(self.rounds_in_a_year)
+
+    def _after(self, rounds: int) -> Privacy:
+        if rounds == 1:
             return self.promise
         if isinstance(self.promise, Gaussian):
-            return Gaussian(math.sqrt(self.rounds) * self.promise.nu)
-        return Pure(self.rounds * self.epsilon)
+            return Gaussian(math.sqrt(rounds) * self.promise.nu)
+        return Pure(rounds * self.epsilon)
 
     @property
     def doubt_of_rounds(self) -> str | None:
@@ -302,6 +327,34 @@ class Agreement:
                 f"round = {round_number} is more than the {self.rounds} agreed on; agree on more rounds (each spends epsilon)"
             )
         return round_number
+
+    def round_number(self, given: Any) -> int:
+        """The round of that number, or in which a date lies.
+
+        Args:
+            given: a number from 1 to `rounds`; or a date, or a text such as 2026-11-17, under an agreement with a schedule.
+
+        Returns:
+            The number.
+
+        Raises:
+            DiscreetError: for a round that was not agreed on.
+        """
+        if not is_day(given):
+            return self.check_round(given)
+        if self.schedule is None:
+            raise DiscreetError(
+                f"round = {str(given)!r} is not a number, and the agreement has no schedule, by which a date would be a round; give the "
+                "number, or make an agreement that says when its rounds are: schedule= (discreet agree --start DATE --every day)"
+            )
+        day = read_day("round", given)
+        number = self.schedule.number(day)
+        if not 1 <= number <= self.rounds:
+            raise DiscreetError(
+                f"round = {day} is in none of the {self.rounds:,} rounds agreed on, from {self.schedule.start} to "
+                f"{self.schedule.last_day(self.rounds)}; make an agreement on later ones (each round spends epsilon)"
+            )
+        return number
 
     def check_record(self, agreement_id: Any) -> None:
         """Reject a record made under another agreement; the error names both."""
@@ -404,7 +457,10 @@ class Agreement:
     def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> None:
         """Reject a sampler other than the agreed one; the error names both agreements."""
         own = replace(
-            Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=self.version), other=self.other
+            Agreement.of(
+                sampler, rounds=self.rounds, purpose=self.purpose, version=self.version, schedule=self.schedule
+            ),
+            other=self.other,
         )
         if own.id != self.id:
             raise DiscreetError(
@@ -494,6 +550,7 @@ class Agreement:
             other=_check_other(terms["other"], None) if "other" in terms else None,
             joint=JointTerms(**check_object("joint", terms["joint"], JOINT)) if "joint" in terms else None,
             blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
+            schedule=Schedule(**check_object("schedule", terms["schedule"], SCHEDULE)) if "schedule" in terms else None,
         )
 
 

@@ -1,11 +1,11 @@
 """`discreet agree`: write an agreement between clients and curator, or check an existing one."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from discreet.agreement import Agreement, FamilyTerms
+from discreet.agreement import Agreement, FamilyTerms, Schedule
 from discreet.cli._options import (
     AgreedGoal,
     AllowLarge,
@@ -29,6 +29,7 @@ from discreet.cli._options import (
     refuse_large,
     refuse_large_together,
     require_domain,
+    schedule_lines,
     spending_text,
     stated_family,
 )
@@ -67,6 +68,13 @@ def agree(
     goal: AgreedGoal = None,
     mechanism: MechanismName = None,
     rounds: Rounds = 1,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="First day of round 1, such as 2026-01-01: rounds are then named by dates."),
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="day|week|month", help="How long a round is, with --start. [default: day]")
+    ] = None,
     purpose: Purpose = "",
     other: Annotated[
         str | None,
@@ -90,7 +98,7 @@ def agree(
         given = {
             "--epsilon": epsilon, "--delta": delta, "--nu": nu,
             "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": goal,
-            "--mechanism": mechanism, "--other": other,
+            "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
         }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
@@ -124,11 +132,16 @@ def agree(
             sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
-        found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label)
+        if every is not None and start is None:
+            raise DiscreetError("--every says how long a round is; give the first day too: --start DATE")
+        schedule = None if start is None else Schedule(start, every="day" if every is None else every)
+        found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
         refuse_large_together(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
     if json:
-        together = {"together": str(found.together)} if found.rounds > 1 else {}
+        together: dict[str, Any] = {"together": str(found.together)} if found.rounds > 1 else {}
+        if found.schedule is not None:
+            together |= {"rounds_in_a_year": found.rounds_in_a_year, "in_a_year": str(found.in_a_year)}
         write_json({"id": found.id, "agreement": found.document, **together})
         return
     # the cost comes first, before any text that the agreement's author chose
@@ -136,6 +149,7 @@ def agree(
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
+    lines += schedule_lines(found)
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 

@@ -380,7 +380,7 @@ def design(
             columns,
             coding,
             examples.schema,
-            untyped=examples.is_untyped,
+            untyped=examples.untyped_columns,
             where=examples.name,
             show_values=True,
         )

@@ -631,3 +631,6 @@ def _draw(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: 
     of = f"{found.clients:,} private {_released(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
+    note = plots.fonts_note(found.domain.labels or ())
+    if note is not None:
+        typer.echo(note, err=True)

@@ -9,6 +9,7 @@ Disable core dumps in commands that read records: a dump would write all of them
 """
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +57,14 @@ def value_option(where: str = "") -> Any:
 
 
 ClientColumn = Annotated[str, client_option()]
+ClientColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--client",
+        metavar="COLUMN",
+        help="Column of clients: texts or integers. Given several times, these columns together name a client.",
+    ),
+]
 ValueColumn = Annotated[str, value_option()]
 DomainFile = Annotated[Path | None, labels_option()]
 DomainSize = Annotated[
@@ -82,6 +91,12 @@ Nulls = Annotated[
         metavar="error|drop|other",
         help="Null values: an error, left out (a client without other values then has no sample, which reveals it), "
         "or taken as --other.",
+    ),
+]
+NullClients = Annotated[
+    str,
+    typer.Option(
+        "--null-clients", metavar="error|drop", help="Rows without a client: an error, or left out and counted."
     ),
 ]
 CountColumn = Annotated[
@@ -132,7 +147,8 @@ MechanismName = Annotated[
 TableSource = Annotated[
     str,
     typer.Argument(
-        metavar="IN", help="Parquet, Arrow, CSV, TSV or JSON lines: a file, a folder, a glob, or - for standard input."
+        metavar="IN",
+        help="Parquet, Arrow, CSV, TSV or JSON lines (texts also as .gz): a file, a folder, a glob, or - for standard input.",
     ),
 ]
 EachEpsilon = Annotated[
@@ -281,6 +297,18 @@ def spending_text(agreement: Agreement) -> str:
     return (
         f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
     )
+
+
+def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
+    """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
+    schedule = agreement.schedule
+    if schedule is None:
+        return
+    first, last = (1, agreement.rounds) if number is None else (number, number)
+    dates = f"{schedule.first_day(first)} to {schedule.last_day(last)}"
+    what = f"a round every {schedule.every}, from {dates}" if number is None else f"round {number:,} is {dates}"
+    most = agreement.rounds_in_a_year
+    yield f"{what}; at most {most:,} in a calendar year: {agreement.in_a_year} for a year"
 
 
 def show_progress(bars: str, *, quiet: bool) -> Any:

@@ -30,6 +30,7 @@ from discreet.cli._options import (
     mechanism_text,
     promise_text,
     require_domain,
+    schedule_lines,
     value_option,
 )
 from discreet.cli._printing import number, plain, say, table, write_json
@@ -73,9 +74,8 @@ from discreet.privacy import Pure
 _DIVERGENCES = ("tv", "kl")
 
 
-def agreed_sampler(path: Path) -> tuple[Domain, Sampler[AnyFamily] | ReportSampler, RoundsCost | None]:
+def agreed_sampler(agreement: Agreement) -> tuple[Domain, Sampler[AnyFamily] | ReportSampler, RoundsCost | None]:
     """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
-    agreement = Agreement.read(path)
     if agreement.blocks is not None:
         reports = agreement.report_sampler()
         return reports.family.domain, reports, rounds_cost(agreement)
@@ -377,7 +377,10 @@ def plan(
                 "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
                 "the domain"
             )
-        outcomes, sampler, rounds = agreed_sampler(agreement)
+        agreed = Agreement.read(agreement)
+        outcomes, sampler, rounds = agreed_sampler(agreed)
+        if not json:
+            say(*schedule_lines(agreed))
         if isinstance(sampler, ReportSampler):
             if bins is not None:
                 raise DiscreetError(

@@ -15,13 +15,14 @@ from discreet.cli._options import (
     Bounds,
     CellCount,
     ClientBudget,
-    ClientColumn,
+    ClientColumns,
     CountColumn,
     DomainFile,
     DomainSize,
     EachEpsilon,
     JsonSummary,
     MechanismName,
+    NullClients,
     Nulls,
     Other,
     OverBudget,
@@ -35,6 +36,7 @@ from discreet.cli._options import (
     refuse_large,
     refuse_large_together,
     require_domain,
+    schedule_lines,
     show_progress,
     stated_domain,
 )
@@ -48,7 +50,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 def sample(
     source: TableSource,
-    client: ClientColumn,
+    client: ClientColumns,
     value: ValueColumn,
     output: Annotated[
         str | None,
@@ -62,6 +64,7 @@ def sample(
     cells: CellCount = None,
     other: Other = None,
     nulls: Nulls = "error",
+    null_clients: NullClients = "error",
     count: CountColumn = None,
     weight: WeightColumn = None,
     clients: Annotated[
@@ -101,7 +104,14 @@ def sample(
     ] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
-    round_number: Annotated[int, typer.Option("--round", metavar="N", help="Which of the agreed rounds this is.")] = 1,
+    round_number: Annotated[
+        str,
+        typer.Option(
+            "--round",
+            metavar="N|DATE",
+            help="Which of the agreed rounds this is: its number, or a date such as 2026-11-17 if the agreement has a schedule.",
+        ),
+    ] = "1",
     rounds: Annotated[
         int | None, typer.Option(metavar="N", help="Number of agreed rounds (default 1); each spends epsilon.")
     ] = None,
@@ -180,10 +190,11 @@ def sample(
         count=count,
         weight=weight,
         nulls=nulls,
+        null_clients=null_clients,
         goal=goal,
         mechanism=mechanism,
         rounds=rounds,
-        round=round_number,
+        round=int(round_number) if re.fullmatch("[0-9]{1,18}", round_number) else round_number,
         purpose=purpose,
         secret=held,
         agreement=None if agreement is None else Agreement.read(agreement),
@@ -276,6 +287,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
         yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
+        yield from schedule_lines(agreement, request.round)
         from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 
         cost = rounds_cost(agreement)
@@ -285,6 +297,8 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         f"read {pluralise(summary.rows, 'row')} of {pluralise(summary.clients - summary.without_records, 'client')} "
         f"in {summary.seconds:.1f} s"
     )
+    if summary.nameless:
+        yield f"{pluralise(summary.nameless, 'row')} without a client left out"
     if summary.nulls:
         left_out = "left out: a client without other values has no sample, which reveals it unless --clients lists it"
         yield f"{pluralise(summary.nulls, 'null value')} " + (
@@ -333,6 +347,10 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         f"dry run, nothing is released: {pluralise(found.rows, 'row')}, {many:,} of them with "
         f"{pluralise(len(found.outside), 'different value')} outside the domain, {found.nulls:,} without a value, "
         f"{found.not_numbers:,} NaN, {found.nameless:,} without a client"
-        + (" (no record of nobody is released: filter those rows out)" if found.nameless else ""),
+        + (
+            " (no record of nobody is released: filter those rows out, or say --null-clients drop)"
+            if found.nameless
+            else ""
+        ),
         err=True,
     )

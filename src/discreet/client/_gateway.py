@@ -229,7 +229,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=source.schema).select(columns.names)
 
     def rows() -> "Source":
-        return ScannedSource(source.name, whole.lazy(), untyped=source.is_untyped, rows=whole.height)
+        return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
     check_rows(rows(), columns, nulls=nulls)
     return rows

@@ -109,6 +109,11 @@ def collectable(
     agreement: Agreement, domain: Any = None
 ) -> tuple[Agreement, Coding, Sampler[AnyFamily] | ReportSampler]:
     """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+    if agreement.schedule is not None:
+        raise DiscreetError(
+            "the agreement has a schedule, which is for releases of tables (discreet sample --round DATE); a collection opens its rounds "
+            "by number: agree without --start"
+        )
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date, datetime
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -26,6 +27,19 @@ _UNSEEN = re.compile(  # invisible letters and marks; format characters have a c
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
+
+
+def _day(name: str, given: Any) -> date:
+    """A date, or a text of one."""
+    if isinstance(given, date) and not isinstance(given, datetime):
+        return given
+    try:
+        found = date.fromisoformat(given)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.isoformat() != given:
+        raise DiscreetError(f"{name} = {given!r} is no date; write it as 2026-11-17")
+    return found
 
 
 @with_short_repr
@@ -51,6 +65,25 @@ class Labels(Domain[Outcome]):
         repeated = [label for label, count in _label_counts(self.labels).items() if count > 1]
         if repeated:
             raise DiscreetError(f"duplicate labels: {first_few(repeated)}; list each outcome once")
+
+    @classmethod
+    def days(cls, first: str | date, last: str | date) -> "Labels[str]":
+        """Every day from one to another, written as 2026-11-17.
+
+        Args:
+            first: the first day, a date or such a text.
+            last: the last day.
+
+        Returns:
+            The labels, which are texts.
+
+        Raises:
+            DiscreetError: for what is no date, and where the last day comes before the first.
+        """
+        start, end = _day("first", first), _day("last", last)
+        if end < start:
+            raise DiscreetError(f"last = {end} comes before first = {start}; exchange them")
+        return Labels(date.fromordinal(day).isoformat() for day in range(start.toordinal(), end.toordinal() + 1))
 
     @property
     def size(self) -> int:

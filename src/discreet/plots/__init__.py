@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Axes as Axes,
         Figure as Figure,
         figure as figure,
+        fonts_note as fonts_note,
         library_style as library_style,
         panel_title as panel_title,
         save,
@@ -47,7 +48,7 @@ __getattr__ = lazy_names(
         "_output": "output",
         "_planning": "frontier plan tradeoff",
         "_results": "audit population",
-        "_style": "Axes COLOURS Figure INK QUIET figure library_style panel_title save",
+        "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
     },
     extra="cli",
 )

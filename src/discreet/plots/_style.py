@@ -1,8 +1,9 @@
 """One style for every picture: quiet axes, colours for colour-blind readers, files without a display."""
 
 import io
+import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,18 @@ _SCRIPTS = (  # fonts for scripts that the default lacks, if installed
     "Microsoft YaHei", "Malgun Gothic", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
     "Arial Unicode MS", "Unifont",
 )  # fmt: skip
+
+_CJK, _OTHERS = ("Noto Sans CJK", "fonts-noto-cjk"), "fonts-noto-core"
+_FONTS = {  # (font, its package) by the first word of a letter's name in Unicode
+    **dict.fromkeys(
+        ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH", "HALFWIDTH"), _CJK
+    ),
+    "ARABIC": ("Noto Sans Arabic", _OTHERS),
+    "HEBREW": ("Noto Sans Hebrew", _OTHERS),
+    "DEVANAGARI": ("Noto Sans Devanagari", _OTHERS),
+    "THAI": ("Noto Sans Thai", _OTHERS),
+}
+_ANY_FONT = ("Unifont", "fonts-unifont")
 
 _STYLE: Any = {
     "font.size": 10.0,
@@ -97,6 +110,19 @@ def _glyphs() -> frozenset[int]:
 def legible(text: str, instead: str) -> str:
     """The text, or `instead` if no installed font can write it."""
     return text if all(ord(letter) in _glyphs() for letter in text) else instead
+
+
+def fonts_note(names: Iterable[Any]) -> str | None:
+    """Which font to install for labels that no installed font can write, and that a picture numbers instead; None if there are none."""
+    missing = [str(name) for name in names if any(ord(letter) not in _glyphs() for letter in str(name))]
+    if not missing:
+        return None
+    letters = sorted({letter for name in missing for letter in name if ord(letter) not in _glyphs()})
+    scripts = [unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters]
+    wanted = dict.fromkeys(_FONTS.get(script, _ANY_FONT) for script in scripts)
+    fonts = ", ".join(f"{font} (on Debian and Ubuntu: apt install {package})" for font, package in wanted)
+    some = "a label" if len(missing) == 1 else f"{len(missing):,} labels"
+    return f"no installed font can write {some}, which pictures show by the outcome's number; install {fonts}"
 
 
 def figure(width: float, height: float) -> Figure:

@@ -125,13 +125,18 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def is_date(kind: pa.DataType) -> bool:
+    """Whether values are dates, or times without a time zone."""
+    return bool(pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None))
+
+
 def is_readable(kind: pa.DataType) -> bool:
-    """Whether an engine reads such columns: numbers, texts, dictionaries of texts, and lists of these."""
+    """Whether an engine reads such columns: numbers, texts, dictionaries of texts, dates, and lists of these."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     if is_list(kind):
         return not is_list(kind.value_type) and is_readable(kind.value_type)
-    return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind))
+    return is_text(kind) or kind in _NUMBERS or bool(pa.types.is_decimal128(kind)) or is_date(kind)
 
 
 def arrow_errors(name: str, what: str) -> AbstractContextManager[None]:
@@ -156,8 +161,13 @@ def _polars_type(kind: pa.DataType) -> Any:
         return _NUMBERS[kind]
     if pa.types.is_decimal128(kind):
         return pl.Decimal(kind.precision, kind.scale)
-    told = {pa.types.is_date: pl.Date(), pa.types.is_timestamp: pl.Datetime()}
-    return next((name for found, name in told.items() if found(kind)), pl.Unknown())
+    if pa.types.is_date32(kind):
+        return pl.Date()
+    if pa.types.is_date64(kind):
+        return pl.Datetime("ms")
+    if pa.types.is_timestamp(kind):
+        return pl.Datetime("ms" if kind.unit == "s" else kind.unit, kind.tz)
+    return pl.Unknown()
 
 
 def _unpacked_bytes(column: pa.Array) -> int:
@@ -208,7 +218,7 @@ class ArrowFile:
     """The batches that the index of an Arrow file lists."""
 
     def __init__(self, path: str, name: str) -> None:
-        self.name = name
+        self.path, self.name = path, name
         with arrow_errors(name, "is no whole Arrow file"):
             with open(path, "rb") as file:
                 _check_blocks(name, file)

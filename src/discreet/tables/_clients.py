@@ -1,11 +1,16 @@
-"""Names of clients: 64-bit integers or texts, in a column, a file or a list in memory.
+"""Names of clients: 64-bit integers or texts, in a column, several columns, a file or a list in memory.
 
 A name that is read differently than before is a new client, with a new budget. Whole floats are therefore read as integers (a missing id
 turns a column of integers into floats in pandas), as long as no two integers could have become one float. Truth values, dates and other
 numbers are errors. Nulls and NaN are rows without a client.
+
+Several columns name a client together by a JSON list of their texts, `["7","north"]`: the list can be read in one way, so that no two
+clients share a name. 7 and "7" are one text, as they are one client in a column of its own; dates are written 2026-11-17. A row with a null
+in one of the columns has no client.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +21,9 @@ from discreet._base.files import read_lines
 from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
 from discreet.tables._arrow import check_batch, is_text, schema_of, without_dictionaries
 from discreet.tables._coding import is_whole
-from discreet.tables._disk import TEXTS
-from discreet.tables._sources import Source, detect_format, file_source, sample_texts
+from discreet.tables._disk import TEXTS, table_ending
+from discreet.tables._input_files import detect_format
+from discreet.tables._sources import Source, file_source, sample_texts
 
 _WHOLE_BELOW = {pl.Float32(): 2**24, pl.Float64(): 2**53}  # below this, different integers are different floats
 _AS_FLOATS = r"^-?[0-9]+\.0+$"
@@ -31,8 +37,10 @@ _AS_MISSING = (
     "<NA>",
     "NaT",
 )  # texts that libraries write for missing values
+_DROP = ": null_clients='drop' (--null-clients drop)"
 _LOOKED_AT = 1000  # names to inspect
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum)
+_ESCAPED = {chr(code): json.dumps(chr(code))[1:-1] for code in (*range(32), *map(ord, '"\\'))}  # as JSON writes them
 
 
 def is_integer_name(kind: Any) -> bool:
@@ -73,6 +81,28 @@ def _client_kind_fix(kind: Any) -> str:
     return "write them as texts, in the same form in every release, since another form is another client"
 
 
+def check_part_kind(where: str, kind: Any) -> None:
+    """Raise an error for a column that cannot be one of several that name clients."""
+    if kind != pl.Date:
+        check_client_kind(where, kind)
+
+
+def composite_name(parts: Iterable[Any]) -> str:
+    """The name of a client that several columns name together, from its texts, integers or dates."""
+    return json.dumps([str(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
+
+
+def composite_names(columns: Sequence[str], kinds: Sequence[Any]) -> pl.Expr:
+    """The names of clients by several columns; null where one of them has none."""
+    texts: list[pl.Expr] = []
+    for column, kind in zip(columns, kinds, strict=True):
+        part = (pl.col(column) if kind == pl.Date else client_names(column, kind)).cast(pl.String)
+        if kind in _TEXT_KINDS:
+            part = part.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
+        texts += [pl.lit('["' if not texts else '","'), part]
+    return pl.concat_str(*texts, pl.lit('"]'))
+
+
 def client_names(column: str, kind: Any) -> pl.Expr:
     """The clients as integers or texts; null for a missing name or a number that is not a 64-bit integer."""
     name = pl.col(column)
@@ -80,6 +110,12 @@ def client_names(column: str, kind: Any) -> pl.Expr:
         whole = name.is_finite() & (name == name.floor()) & (name.abs() < whole_below(kind))
         return pl.when(whole).then(name.cast(pl.Int64, strict=False))
     return name.cast(pl.Int64 if kind.is_integer() else pl.String, strict=False)
+
+
+def is_missing_name(column: str, kind: Any) -> pl.Expr:
+    """Whether a row has no client: null or NaN, and not a number that cannot be a name."""
+    name = pl.col(column)
+    return name.is_null() | name.is_nan() if kind.is_float() else name.is_null()
 
 
 def client_name_texts(source: Source, column: str) -> pl.Expr:
@@ -95,15 +131,15 @@ def nameless_rows_message(where: str, kind: Any, number: int, rows: int) -> str:
         limit = whole_below(kind).bit_length() - 1
         return (
             f"{where} holds floats that name no client ({number:,} in {rows:,} rows): clients are texts or integers, and these are NaN, "
-            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client; where others are "
-            "left, read the ids as integers or texts from the start, since these floats have lost digits"
+            f"null, not whole, or past 2^{limit}, where two integers become one float. Leave out rows without a client{_DROP}; where others "
+            "are left, read the ids as integers or texts from the start, since these floats have lost digits"
         )
     if kind in (pl.UInt64, pl.Int128):
         return (
             f"{where} holds nulls, or integers past 64 bits ({number:,} in {rows:,} rows). Leave out rows without a client "
-            "first, then cast the column to text: 7 and '7' are one client"
+            f"first{_DROP}, then cast the column to text: 7 and '7' are one client"
         )
-    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out"
+    return f"{where} holds nulls ({number:,} in {rows:,} rows): a record without a client cannot be released; leave those rows out{_DROP}"
 
 
 def warn_of_names(column: str, names: pl.Series, *, first: bool) -> None:
@@ -188,9 +224,51 @@ def _names_in_part(part: pa.Array) -> pa.Array:
     return part if part.type == pa.null() else _names("the list", part)
 
 
+def composite_list(path: Path, columns: Sequence[str]) -> pa.Array:
+    """All clients that several columns name: a table with these columns, or a text file with a JSON list of texts on each line."""
+    if detect_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
+        return client_texts(read_lines(path, "client list", each="a client"), len(columns), str(path))
+    source = file_source(str(path))
+    for column in columns:
+        if column not in source.schema:
+            raise DiscreetError(f"column {column!r} is not in {path}; it has {', '.join(map(repr, source.schema))}")
+    kinds = [pl.String() if source.is_untyped else source.schema[column] for column in columns]
+    for column, kind in zip(columns, kinds, strict=True):
+        check_part_kind(f"column {column!r} of {path}", kind)
+    name = composite_names(columns, kinds).alias("client")
+    found = list(source.frames(lambda frame: frame.select(name).unique(), columns, client=columns))
+    clients = pl.concat(found).to_series() if found else pl.Series("client", [], dtype=pl.String)
+    if clients.null_count():
+        raise DiscreetError(f"columns {', '.join(map(repr, columns))} of {path} hold nulls; filter them out")
+    return clients.to_arrow()
+
+
+def client_texts(given: Iterable[Any], parts: int, where: str) -> pa.Array:
+    """Clients that so many columns name: tuples of texts, integers or dates, or JSON lists of texts as a release writes them."""
+    names = []
+    for number, client in enumerate(given, start=1):
+        found = client
+        if isinstance(client, str):
+            try:
+                found = json.loads(client)
+            except ValueError:
+                found = None
+        if (
+            not isinstance(found, (list, tuple))
+            or len(found) != parts
+            or any(isinstance(each, (bool, float)) or each is None for each in found)
+        ):
+            raise DiscreetError(
+                f"{where}, client {number} is not a name by {parts} columns; write a JSON list of {parts} texts, such as "
+                f"{composite_name('ab'[:1] * parts)}"
+            )
+        names.append(composite_name(found))
+    return pa.array(names, pa.large_string())
+
+
 def client_list(path: Path, column: str, *, integers: bool) -> pa.Array:
     """All clients: a table with that column, or a text file (without a table's ending) with one client on each line."""
-    if detect_format(str(path)) == "csv" and path.suffix.lower() not in TEXTS:
+    if detect_format(str(path)) == "csv" and table_ending(path) not in TEXTS:
         return _client_column(read_lines(path, "client list", each="a client"), path, integers=integers)
     source = file_source(str(path))
     if column not in source.schema:

@@ -9,8 +9,9 @@ show the value behind a mark only on request.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,9 @@ NULLS = ("error", "drop", "other")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of a table's columns: client, value, and optionally `count` or `weight`."""
+    """Names of a table's columns: client, value, and optionally `count` or `weight`. Several columns may name a client together."""
 
-    client: str
+    client: str | Sequence[str]
     value: str
     count: str | None = None
     weight: str | None = None
@@ -69,7 +70,13 @@ class Columns:
     def __post_init__(self) -> None:
         if self.count is not None and self.weight is not None:
             raise DiscreetError("give a count column (whole numbers) or a weight column (any numbers), not both")
+        if not isinstance(self.client, str):
+            check_kind("client", self.client, Sequence, "name a column, or several in a list")
+            several = tuple(self.client)
+            object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
         names = self.names
+        if not self.clients:
+            raise DiscreetError("client is an empty list; name the column of clients")
         for name in names:
             if not isinstance(name, str) or not name:
                 raise DiscreetError(f"{name!r} is not the name of a column")
@@ -77,9 +84,23 @@ class Columns:
             raise DiscreetError(f"columns {', '.join(names)} are not all different")
 
     @property
+    def clients(self) -> tuple[str, ...]:
+        """The columns that name a client, in order."""
+        return (self.client,) if isinstance(self.client, str) else tuple(self.client)
+
+    @property
+    def clients_text(self) -> str:
+        """These columns in messages."""
+        return (
+            f"column {self.client!r}"
+            if isinstance(self.client, str)
+            else f"the key of columns {', '.join(map(repr, self.client))}"
+        )
+
+    @property
     def names(self) -> list[str]:
         """The columns that are read."""
-        return [self.client, self.value, *([] if self.counts is None else [self.counts])]
+        return [*self.clients, self.value, *([] if self.counts is None else [self.counts])]
 
     @property
     def counts(self) -> str | None:
@@ -97,7 +118,8 @@ class Coding:
     """The public domain of a column, and the rule for values outside of it and nulls.
 
     Args:
-        domain: `Labels` (all texts or all integers), `Numbers`, or cells: an `Interval`, `LineCells` or `Bins`.
+        domain: `Labels` (all texts or all integers; dates become texts, 2026-11-17), `Numbers`, or cells: an `Interval`, `LineCells` or
+            `Bins`.
         other: the label or number that values outside become; with an interval "nearest", the cell at the nearest end. None: an error.
         nulls: "error", "drop" (they are left out) or "other" (they become that outcome).
         lenient: whether values without an outcome are never an error: they become `other` or are left out, and their client stays.
@@ -115,6 +137,9 @@ class Coding:
         if self.domain.size > LARGEST_DOMAIN:
             raise DiscreetError(f"the domain has {self.domain.size:,} outcomes, more than {LARGEST_DOMAIN:,}")
         match self.domain:
+            case Labels(labels) if all(_is_date(label) for label in labels):
+                object.__setattr__(self, "domain", Labels(tuple(label.isoformat() for label in labels)))
+                object.__setattr__(self, "other", self.other.isoformat() if _is_date(self.other) else self.other)
             case Labels():
                 _check_labels(self.domain)
             case Numbers() | CellDomain():
@@ -197,6 +222,10 @@ class Coding:
     def sample_type(self) -> pa.DataType:
         """The type of a column of samples."""
         return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+
+
+def _is_date(label: Any) -> bool:
+    return isinstance(label, date) and not isinstance(label, datetime)
 
 
 def _check_labels(domain: Labels) -> None:

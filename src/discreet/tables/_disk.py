@@ -6,6 +6,7 @@ A scratch file has no name in any folder, so it lives only as long as the proces
 system reclaims its blocks. If the system cannot make a file without a name, the name is removed before the first byte is written.
 """
 
+import gzip
 import os
 import re
 import shutil
@@ -13,10 +14,12 @@ import tempfile
 import threading
 import time
 import weakref
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +38,13 @@ WRITTEN = {
 TEXTS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json lines", ".ndjson": "json lines", ".json": "json lines"}
 READ = {**WRITTEN, ".arrows": "arrow stream", **TEXTS}
 IN_FOLDERS = {*READ} - {".json"}  # often a document beside a table
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"  # the name of a folder for rows without the key
+GZIP = ".gz"  # texts may be packed: .csv.gz
 AGREEMENT_FILE = "_agreement.json"  # the agreement in a folder of samples, if its files cannot carry it
 
 
+_AT_ONCE = 1 << 20  # bytes
+_ALWAYS, _RATIO = 1 << 30, 200  # a packed text may unpack to this many bytes, or to this many times its size
 _STALE = 86400.0  # seconds after which an untouched folder is abandoned
 _LEFT = re.compile(r"discreet-[a-z0-9_]{8}")
 
@@ -119,19 +126,72 @@ class Scratch:
         self._file.close()
 
 
+def table_ending(path: str | Path) -> str:
+    """The ending that tells the format of a table, in small letters: .csv for in.csv.gz."""
+    name = Path(path)
+    return Path(name.stem).suffix.lower() if is_packed(path) else name.suffix.lower()
+
+
+def is_packed(path: str | Path) -> bool:
+    """Whether a file is called a packed one (.gz)."""
+    return Path(path).suffix.lower() == GZIP
+
+
+def partition_keys(path: str) -> dict[str, str | None]:
+    """The partition keys in the names of a file's folders; None for Hive's name of a missing value."""
+    pairs = (part.partition("=") for part in Path(path).parts[:-1])
+    found = {unquote(key): unquote(value) for key, equals, value in pairs if key and equals}
+    return {key: None if value == _HIVE_NULL else value for key, value in found.items()}
+
+
 @contextmanager
-def spool_stream(stream: IO[bytes], folder: Path | None) -> Iterator[str]:
-    """Put all of standard input into a file without a name, and return a path under which this process can open it."""
+def open_text(path: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """The bytes of a text, unpacked if it is packed. `name`: its name in messages."""
+    if not is_packed(path):
+        with open(path, "rb") as file:
+            yield file
+        return
+    try:
+        with gzip.open(path, "rb") as packed:
+            yield packed
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise DiscreetError(f"{name} is damaged: it ends early or cannot be unpacked; write it again") from None
+
+
+@contextmanager
+def unpacked_text(path: str, name: str, folder: Path | None) -> Iterator[str]:
+    """A path under which this process can open a text: its own, or that of a file without a name to which it is unpacked."""
+    if not is_packed(path):
+        yield path
+        return
+    most = max(_ALWAYS, _RATIO * os.path.getsize(path))
+    with open_text(path, name) as packed, spool_stream(packed, folder, name, most=most) as unpacked:
+        yield unpacked
+
+
+@contextmanager
+def spool_stream(
+    stream: IO[bytes] | gzip.GzipFile, folder: Path | None, name: str = "standard input", *, most: int | None = None
+) -> Iterator[str]:
+    """Put all of a stream into a file without a name, and return a path under which this process can open it.
+
+    `most`: the bytes beyond which a packed file is an error.
+    """
     found = _folder(folder)
     remove_stale_folders(found)
     with _unnamed_file(found) as file:
-        try:
-            shutil.copyfileobj(stream, file, 1 << 20)
-            file.flush()
-        except OSError as error:
-            raise DiscreetError(
-                f"standard input could not be put on disk: {error.strerror}; say where (--scratch)"
-            ) from None
+        written = 0
+        while piece := stream.read(_AT_ONCE):
+            written += len(piece)
+            if most is not None and written > most:
+                raise DiscreetError(f"{name} would unpack to more than {most:,} bytes; unpack it yourself")
+            try:
+                file.write(piece)
+                file.flush()
+            except OSError as error:
+                raise DiscreetError(
+                    f"{name} could not be put on disk: {error.strerror}; say where (--scratch)"
+                ) from None
         own = f"/proc/self/fd/{file.fileno()}"
         yield own if os.path.exists(own) else f"/dev/fd/{file.fileno()}"
 

@@ -18,7 +18,7 @@ from discreet.agreement import weights_path
 from discreet.errors import DiscreetError, check_callable, check_count, check_flag, check_kind, check_path
 from discreet.ledger import PopulationLedger, Rounds, check_over_budget
 from discreet.release import InputDigest
-from discreet.tables._clients import client_array, client_list, plain_clients
+from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
 from discreet.tables._coding import MARK_LISTED
 from discreet.tables._disk import STANDARD
 from discreet.tables._outputs import REPLACE_HINT, format_of, writer_to
@@ -84,16 +84,26 @@ class Release:
         self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
-        self.job: Job = request.job(source.schema, untyped=source.is_untyped, where=source.name)
+        self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
         reading = self.job.reading
-        if isinstance(clients, Path):
-            clients = client_list(clients, reading.columns.client, integers=reading.integer_clients)
+        used = reading.columns
+        if clients is not None and not isinstance(used.client, str):
+            by_path = isinstance(clients, Path)
+            clients = (
+                composite_list(clients, used.client) if by_path else client_texts(clients, len(used.client), "clients")
+            )
+        elif isinstance(clients, Path):
+            clients = client_list(clients, used.clients[0], integers=reading.integer_clients)
         self._clients: pa.Array | None = None if clients is None else client_array(clients)
         room = max(_LEAST_ROOM, self._budget // 16)
         # reading starts here, while compiled code is loaded below
         self._reader = RecordReader(reading)
         self._frames = source.frames(
-            reading.prepare_rows, reading.columns.names, room=room, client=reading.columns.client
+            reading.prepare_rows,
+            reading.columns.names,
+            room=room,
+            client=reading.columns.client,
+            numbers=reading.mixed_numbers,
         )
         from discreet.tables._drawing import Kernel, LedgerSettlement
 
@@ -134,6 +144,7 @@ class Release:
             seconds=time.perf_counter() - self._started,
             known=0 if self._settling is None else self._settling.known,
             over_budget=0 if self._settling is None else self._settling.over_budget,
+            nameless=self._reader.nameless,
         )
 
     def table(self) -> pa.Table:
@@ -184,6 +195,7 @@ class Release:
                 parts.add(*rows)
                 if self._progress is not None:
                     self._progress.rows(len(rows.outcomes))
+        self._reader.check()
 
     def _drawn_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
@@ -232,28 +244,44 @@ class Release:
             yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
 
     def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
-        """The results of `work` on the groups of each part, in several threads."""
+        """The results of `work` on the groups of each part, in several threads.
 
-        def task(group: "Callable[[], ClientGroup]") -> "Result | None":
-            found = self._check_group(group())
-            return work(found) if len(found.clients) else None
+        Clients that are not on the list are an error once all groups have been looked at, so that their number does not vary.
+        """
+        from discreet.tables._parts import unlisted_error
+
+        marked = self._clients is not None or self.job.reading.coding.lenient
+        seen = unlisted = 0
+
+        def task(given: "Callable[[], ClientGroup]") -> "tuple[Result | None, int, int, int]":
+            group, strangers, silent = given(), 0, 0
+            if marked and len(group.clients):
+                group, strangers = group.without_marks()
+                silent = group.without_records
+            if self._clients is None:
+                strangers = 0
+            found = work(group) if len(group.clients) and not strangers else None
+            return found, len(group.clients) - silent, strangers, silent
+
+        def results(futures: "list[Future[tuple[Result | None, int, int, int]]]") -> "list[Result]":
+            nonlocal seen, unlisted
+            done = [each.result() for each in futures]
+            seen += sum(clients for _, clients, _, _ in done)
+            unlisted += sum(strangers for _, _, strangers, _ in done)
+            self._without_records += sum(silent for _, _, _, silent in done)
+            return [found for found, *_ in done if found is not None]
 
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:
-            running: deque[list[Future[Result | None]]] = deque()
+            running: deque[list[Future[tuple[Result | None, int, int, int]]]] = deque()
             for groups in parts.groups():
                 running.append([pool.submit(task, group) for group in groups])
                 if len(running) > 2 * threads:
-                    yield [done for each in running.popleft() if (done := each.result()) is not None]
+                    yield results(running.popleft())
             while running:
-                yield [done for each in running.popleft() if (done := each.result()) is not None]
-
-    def _check_group(self, group: "ClientGroup") -> "ClientGroup":
-        if (self._clients is None and not self.job.reading.coding.lenient) or not len(group.clients):
-            return group
-        found = group.without_marks(complete=self._clients is not None)
-        self._without_records += found.without_records
-        return found
+                yield results(running.popleft())
+        if unlisted:
+            raise unlisted_error(unlisted, seen)
 
 
 def sample(

@@ -70,23 +70,24 @@ class ClientGroup(NamedTuple):
     names: pa.Array
     clients: ClientColumns
 
-    def without_marks(self, *, complete: bool = True) -> "ClientGroup":
-        """The group as the kernel takes it if clients are listed; `complete`: an error if it contains others."""
+    def without_marks(self) -> "tuple[ClientGroup, int]":
+        """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
-        if complete and not listed.all():
-            raise DiscreetError(
-                f"clients with records are not on the list ({int((~listed).sum()):,} of {listed.size:,} looked at); add them, or filter "
-                "their records out"
-            )
-        return ClientGroup(
-            self.names, ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
-        )
+        columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
+        return ClientGroup(self.names, columns), int((~listed).sum())
 
     @property
     def without_records(self) -> int:
         """The number of clients without records."""
         return int((np.diff(self.clients.ends) == 0).sum())
+
+
+def unlisted_error(number: int, clients: int) -> DiscreetError:
+    """The error for clients with records that are not on the list, out of so many clients."""
+    return DiscreetError(
+        f"clients with records are not on the list ({number:,} of {clients:,} looked at); add them, or filter their records out"
+    )
 
 
 class RecordArrays(NamedTuple):

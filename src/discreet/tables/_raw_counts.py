@@ -28,7 +28,7 @@ from discreet.tables._coding import (
 )
 from discreet.tables._records import Reading, resolve_marks
 from discreet.tables._request import Request, RequestTerms
-from discreet.tables._sources import Source, source_of
+from discreet.tables._sources import FEW, Source, source_of
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
 _LARGEST_TABLE = 10**8  # clients times outcomes
@@ -53,7 +53,7 @@ def _raw_reading(source: Source, coding: Coding, value: str, client: str | None)
     """How raw records are read; without a client all rows are one's."""
     columns = Columns(client=_EVERYBODY if client is None else client, value=value)
     schema = pl.Schema({**source.schema, **({_EVERYBODY: pl.Int64()} if client is None else {})})
-    return Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
+    return Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
 
 
 def example_counts(source: Source, reading: Reading) -> Any:
@@ -74,7 +74,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
         return reading.prepare_rows(frame).group_by("client", "outcome").agg(*parts)
 
     needed = [name for name in reading.columns.names if name != _EVERYBODY]
-    parts = list(source.frames(count_frame, needed, client=client))
+    parts = list(source.frames(count_frame, needed, client=client, numbers=reading.mixed_numbers))
     held = pl.concat(parts) if parts else pl.DataFrame()
     if not held.height:
         raise DiscreetError(f"{source.name} holds no records; a client has one at least")
@@ -86,7 +86,11 @@ def example_counts(source: Source, reading: Reading) -> Any:
             f"column {reading.columns.counts!r} of {source.name} holds numbers that are not at least 0; correct them"
         )
     marks = held["outcome"].to_numpy()
-    reading.refuse(_misfit_counts(marks, held["rows"].to_numpy()), int(held["rows"].sum()), source.examples)
+    misfits = _misfit_counts(marks, held["rows"].to_numpy())
+    shown = (
+        source.examples(reading.outside, reading.columns.value, FEW + 1) if reading.shows_examples(misfits) else None
+    )
+    reading.refuse(misfits, int(held["rows"].sum()), shown)
     size = reading.coding.size
     outcomes, _ = resolve_marks(reading.coding, marks)
     amounts = held["much"].to_numpy()
@@ -150,8 +154,9 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 
 def find_misfits(source: Source, request: Request) -> DryRun:
     """The values of a source outside the domain of a request."""
-    reading = request.reading(source.schema, untyped=source.is_untyped, where=source.name)
-    parts = list(source.frames(reading.count_misfits, reading.columns.names, client=reading.columns.client))
+    reading = request.reading(source.schema, untyped=source.untyped_columns, where=source.name)
+    used = reading.columns
+    parts = list(source.frames(reading.count_misfits, used.names, client=used.client, numbers=reading.mixed_numbers))
     found = (
         pl.concat(parts).group_by("mark", "value").agg(pl.col("rows", "nameless").sum()) if parts else pl.DataFrame()
     )

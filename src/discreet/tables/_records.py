@@ -7,7 +7,7 @@ is computed exactly as in `discreet.domain.Interval`, operation for operation, s
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -21,8 +21,11 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import LineCells
 from discreet.tables._clients import (
     check_client_kind,
+    check_part_kind,
     client_names,
+    composite_names,
     is_integer_name,
+    is_missing_name,
     nameless_rows_message,
     warn_of_floats,
     warn_of_names,
@@ -65,13 +68,15 @@ class Reading:
 
     columns: Columns
     coding: Coding
-    client_kind: Any
+    name_kinds: tuple[Any, ...]  # of the columns that name clients
     listed: bool
     float_counts: bool = False  # whole floats are read as counts
     read_as: pl.DataType | None = None  # the type that texts or truth values are read as, if another
     from_floats: bool = False
+    from_dates: pl.DataType | None = None  # dates, or times, are read as texts
     arrays: tuple[str, ...] = ()
     show_values: bool = False
+    null_clients: str = "error"  # or "drop"
 
     @classmethod
     def of(
@@ -80,53 +85,84 @@ class Reading:
         coding: Coding,
         schema: pl.Schema,
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
         where: str = "the table",
         agreed: bool = False,
         show_values: bool = False,
+        null_clients: str = "error",
     ) -> "Reading":
         """The reading of a table with these columns; messages call it `where`.
 
-        `untyped`: all columns are texts (CSV) and get their types from the domain. `agreed`: the domain is that of an agreement.
+        `untyped`: all columns (CSV), or those named, are texts and get their types from the domain. `agreed`: the domain is that of an
+        agreement.
         """
+
+        def has_no_type(name: str) -> bool:
+            return untyped if isinstance(untyped, bool) else name in untyped
+
         for name in columns.names:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
-        kinds = {
-            "client": pl.String() if untyped else schema[columns.client],
-            "value": pl.String() if untyped else schema[columns.value],
+        kinds: dict[str, Any] = {
+            name: pl.String() if has_no_type(name) else schema[name] for name in (*columns.clients, columns.value)
         }
-        listed = isinstance(kinds["value"], (pl.List, pl.Array))
-        value_kind: Any = kinds["value"].inner if listed else kinds["value"]  # type: ignore[attr-defined]
+        listed = isinstance(kinds[columns.value], (pl.List, pl.Array))
+        value_kind: Any = _inner(kinds[columns.value])
         truths = value_kind == pl.Boolean and not coding.has_cells
-        read_as = coding.text_kind if untyped or truths else value_kind
-        if coding.lenient and not untyped:
+        dates = _are_dates(columns.value, value_kind) and isinstance(coding.text_kind, pl.String)
+        read_as = coding.text_kind if has_no_type(columns.value) or truths or dates else value_kind
+        if coding.lenient and not has_no_type(columns.value):
             read_as = _read_leniently(coding, columns.value, value_kind)
-        if columns.counts is not None and not untyped:
+        if columns.counts is not None and not has_no_type(columns.counts):
             _check_count_column(columns, schema[columns.counts], listed=listed)
-        check_client_kind(f"column {columns.client!r}", kinds["client"])
+        name_kinds = tuple(kinds[name] for name in columns.clients)
+        check_name = check_client_kind if len(name_kinds) == 1 else check_part_kind
+        for name, kind in zip(columns.clients, name_kinds, strict=True):
+            check_name(f"column {name!r}", kind)
         return cls(
             columns=columns,
             coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
-            client_kind=kinds["client"],
+            name_kinds=name_kinds,
             listed=listed,
-            float_counts=columns.count is not None and not untyped and _inner(schema[columns.count]).is_float(),
+            float_counts=columns.count is not None
+            and not has_no_type(columns.count)
+            and _inner(schema[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
+            null_clients=null_clients,
             read_as=None if read_as == value_kind else read_as,
-            from_floats=not untyped and value_kind.is_float(),
+            from_floats=value_kind.is_float(),
+            from_dates=value_kind if dates else None,
         )
+
+    @property
+    def client_kind(self) -> Any:
+        """The kind of clients' names: that of their column, texts where several columns name them."""
+        return self.name_kinds[0] if len(self.name_kinds) == 1 else pl.String()
 
     @property
     def integer_clients(self) -> bool:
         """Whether clients are named by integers; otherwise by texts."""
         return is_integer_name(self.client_kind)
 
+    @property
+    def mixed_numbers(self) -> tuple[str, ...]:
+        """The columns in which integers and floats mean the same, so that files may differ in this."""
+        columns = self.columns
+        values = (columns.value,) if self.coding.has_cells else ()
+        return values if columns.weight is None else (*values, columns.weight)
+
     def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
         """The error for rows without a client, in a table with that name."""
-        return nameless_rows_message(
-            f"column {self.columns.client!r}{of and f' of {of}'}", self.client_kind, number, rows
+        kind = next(
+            (kind for kind in self.name_kinds if kind.is_float() or kind in (pl.UInt64, pl.Int128)), self.client_kind
         )
+        return nameless_rows_message(f"{self.columns.clients_text}{of and f' of {of}'}", kind, number, rows)
+
+    def warn_of_float_names(self) -> None:
+        """Warn of columns whose floats are read as integers."""
+        for name, kind in zip(self.columns.clients, self.name_kinds, strict=True):
+            warn_of_floats(f"column {name!r}", kind)
 
     def prepare_rows(self, frame: Any) -> Any:
         """A frame (lazy or not) as columns client, outcome and perhaps count: one row for each record.
@@ -135,6 +171,9 @@ class Reading:
         """
         columns = self.columns
         prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
+        if self.null_clients == "drop":
+            missing = map(is_missing_name, columns.clients, self.name_kinds)
+            prepared.append(pl.any_horizontal(*missing).alias("nameless"))
         if columns.counts is not None:
             count = pl.col(columns.counts)
             if self.float_counts:
@@ -145,8 +184,12 @@ class Reading:
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
         return self._with_types(self._one_value_each(frame)).select(prepared)
 
-    def refuse(self, tally: MisfitCounts, rows: int, examples: Examples) -> None:
-        """Raise an error for missing values or values outside (`tally`) that are not allowed; `examples` finds a few."""
+    def shows_examples(self, tally: MisfitCounts) -> bool:
+        """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
+        return self.show_values and bool(tally.outside) and self.coding.other is None and not self.coding.lenient
+
+    def refuse(self, tally: MisfitCounts, rows: int, shown_values: Sequence[Any] | None = None) -> None:
+        """Raise an error for missing values or values outside (`tally`) that are not allowed. `shown_values`: a few of these."""
         if self.coding.lenient:
             return
         column = self.columns.value
@@ -166,9 +209,8 @@ class Reading:
                 )
         if tally.outside and self.coding.other is None:
             shown = ""
-            if self.show_values:
-                found = examples(self.outside, column, FEW + 1)
-                shown = f", such as {first_few(found)}{self._spelling_hint(found)}"
+            if shown_values is not None:
+                shown = f", such as {first_few(shown_values)}{self._spelling_hint(shown_values)}"
             raise DiscreetError(
                 f"column {column!r} holds values outside the domain ({tally.outside:,} {where}{shown}); the domain is public and "
                 f"fixed: correct the records, or say {self._other_advice}"
@@ -194,7 +236,9 @@ class Reading:
         All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
         """
         rows = self._one_value_each(frame)
-        typed = self._with_types(rows.with_columns(pl.col(self.columns.value).alias(_AS_IT_STANDS)))
+        value = pl.col(self.columns.value)
+        shown = value if self.from_dates is None else _date_texts(value, self.from_dates)
+        typed = self._with_types(rows.with_columns(shown.alias(_AS_IT_STANDS)))
         outcome = self._outcome()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
@@ -205,7 +249,9 @@ class Reading:
         return typed.select(found).group_by("mark", "value").agg(pl.len().alias("rows"), pl.col("nameless").sum())
 
     def _client(self) -> pl.Expr:
-        return client_names(self.columns.client, self.client_kind)
+        if len(self.name_kinds) == 1:
+            return client_names(self.columns.clients[0], self.client_kind)
+        return composite_names(self.columns.clients, self.name_kinds)
 
     def _outcome(self) -> pl.Expr:
         outcome = outcome_codes(self.coding, self.columns.value)
@@ -224,7 +270,11 @@ class Reading:
         if self.read_as is None:
             return frame
         value = pl.col(self.columns.value)
-        read = value.cast(self.read_as, strict=False)
+        read = (
+            _date_texts(value, self.from_dates)
+            if self.from_dates is not None
+            else value.cast(self.read_as, strict=False)
+        )
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
         return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
@@ -237,7 +287,7 @@ class Reading:
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
         return frame.with_columns(filled).explode(lists)
 
-    def _spelling_hint(self, found: list[Any]) -> str:
+    def _spelling_hint(self, found: Sequence[Any]) -> str:
         """A label that the first value outside may be a misspelling of."""
         labels = self.coding.domain.labels
         if labels is None or not found or not isinstance(found[0], str):
@@ -247,39 +297,130 @@ class Reading:
 
 
 class RecordReader:
-    """A reader of rows: `rows` so far, and in `tally` the number without an outcome of their own."""
+    """A reader of rows: `rows` so far, in `tally` the number without an outcome of their own, in `nameless` those left out without a client.
+
+    Rows that are in error are counted to the end of the table, then `check` raises: batches come in an order and a size that vary from run
+    to run, and the numbers in a message must not.
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self.rows = 0
+        self.rows = self.nameless = 0
         self.tally = MisfitCounts()
+        self._unnamed = self._null_counts = self._bad_counts = 0
+        self._shown: list[Any] | None = None
+        self._failed = False
 
     def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
-        """The checked records of a prepared frame, with missing values and values outside treated by the rule."""
-        columns, clients = self._reading.columns, frame["client"]
-        if clients.null_count():
-            raise DiscreetError(self._reading.without_client_message(clients.null_count(), frame.height))
-        if clients.dtype == pl.String:
-            warn_of_names(columns.client, clients, first=not self.rows)
-        elif not self.rows:
-            warn_of_floats(f"column {columns.client!r}", self._reading.client_kind)
+        """The checked records of a prepared frame, with missing values and values outside treated by the rule.
+
+        None from the first frame on that is in error; these are only counted. Call `check` after the last one.
+        """
+        reading, columns = self._reading, self._reading.columns
+        first = not self.rows
+        self.rows += frame.height
+        if "nameless" in frame.columns:
+            kept = frame.filter(~pl.col("nameless"))
+            self.nameless += frame.height - kept.height
+            frame = kept
+        clients = frame["client"]
+        self._unnamed += clients.null_count()
+        if self._unnamed:
+            pass  # an error says more than a warning
+        elif isinstance(columns.client, str) and clients.dtype == pl.String:
+            warn_of_names(columns.client, clients, first=first)
+        elif first:
+            reading.warn_of_float_names()
         counts = None
         if "count" in frame.columns:
-            _check_counts(frame["count"], columns)
+            self._check_counts(frame["count"])
             counts = frame["count"].to_numpy()
-        outcomes, tally = resolve_marks(self._reading.coding, frame["outcome"].to_numpy())
-        if counts is not None and self._reading.coding.lenient:
+        outcomes, tally = resolve_marks(reading.coding, frame["outcome"].to_numpy())
+        if counts is not None and reading.coding.lenient:
             counts = np.where(outcomes == MARK_LISTED, np.ones_like(counts), counts)  # such a row keeps its client
-        self.rows += frame.height
         self.tally += tally
-        self._reading.refuse(self.tally, self.rows, examples)
-        for first, last in _slices(clients):
-            names = clients.slice(first, last - first).to_arrow()
-            yield CodedRows(names, outcomes[first:last], None if counts is None else counts[first:last])
+        if self._shown is None and reading.shows_examples(tally):
+            self._shown = examples(reading.outside, columns.value, FEW + 1)
+        self._failed = self._failed or self._in_error()
+        if self._failed:
+            return
+        for start, end in _slices(clients):
+            names = clients.slice(start, end - start).to_arrow()
+            yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
+
+    def check(self) -> None:
+        """Raise the error of the rows that were read, if there is one. It counts all of them."""
+        reading, columns, rows = self._reading, self._reading.columns, f"in {self.rows:,} rows"
+        if self._unnamed:
+            raise DiscreetError(reading.without_client_message(self._unnamed, self.rows))
+        if self._null_counts:
+            raise DiscreetError(
+                f"column {columns.counts!r} holds nulls ({self._null_counts:,} {rows}): fill them, or filter those rows out"
+            )
+        if self._bad_counts:
+            what, fix = "finite numbers of at least 0", ""
+            if columns.weight is None:
+                what = "whole numbers from 0 to 2^63 - 1"
+                fix = (
+                    " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
+                )
+            raise DiscreetError(
+                f"column {columns.counts!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
+            )
+        reading.refuse(self.tally, self.rows, self._shown)
+
+    @property
+    def row_counts(self) -> list[int]:
+        """All that `check` counts, as numbers that add up over the parts of a table."""
+        found = self.tally
+        marks = [found.nulls, found.not_numbers, found.unreadable, found.outside]
+        return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
+
+    def add(self, row_counts: Sequence[int]) -> None:
+        """Add what another reader has counted in another part of the table."""
+        rows, nameless, unnamed, null_counts, bad_counts, *marks = row_counts
+        self.rows += rows
+        self.nameless += nameless
+        self._unnamed += unnamed
+        self._null_counts += null_counts
+        self._bad_counts += bad_counts
+        self.tally += MisfitCounts(*marks)
+
+    def _check_counts(self, counts: pl.Series) -> None:
+        self._null_counts += counts.null_count()
+        self._bad_counts += int((~(counts.is_finite() & (counts >= 0))).sum())
+
+    def _in_error(self) -> bool:
+        try:
+            self.check()
+        except DiscreetError:
+            return True
+        return False
+
+
+def _are_dates(column: str, kind: Any) -> bool:
+    """Whether values are dates or times; times of a time zone are an error, since their date depends on where one is."""
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        raise DiscreetError(
+            f"column {column!r} holds times of the time zone {kind.time_zone}, and their date depends on the place; cast it to dates first"
+        )
+    return bool(kind in (pl.Date, pl.Datetime))
+
+
+def _date_texts(value: pl.Expr, kind: Any) -> pl.Expr:
+    """Dates as ISO 8601 writes them, 2026-11-17; times that are not midnight with the time, 2026-11-17T08:30:00."""
+    if kind == pl.Date:
+        return value.cast(pl.String)
+    day = value.dt.date()
+    return (
+        pl.when(day.cast(kind) == value).then(day.cast(pl.String)).otherwise(value.dt.strftime("%Y-%m-%dT%H:%M:%S%.f"))
+    )
 
 
 def _read_leniently(coding: Coding, column: str, kind: Any) -> Any:
     """The type that values of another type are read as. Unreadable values have no outcome; no column is an error for its domain."""
+    if _are_dates(column, kind) and isinstance(coding.text_kind, pl.String):
+        return coding.text_kind
     if not (kind.is_numeric() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)):
         raise DiscreetError(f"column {column!r} holds {kind} values; cast it to texts or numbers")
     wanted = coding.text_kind
@@ -317,12 +458,13 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     elif kind.is_numeric():
         domain = Interval(0.0, 1.0, cells=1)
     coding = Coding(domain).as_agreed()
-    reading = Reading.of(columns, coding, schema, untyped=source.is_untyped, where=source.name, agreed=True)
+    reading = Reading.of(columns, coding, schema, untyped=source.untyped_columns, where=source.name, agreed=True)
     reader, total = RecordReader(reading), 0.0
-    for frame in source.frames(reading.prepare_rows, columns.names):
+    for frame in source.frames(reading.prepare_rows, columns.names, numbers=reading.mixed_numbers):
         for _ in reader.records(frame, source.examples):
             pass
         total += float(frame["count"].cast(pl.Float64).sum()) if "count" in frame.columns else frame.height
+    reader.check()
     most = _MOST_COUNTED if columns.weight is None else _MOST_WEIGHT
     if not total < most or reader.rows >= _MOST_RECORDS:
         raise DiscreetError(
@@ -467,21 +609,6 @@ def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
 def _inner(kind: Any) -> Any:
     """The type of the values of a column, or of those in its lists."""
     return kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
-
-
-def _check_counts(counts: pl.Series, columns: Columns) -> None:
-    name, rows = columns.counts, f"in {len(counts):,} rows"
-    if counts.null_count():
-        raise DiscreetError(
-            f"column {name!r} holds nulls ({counts.null_count():,} {rows}): fill them, or filter those rows out"
-        )
-    bad = ~(counts.is_finite() & (counts >= 0))
-    if bad.any():
-        what, fix = "finite numbers of at least 0", ""
-        if columns.weight is None:
-            what = "whole numbers from 0 to 2^63 - 1"
-            fix = " (weight= takes any numbers, but is another question, whose samples spend an epsilon of their own)"
-        raise DiscreetError(f"column {name!r} holds what are no {what} ({int(bad.sum()):,} {rows}); correct them{fix}")
 
 
 def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,9 @@ to the columns of a table. `Progress` follows a release. `Summary` says what was
 """
 
 import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 
@@ -15,7 +17,7 @@ import polars as pl
 from discreet._base.doors import old_keywords
 from discreet.agreement import VERSION, Agreement
 from discreet.domain import as_domain
-from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, warn_caller
+from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, check_choice, warn_caller
 from discreet.families import ContinuousFamily, Simplex
 from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, ReportSampler, Sampler, mechanism_for, sampler_named
 from discreet.privacy import Pure
@@ -25,6 +27,7 @@ from discreet.tables._coding import Coding, Columns, agreed_clients, agreed_codi
 from discreet.tables._records import Reading
 
 _OUTSIDE = ("error", "agreed")
+_NULL_CLIENTS = ("error", "drop")
 _USUAL = {"rounds": 1, "purpose": ""}
 _VALUES, _LITTLE = (
     100,
@@ -35,19 +38,20 @@ _VALUES, _LITTLE = (
 class RequestTerms(TypedDict, total=False):
     """The keywords of a release; `Request` explains each."""
 
-    client: Required[str]
+    client: Required[str | Sequence[str]]
     value: Required[str]
     count: str | None
     weight: str | None
     domain: Any
     other: Any
     nulls: str
+    null_clients: str
     outside: str
     epsilon: float | None
     goal: str | None
     mechanism: str | None
     rounds: int | None
-    round: int
+    round: int | str | date
     purpose: str | None
     family: AnyFamily | None
     sampler: Sampler[AnyFamily] | ReportSampler | None
@@ -61,13 +65,14 @@ class Request:
     """The checked terms of a release. `Request.job` fits them to the columns of a table.
 
     Args:
-        client: the column of clients: texts or integers.
+        client: the column of clients: texts or integers; or a list of columns, which name a client together.
         value: the column of values: labels, integers or numbers, or lists of them.
         count: the column with the count of each row (whole numbers), if any.
         weight: or the column with the weight of each row (numbers of at least 0).
         domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
         other: the outcome of the domain that values outside become (with an interval: "nearest"). Without it they are an error.
         nulls: "error", "drop" (a client without other values then has no sample, which reveals it) or "other".
+        null_clients: rows without a client: "error", or "drop", which leaves them out and counts them.
         outside: "error" raises an error for values without an outcome and without `other`; "agreed" follows the agreement's rule, as a
             device does: they become its `other` outcome or are left out, and a client without remaining values draws from the reference.
         epsilon: the privacy budget of each sample.
@@ -75,7 +80,7 @@ class Request:
             bias; the default) or "clients" (optimal: each sample is as close to its own client as can be).
         mechanism: or the mechanism itself: "linear", "optimal", "mollifier", or "reports", which name blocks of outcomes in place of samples.
         rounds: how many samples each client releases in all (1 unless said); together they spend rounds * epsilon.
-        round: which of them this is, from 1.
+        round: which of them this is, from 1; or a date in it, if the agreement has a schedule.
         purpose: what the samples are for; part of the agreement.
         family: in place of `domain`, a `Simplex` or `Band` on the outcomes, or a continuous family on a line, whose cells are the outcomes.
         sampler: in place of `domain`, `epsilon` and `mechanism`, the sampler to release by.
@@ -99,26 +104,32 @@ class Request:
     agreement: Agreement | None
     secret: Secret | None = field(repr=False)
     show_values: bool
+    null_clients: str
 
     @old_keywords(serve="goal")
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _check_terms(terms)
+        check_choice("null_clients", terms.get("null_clients", "error"), _NULL_CLIENTS)
         agreement = _agreement_in(terms)
         coding = _coding(terms, agreement)
         mechanism = _mechanism(terms, agreement)
         self.__dict__.update(  # so that it is immutable
             columns=Columns(
-                client=terms["client"], value=terms["value"], count=terms.get("count"), weight=terms.get("weight")
+                client=terms["client"],
+                value=terms["value"],
+                count=terms.get("count"),
+                weight=terms.get("weight"),
             ),
             coding=coding,
             epsilon=_term("epsilon", terms, agreement),
             mechanism=mechanism,
             rounds=_term("rounds", terms, agreement),
-            round=terms.get("round", 1),
+            round=_round(terms, agreement),
             purpose=_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
             show_values=terms.get("show_values", False),
+            null_clients=terms.get("null_clients", "error"),
         )
 
     @property
@@ -134,11 +145,14 @@ class Request:
         found.__dict__.update(self.__dict__, secret=secret)
         return found
 
-    def reading(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> Reading:
-        """The reading of a table with these columns. `untyped`: all columns are texts (CSV) and get their types from the request."""
+    def reading(
+        self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"
+    ) -> Reading:
+        """The reading of a table with these columns. `untyped`: all (CSV), or those named, are texts and get their types from the request."""
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
+            null_clients=self.null_clients,
         )  # fmt: skip
 
     def _sampler(self, coding: Coding) -> Sampler[AnyFamily] | ReportSampler:
@@ -159,7 +173,7 @@ class Request:
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
 
-    def job(self, schema: pl.Schema, *, untyped: bool = False, where: str = "the table") -> "Job":
+    def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
         sampler = self._sampler(reading.coding)
@@ -172,6 +186,7 @@ class Request:
         agreement = replace(
             Agreement.of(sampler, rounds=self.rounds, purpose=self.purpose, version=version),
             other=None if self.agreement is None else self.agreement.other,
+            schedule=None if self.agreement is None else self.agreement.schedule,
         )
         if self.agreement is not None and agreement.id != self.agreement.id:
             raise DiscreetError(
@@ -202,7 +217,11 @@ class Job:
     def columns(self) -> tuple[str, str, str]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
         name, released = self.reading.columns.client, self.released_column
-        return ("client" if name in (released, "agreement") else name, released, "agreement")
+        return (
+            "client" if not isinstance(name, str) or name in (released, "agreement") else name,
+            released,
+            "agreement",
+        )
 
     @property
     def released_column(self) -> str:
@@ -298,6 +317,19 @@ def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     return _USUAL.get(name) if given is None else given
 
 
+def _round(terms: RequestTerms, agreement: Agreement | None) -> Any:
+    """The number of the round; that of a date by the schedule of the agreement."""
+    given = terms.get("round", 1)
+    if not isinstance(given, (str, date)):
+        return given
+    if agreement is None:
+        raise DiscreetError(
+            f"round = {str(given)!r} is not a number, and a date is a round only under an agreement that says when its rounds are: "
+            "agreement= (--agreement), made by discreet agree --start DATE --every day"
+        )
+    return agreement.round_number(given)
+
+
 class Progress(Protocol):
     """Called with the progress of a release."""
 
@@ -321,6 +353,7 @@ class Summary:
         seconds: the duration.
         known: clients whose sample of this round was in the ledger already.
         over_budget: clients that the ledger left out.
+        nameless: rows without a client, which were left out.
     """
 
     agreement: Agreement
@@ -334,6 +367,7 @@ class Summary:
     seconds: float
     known: int = 0
     over_budget: int = 0
+    nameless: int = 0
 
     @property
     def record(self) -> dict[str, Any]:

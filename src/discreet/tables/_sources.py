@@ -5,14 +5,15 @@ before they are read. Errors of a reader become errors of ours, which show no va
 """
 
 import fnmatch
-import glob
+import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 import pyarrow as pa
@@ -30,24 +31,16 @@ from discreet.tables._arrow import (
     check_batch,
     schema_of,
 )
-from discreet.tables._disk import IN_FOLDERS, READ, STANDARD, TEXTS, spool_stream
-from discreet.tables._text_files import (
-    JsonLines,
-    agreement_beside,
-    begins_with_an_object,
-    scan_delimited,
-    unguard_text,
-)
+from discreet.tables._disk import STANDARD, is_packed, spool_stream, unpacked_text
+from discreet.tables._input_files import MAGIC, FileColumns, InputFile, detect_format, list_files
+from discreet.tables._text_files import JsonLines, agreement_beside, one_separator, read_header, unguard_text
 
 METADATA = b"discreet.agreement"  # the agreement of a file of samples
 FEW = 3  # examples in a message
 ROOM = 1 << 26  # bytes for polars to unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _BATCH = 1 << 19  # rows
-_MAGIC = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow stream"}
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ", b"PK\x03\x04")
-_SQLITE = b"SQLite format 3\0"
-_HEAD = 1 << 16  # bytes read for a first line
+_SCANS = 64  # scans at a time: polars has a thread for each
 
 _READER_MESSAGES = {  # messages of polars, and ours
     "found more fields": "a row has more fields than the header; correct it",
@@ -72,6 +65,10 @@ class Source(Protocol):
     @property
     def is_untyped(self) -> bool: ...
     @property
+    def untyped_columns(self) -> bool | Collection[str]:
+        """Whether columns are texts that get their types from a domain: all, none, or those named (partition keys)."""
+
+    @property
     def is_guarded(self) -> bool:
         """Whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`)."""
 
@@ -84,12 +81,19 @@ class Source(Protocol):
         """The agreement that samples carry, as JSON, or None. Records name their own: see `tallies`."""
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         """The rows after `prepare`, a function on frames lazy or not, batch by batch. Reading may start at once.
 
         `columns`: those that `prepare` needs (all, unless named). `room`: bytes to unpack at a time. `client`: the column of clients, if
-        any; a value that cannot be a name is an error if the format can tell (JSON).
+        any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
+        in one file and floats in another.
         """
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
@@ -102,93 +106,181 @@ def sample_texts(source: Source, column: str) -> pl.Expr:
 
 
 class ScannedSource:
-    """A frame, or CSV files that polars scans."""
+    """A frame that polars scans."""
 
     def __init__(
         self,
         name: str,
         frame: pl.LazyFrame,
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.is_guarded = untyped
-        self.name, self.is_untyped, self.rows, self.agreement = name, untyped, rows, agreement
+        self.untyped_columns: bool | Collection[str] = untyped
+        self.is_guarded = self.is_untyped = untyped is True
+        self.name, self.rows, self.agreement = name, rows, agreement
         self._frame = frame
         with _reader_errors(name):
             self.schema = frame.collect_schema()
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
-            batches = prepare(self._frame).collect_batches(chunk_size=_BATCH, maintain_order=False)
-        return _each(self.name, batches)
+            rows = prepare(self._frame)
+        return _collect_batches(self.name, rows)
 
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         with _reader_errors(self.name):
-            rows: pl.DataFrame = prepare(self._frame).select(column).unique(maintain_order=True).head(number).collect()
-        return rows.to_series().to_list()
+            rows = prepare(self._frame)
+        return _distinct_in(self.name, [rows], column, number)
 
 
-class ParquetSource(ScannedSource):
+class FilesSource:
+    """Parquet or CSV files that polars scans, all at once where they have the same columns."""
+
+    def __init__(
+        self,
+        columns: FileColumns,
+        scan: Callable[[list[str]], pl.LazyFrame],
+        *,
+        untyped: bool = False,
+        rows: int | None = None,
+        agreement: str | None = None,
+    ) -> None:
+        self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
+        self.is_guarded = self.is_untyped = untyped
+        self.untyped_columns: bool | Collection[str] = untyped or columns.keys
+        self.rows, self.agreement = rows, agreement
+        self._used: Sequence[str] | None = None
+
+    def frames(
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
+    ) -> Iterator[pl.DataFrame]:
+        self._used = columns
+        self.columns.check(self.schema if columns is None else columns, numbers)
+        scans = list(self._scans(columns))
+        with _reader_errors(self.name):
+            parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
+        first, *others = parts
+        return itertools.chain(
+            _collect_batches(self.name, first), *(_collect_batches_later(self.name, part) for part in others)
+        )
+
+    def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
+        with _reader_errors(self.name):
+            parts = [prepare(scan) for scan in self._scans(self._used)]
+        return _distinct_in(self.name, parts, column, number)
+
+    def _scans(self, columns: Sequence[str] | None) -> Iterator[pl.LazyFrame]:
+        """A scan of all files, or of those of each shape."""
+        wanted = list(self.schema) if columns is None else list(columns)
+        with _reader_errors(self.name):
+            for files in self.columns.by_shape(wanted):
+                yield self.columns.align(self._scan([file.path for file in files]), files[0], wanted)
+
+
+class ParquetSource(FilesSource):
     """Parquet files, read by polars if their row groups are modest, otherwise by Arrow in slices."""
 
     def __init__(self, name: str, paths: Sequence[str]) -> None:
         self._files = [parquet.ParquetFile(path, name if len(paths) == 1 else path) for path in paths]
-        rows = sum(file.rows for file in self._files)
-        with _reader_errors(name):
-            frame = pl.scan_parquet(list(paths), glob=False)
+        kinds = []
+        for file in self._files:
+            with _reader_errors(file.name):
+                kinds.append(pl.scan_parquet([file.path], glob=False).collect_schema())
+        files = [InputFile(file.path, file.name, kind) for file, kind in zip(self._files, kinds, strict=True)]
         super().__init__(
-            name, frame, rows=rows, agreement=carried_agreement(name, (file.metadata for file in self._files))
+            FileColumns(name, files),
+            partial(pl.scan_parquet, glob=False),
+            rows=sum(file.rows for file in self._files),
+            agreement=carried_agreement(name, (file.metadata for file in self._files)),
         )
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if columns is None else list(columns)
+        self.columns.check(columns, numbers)
         sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
         if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
-            return super().frames(prepare, columns)
+            return super().frames(prepare, columns, numbers=numbers)
         for chunk in (chunk for chunks in sizes for chunk in chunks):
             if chunk.nested and chunk.unpacked > max(room, ROOM):
                 raise DiscreetError(
                     f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
                 )
+        self._used = columns
         return self._slices(prepare, columns)
 
     def _slices(self, prepare: Prepare, columns: list[str]) -> Iterator[pl.DataFrame]:
-        for file in self._files:
-            for batch in file.batches(columns):
-                for frame in _checked_frames(self.name, batch, columns):
+        for reader, file in zip(self._files, self.columns.files, strict=True):
+            own = file.own_columns(columns)
+            for batch in reader.batches(own):
+                for frame in _checked_frames(self.name, batch, own):
                     with _reader_errors(self.name):
-                        prepared = prepare(frame)
+                        prepared = prepare(self.columns.align(frame, file, columns))
                     yield prepared
 
 
+class FramesWanted(NamedTuple):
+    """What a stream of frames is asked for: see `Source.frames`."""
+
+    columns: Sequence[str] | None
+    room: int
+    client: str | Sequence[str] | None
+    numbers: Collection[str]
+
+
 class StreamSource:
-    """Frames that come one after the other, perhaps only once. `given` makes them from (columns, bytes at a time, column of clients)."""
+    """Frames that come one after the other, perhaps only once."""
 
     def __init__(
         self,
         name: str,
         schema: pl.Schema,
-        given: Callable[[Sequence[str] | None, int, str | None], Iterator[pl.DataFrame]],
+        given: Callable[[FramesWanted], Iterator[pl.DataFrame]],
         *,
-        untyped: bool = False,
+        untyped: bool | Collection[str] = False,
+        guarded: bool = False,
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.name, self.schema, self.is_untyped, self.rows, self.agreement = name, schema, untyped, rows, agreement
-        self.is_guarded = False
+        self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
+        self.untyped_columns: bool | Collection[str] = untyped
+        self.is_guarded, self.is_untyped = guarded, untyped is True
         self._given, self._last = given, pl.DataFrame()
 
     def frames(
-        self, prepare: Prepare, columns: Sequence[str] | None = None, *, room: int = ROOM, client: str | None = None
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(columns, room, client)):
+        for frame in _each(self.name, self._given(FramesWanted(columns, room, client, numbers))):
             self._last = frame
             with _reader_errors(self.name):
                 prepared = prepare(frame)
@@ -198,6 +290,30 @@ class StreamSource:
         with _reader_errors(self.name):
             found: pl.DataFrame = prepare(self._last)
         return distinct(found, column, number)
+
+
+def _collect_batches(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The rows of a scan, batch by batch. Reading starts at once."""
+    with _reader_errors(name):
+        batches = rows.collect_batches(chunk_size=_BATCH, maintain_order=False)
+    return _each(name, batches)
+
+
+def _collect_batches_later(name: str, rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The same; reading starts with the first batch."""
+    yield from _collect_batches(name, rows)
+
+
+def _distinct_in(name: str, parts: Iterable[pl.LazyFrame], column: str, number: int) -> list[Any]:
+    """The first `number` distinct values of a column."""
+    found: dict[Any, None] = {}
+    for rows in parts:
+        with _reader_errors(name):
+            few: pl.DataFrame = rows.select(column).unique(maintain_order=True).head(number).collect()
+        found.update(dict.fromkeys(few.to_series().to_list()))
+        if len(found) >= number:
+            break
+    return list(found)[:number]
 
 
 def _each(name: str, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -283,7 +399,7 @@ def source_of(table: Any) -> Source:
             return _batches("the stream", table.schema, batches_of_stream(table))
         case str() | Path():
             return file_source(str(table))
-        case ScannedSource() | StreamSource():
+        case ScannedSource() | FilesSource() | StreamSource():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
         return _arrow_stream_source(table)
@@ -292,10 +408,26 @@ def source_of(table: Any) -> Source:
     )
 
 
-def _texts(name: str, files: Sequence[str], separator: str | None = None) -> Source:
-    with _reader_errors(name):
-        frame = scan_delimited(name, files, separator)
-    return ScannedSource(name, frame, untyped=True, agreement=agreement_beside(name))
+def _texts(name: str, files: Sequence[str], folder: Path | None, separator: str | None = None) -> Source:
+    found = one_separator(name, files) if separator is None else separator
+    inputs = []
+    for path in files:
+        file = name if len(files) == 1 else path
+        with _reader_errors(file):
+            inputs.append(InputFile(path, file, read_header(path, file, found)))
+    scan = partial(pl.scan_csv, infer_schema=False, glob=False, separator=found)
+    columns, agreement = FileColumns(name, inputs), agreement_beside(name)
+    if not any(map(is_packed, files)):
+        return FilesSource(columns, scan, untyped=True, agreement=agreement)
+
+    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        used = list(columns.schema) if wanted.columns is None else list(wanted.columns)
+        columns.check(used)
+        for file in inputs:
+            with unpacked_text(file.path, file.name, folder) as path:
+                yield from _collect_batches(file.name, columns.align(scan([path]), file, used))
+
+    return StreamSource(name, columns.schema, frames, untyped=True, guarded=True, agreement=agreement)
 
 
 def _batches(
@@ -307,8 +439,8 @@ def _batches(
 ) -> Source:
     """Arrow record batches, checked as they come."""
 
-    def frames(columns: Sequence[str] | None, _room: int, _client: str | None) -> Iterator[pl.DataFrame]:
-        return (frame for batch in batches for frame in _checked_frames(name, batch, columns))
+    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        return (frame for batch in batches for frame in _checked_frames(name, batch, wanted.columns))
 
     found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
     return StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
@@ -325,10 +457,13 @@ def _arrow_stream_source(table: Any) -> Source:
     return _batches(f"the {type(table).__name__}", reader.schema, batches_of_stream(reader))
 
 
-def file_source(path: str, *, name: str | None = None) -> Source:
-    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files. `name`: its name in messages."""
+def file_source(path: str, *, name: str | None = None, folder: Path | None = None) -> Source:
+    """A source from a file, a folder or a glob of Parquet, Arrow, CSV, TSV or JSON lines files.
+
+    `name`: its name in messages. `folder`: where packed texts are unpacked, one at a time.
+    """
     refuse_after_fork()
-    files = _files(path)
+    files = list_files(path)
     kinds = {detect_format(file, name) for file in files}
     called = path if name is None else name
     if len(kinds) > 1:
@@ -339,13 +474,15 @@ def file_source(path: str, *, name: str | None = None) -> Source:
         case "parquet":
             return ParquetSource(called, files)
         case "csv":
-            return _texts(called, files)
+            return _texts(called, files, folder)
         case "tsv":
-            return _texts(called, files, "\t")
+            return _texts(called, files, folder, "\t")
         case "json lines":
             with _reader_errors(called):
                 lines = JsonLines(called, files)
-            return StreamSource(called, lines.schema, lines.frames, untyped=True)
+            return StreamSource(
+                called, lines.schema, lambda given: lines.frames(given.columns, given.room, given.client), untyped=True
+            )
         case "arrow":
             return _arrow(called, [ArrowFile(file, called if len(files) == 1 else file) for file in files])
     if len(files) > 1:
@@ -356,12 +493,23 @@ def file_source(path: str, *, name: str | None = None) -> Source:
 
 
 def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
-    first = files[0].schema
-    for file in files[1:]:
-        if not file.schema.equals(first):
-            raise DiscreetError(f"{name}: its files do not hold the same columns; name those that belong together")
+    inputs = [InputFile(file.path, file.name, schema_of(file.schema, file.name)) for file in files]
+    columns = FileColumns(name, inputs)
+
+    def frames(wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        used = (
+            [each for each, kind in columns.schema.items() if kind != pl.Unknown]
+            if wanted.columns is None
+            else list(wanted.columns)
+        )
+        columns.check(used, wanted.numbers)
+        for file, given in zip(files, inputs, strict=True):
+            for batch in file:
+                for frame in _checked_frames(name, batch, given.own_columns(used)):
+                    yield columns.align(frame, given, used)
+
     agreement = carried_agreement(name, (file.schema.metadata for file in files))
-    return _batches(name, first, (batch for file in files for batch in file), agreement=agreement)
+    return StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
 
 
 def _stream(name: str, file: Any) -> Source:
@@ -377,7 +525,7 @@ def is_among_inputs(path: str, other: str) -> bool:
         return True
     if fnmatch.fnmatch(os.path.abspath(other), os.path.abspath(path)):
         return True
-    return any(os.path.exists(other) and os.path.samefile(file, other) for file in _files(path))
+    return any(os.path.exists(other) and os.path.samefile(file, other) for file in list_files(path))
 
 
 @contextmanager
@@ -387,7 +535,7 @@ def open_source(path: str, folder: Path | None = None) -> Iterator[Source]:
         with standard_input(folder) as source:
             yield source
     else:
-        yield file_source(path)
+        yield file_source(path, folder=folder)
 
 
 @contextmanager
@@ -396,56 +544,8 @@ def standard_input(folder: Path | None) -> Iterator[Source]:
     refuse_after_fork()
     stream = sys.stdin.buffer
     head = stream.peek(8)[:4] if hasattr(stream, "peek") else b""
-    if _MAGIC.get(head) == "arrow stream":
+    if MAGIC.get(head) == "arrow stream":
         yield _stream("standard input", stream)
         return
     with spool_stream(stream, folder) as path:
         yield file_source(path, name="standard input")
-
-
-def _files(path: str) -> list[str]:
-    if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.suffix in IN_FOLDERS and file.is_file())
-        if not found:
-            raise DiscreetError(f"folder {path} holds no {', '.join(sorted(IN_FOLDERS))} file")
-        return found
-    if os.path.exists(path):
-        if not os.path.isfile(path):
-            raise DiscreetError(f"{path} is no ordinary file; give - and pipe it to standard input")
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
-        raise DiscreetError(f"{path} does not exist")
-    return found
-
-
-def detect_format(path: str, name: str | None = None) -> str:
-    """The format of a file. `name`: its name in messages.
-
-    The first bytes decide between Parquet, Arrow and text; among texts the ending decides. A text with another ending is JSON lines if its
-    first line is an object, else CSV.
-    """
-    called = path if name is None else name
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise DiscreetError(f"{called} cannot be read: {error.strerror}") from None
-    if not head:
-        raise DiscreetError(f"{called} is empty")
-    if head.startswith(_PACKED):
-        raise DiscreetError(f"{called} is packed; unpack it first (Parquet and Arrow files may be compressed inside)")
-    if head.startswith(_SQLITE):
-        raise DiscreetError(
-            f"{called} is a database; write a table of it first (of the samples of a collection with: discreet export)"
-        )
-    suffix, found = Path(path).suffix.lower(), _MAGIC.get(head[:4])
-    if found is None:
-        declared = READ.get(suffix, "text")
-        if declared not in (*TEXTS.values(), "text"):
-            raise DiscreetError(f"{called} is called {declared} but holds text")
-        return TEXTS.get(suffix) or ("json lines" if begins_with_an_object(head) else "csv")
-    declared = READ.get(suffix, found)
-    if declared != found and not {declared, found} <= {"arrow", "arrow stream"}:
-        raise DiscreetError(f"{called} is called {declared} but holds {found}")
-    return found

@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import polars as pl
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
-from discreet.tables._disk import AGREEMENT_FILE
+from discreet.tables._disk import AGREEMENT_FILE, is_packed, open_text, partition_keys
 
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _HEADER = 1 << 16  # bytes of a header
@@ -38,17 +39,27 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 
 
-def scan_delimited(name: str, files: Sequence[str], separator: str | None = None) -> pl.LazyFrame:
-    """The rows of text tables with one separator. `separator`: the one that their names imply."""
-    separators = {_separator(file, name) if separator is None else separator for file in files}
-    if len(separators) > 1:
+def one_separator(name: str, files: Sequence[str]) -> str:
+    """The separator of the columns of text tables, if it is the same in all."""
+    found = {_separator(read_head(file, name), name) for file in files}
+    if len(found) > 1:
         raise DiscreetError(f"{name}: its files are not separated by one character; name those that are alike")
-    (found,) = separators
-    for file in files:
-        header = pl.scan_csv([file], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=found)
-        titles = header.collect()
-        check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
-    return pl.scan_csv(list(files), infer_schema=False, glob=False, separator=found)
+    return found.pop()
+
+
+def read_head(file: str, name: str) -> bytes:
+    """The first bytes of a text, unpacked, with its header."""
+    with open_text(file, name) as opened:
+        return opened.read(_HEADER)
+
+
+def read_header(file: str, name: str, separator: str) -> pl.Schema:
+    """The columns of a text table, which are texts."""
+    given: Any = BytesIO(read_head(file, name)) if is_packed(file) else file
+    header = pl.scan_csv([given], has_header=False, infer_schema=False, n_rows=1, glob=False, separator=separator)
+    titles = header.collect()
+    check_columns([title or "" for title in (titles.row(0) if titles.height else ())], name)
+    return pl.scan_csv([given], infer_schema=False, glob=False, separator=separator).collect_schema()
 
 
 def guard_text(text: pl.Expr) -> pl.Expr:
@@ -71,10 +82,8 @@ def agreement_beside(name: str) -> str | None:
         return beside.read_text(encoding="utf-8")
 
 
-def _separator(file: str, name: str) -> str:
+def _separator(head: bytes, name: str) -> str:
     """The separator of a header's columns; a comma if there is one column."""
-    with open(file, "rb") as opened:
-        head = opened.read(_HEADER)
     header = re.split(rb"[\r\n]", _QUOTED.sub(b"", head), maxsplit=1)[0]
     if b"," in header:
         return ","
@@ -103,22 +112,36 @@ class JsonLines:
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.name, self._files = name, files
         names: dict[str, None] = {}
+        self._keys = {file: partition_keys(file) for file in files}
         for file in files:
             for number, line in next(self._chunks(file, _HEAD, _FIRST), []):
                 self._check_whole(line, file, number)
                 names.update(dict.fromkeys(line))
         if not names:
             raise DiscreetError(f"{name} holds no JSON object; write one on each line")
-        self.schema = pl.Schema(dict.fromkeys(names, pl.String()))
+        self._names = set(names)
+        self.schema = pl.Schema(
+            dict.fromkeys([*names, *(key for keys in self._keys.values() for key in keys)], pl.String())
+        )
 
-    def frames(self, columns: Sequence[str] | None, room: int, client: str | None = None) -> Iterator[pl.DataFrame]:
-        """The rows, some lines at a time. `client`: the column of clients, if any."""
+    def frames(
+        self, columns: Sequence[str] | None, room: int, client: str | Sequence[str] | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The rows, some lines at a time. `client`: the column of clients, if any, or several."""
         wanted = list(self.schema) if columns is None else list(columns)
+        clients = [client] if isinstance(client, str) else client or []
         for file in self._files:
+            keys = {name: value for name, value in self._keys[file].items() if name not in self._names}
+            for name in wanted:
+                if name not in self._names and name not in keys:
+                    raise DiscreetError(f"{file} has no column {name!r}: no folder in its path is called {name}=...")
             for chunk in self._chunks(file, room, _LINES):
-                if client in wanted:
-                    self._read_names(chunk, file, client)
-                texts = {name: self._texts(chunk, file, name) for name in wanted}
+                for name in clients:
+                    self._read_names(chunk, file, name)
+                texts = {
+                    name: [keys[name]] * len(chunk) if name in keys else self._texts(chunk, file, name)
+                    for name in wanted
+                }
                 yield pl.DataFrame(texts, schema=dict.fromkeys(wanted, pl.String()))
 
     def _chunks(self, file: str, room: int, most: int) -> Iterator[Chunk]:
@@ -138,7 +161,7 @@ class JsonLines:
             yield held
 
     def _lines(self, file: str) -> Iterator[bytes]:
-        with open(file, "rb") as opened:
+        with open_text(file, self.name if len(self._files) == 1 else file) as opened:
             yield from iter(partial(opened.readline, _LONGEST + 1), b"")
 
     def _object(self, line: bytes, file: str, number: int) -> dict[str, Any]:

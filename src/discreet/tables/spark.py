@@ -19,10 +19,11 @@ import shutil
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
@@ -45,13 +46,13 @@ from discreet.tables._clients import (
     whole_below,
 )
 from discreet.tables._coding import MARK_LISTED
-from discreet.tables._disk import AGREEMENT_FILE, TEXTS
+from discreet.tables._disk import AGREEMENT_FILE, TEXTS, partition_keys
 from discreet.tables._drawing import Kernel
 from discreet.tables._outputs import format_of
-from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records
+from discreet.tables._parts import ClientGroup, Parts, RecordArrays, client_arrays, group_records, unlisted_error
 from discreet.tables._records import RecordReader
 from discreet.tables._request import Job, Request, RequestTerms, Summary
-from discreet.tables._sources import METADATA, distinct
+from discreet.tables._sources import METADATA, ParquetSource, distinct
 from discreet.tables._text_files import NUMBER, RUN
 
 __all__ = ["sample", "sample_files"]
@@ -97,13 +98,15 @@ def _from_bytes(column: pa.Array, kind: Any) -> tuple[NDArray[np.int64], NDArray
 
 
 try:
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession, functions as F, types as T
 except ImportError as missing:
     need_extra("spark", missing)
 
 Batches = Iterator[pa.RecordBatch]
-
+_SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the second: errors of Java that pyspark does not translate
+_NARROW = (T.ByteType, T.ShortType, T.IntegerType)
 
 _READ_AT_ONCE = 1 << 18  # rows
 _COMBINED = 1 << 23  # rows that a task groups by client before it passes them on
@@ -146,7 +149,7 @@ def sample(
     job = _job(request, frame, "the data frame")
     try:
         return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
-    except PySparkException as error:
+    except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
 
 
@@ -200,20 +203,25 @@ def sample_files(
     # our own session encrypts its disk files, under a key that ends with it
     session = SparkSession.builder.appName("discreet").config("spark.io.encryption.enabled", "true").getOrCreate()
     try:
-        frame = session.read.parquet(path)
-        job = _job(request, frame, path)
+        frame, keys = _read_parquet(session, path, request.columns.names)
+        job = _job(request, frame, path, keys)
         if agreement_file is not None:
             job.agreement.check_file(agreement_file)
         listed = None if clients is None else _client_frame(session, _absolute_path(clients), job)
         context = session.sparkContext
-        tallies = [context.accumulator(0) for _ in range(5)]  # a task that is run twice counts twice
-        released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
-        _write(released, output, kind, job.agreement)
+        tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
+        try:
+            released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+            _write(released, output, kind, job.agreement)
+        except _SPARK_ERRORS as error:
+            if _is_ours(error) and not request.show_values:
+                _check_whole_frame(frame, job)
+            raise
         if agreement_file is not None:
             job.agreement.write(agreement_file)
-    except PySparkException as error:
+    except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
-    rows, without_records, nulls, not_numbers, outside = (int(tally.value) for tally in tallies)
+    rows, without_records, nulls, not_numbers, outside, nameless = (int(tally.value) for tally in tallies)
     return Summary(
         agreement=job.agreement,
         rows=rows,
@@ -224,6 +232,7 @@ def sample_files(
         without_records=without_records,
         spilled_bytes=0,
         seconds=time.perf_counter() - started,
+        nameless=nameless,
     )
 
 
@@ -238,19 +247,14 @@ def _release_frame(
 ) -> DataFrame:
     if request.secret is not None:
         Rounds(request.secret).check_without_ledger()
-    columns = [
-        name
-        for name in (job.reading.columns.client, job.reading.columns.value, job.reading.columns.counts)
-        if name is not None
-    ]
-    warn_of_floats(
-        f"column {job.reading.columns.client!r}", job.reading.client_kind
-    )  # here: warnings of a task are not seen
+    job.reading.warn_of_float_names()  # here: warnings of a task are not seen
+    if clients is not None:
+        _refuse_composite_list(job)
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     fields = [T.StructField("client", names), T.StructField("outcomes", T.BinaryType())]
     if job.reading.columns.counts is not None:
         fields.append(T.StructField("counts", T.BinaryType()))
-    combined = frame.select(*columns).mapInArrow(_combiner(job, tallies), T.StructType(fields))
+    combined = frame.select(*job.reading.columns.names).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
         combined = combined.unionByName(_marks(clients, job, names))
     # a fixed number: Spark would join partitions by size, and which clients share a file would reveal their sizes
@@ -293,15 +297,33 @@ def _combiner(job: Job, tallies: list[Any] | None) -> Callable[[Batches], Batche
             if parts.records >= _COMBINED:
                 yield from _combined_batches(parts)
                 parts = _new_parts()
+        reader.check()
         if tallies is not None:
             found = reader.tally
             for total, number in zip(
-                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside), strict=True
+                tallies, (reader.rows, 0, found.nulls, found.not_numbers, found.outside, reader.nameless), strict=True
             ):
                 total.add(number)
         yield from _combined_batches(parts)
 
     return combine
+
+
+def _check_whole_frame(frame: DataFrame, job: Job) -> None:
+    """Raise the error of a frame's rows, if there is one, with the numbers of the whole frame: a task knows those of its own rows alone."""
+
+    def count(batches: Batches) -> Batches:
+        reader = RecordReader(job.reading)
+        for table in _gather_batches((check_batch(batch, "the data frame") for batch in batches), _READ_AT_ONCE):
+            raw = pl.from_arrow(table)
+            for _ in reader.records(job.reading.prepare_rows(raw), partial(_examples, raw)):
+                pass
+        yield pa.RecordBatch.from_pydict({"counted": [reader.row_counts]})
+
+    whole = RecordReader(job.reading)
+    for row in frame.select(*job.reading.columns.names).mapInArrow(count, "counted array<bigint>").collect():
+        whole.add(row["counted"])
+    whole.check()
 
 
 def _gather_batches(batches: Batches, rows: int) -> Iterator[pa.Table]:
@@ -351,13 +373,46 @@ def _drawer(job: Job, listed: bool, tallies: list[Any] | None) -> Callable[[Batc
     return draw
 
 
-def _job(request: Request, frame: DataFrame, where: str) -> Job:
-    """The job on a Spark frame; an error for terms that only the local engine supports."""
+def _read_parquet(session: SparkSession, path: str, columns: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """Parquet files, and those of the columns that are partition keys: texts, as on the local engine (Spark would read 01 as 1).
+
+    Files on this machine are checked first, since Spark fills a column that one of them lacks with nulls. Integers are read as 64 bits wide.
+    """
+    parts = path.split("/")
+    base = next((place for place, part in enumerate(parts) if re.search(r"[=*?\[{]", part)), None)
+    options = {} if base is None else {"basePath": "/".join(parts[:base])}
+    inferred = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(inferred)
+    session.conf.set(inferred, "false")
+    try:
+        frame = session.read.options(**options).parquet(path)
+        wide = [
+            T.StructField(field.name, T.LongType() if isinstance(field.dataType, _NARROW) else field.dataType)
+            for field in frame.schema.fields
+        ]
+        frame = session.read.options(**options).schema(T.StructType(wide)).parquet(path)
+    finally:
+        session.conf.set(inferred, str(before))
+    files = [urlsplit(each) for each in sorted(frame.inputFiles())]
+    if files and not any(file.netloc or file.scheme != "file" for file in files):
+        ParquetSource(path, [unquote(file.path) for file in files]).columns.check(columns)
+    keys = [name for name in columns if files and name in partition_keys(files[0].path)]
+    own = session.read.option("recursiveFileLookup", "true").parquet(path).columns if keys else []
+    for name in (name for name in keys if name in own):
+        raise DiscreetError(
+            f"column {name!r} is in the files of {path} and in the names of their folders, and Spark reads the names; use --engine "
+            "local, which reads the files, or give the column another name"
+        )
+    return frame, keys
+
+
+def _job(request: Request, frame: DataFrame, where: str, keys: Collection[str] = ()) -> Job:
+    """The job on a Spark frame; an error for terms that only the local engine supports. `keys`: columns of texts without a type."""
     if request.coding.lenient:
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
         )
-    return request.job(_polars_schema(frame), where=where)
+    return request.job(_polars_schema(frame), untyped=keys, where=where)
 
 
 def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:
@@ -371,7 +426,9 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
     records, lengths = unpack_records(batch, job.reading.columns.amounts)
     group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
-        group = group.without_marks()
+        group, unlisted = group.without_marks()
+        if unlisted:
+            raise unlisted_error(unlisted, len(group.names))
         if tallies is not None:
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
@@ -414,9 +471,16 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     )
 
 
+def _refuse_composite_list(job: Job) -> None:
+    if not isinstance(job.reading.columns.client, str):
+        raise DiscreetError(
+            "a list of clients whom several columns name is for the local engine; use --engine local, or name clients by one column"
+        )
+
+
 def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
-    column = job.reading.columns.client
+    column = job.reading.columns.clients[0]
     if column not in clients.columns:
         raise DiscreetError(f"column {column!r} is not in the list of clients; it has {', '.join(clients.columns)}")
     kind = _polars_type(clients.schema[column].dataType)
@@ -458,6 +522,12 @@ def _polars_type(kind: T.DataType) -> Any:
             return pl.String()
         case T.BooleanType():
             return pl.Boolean()
+        case T.DateType():
+            return pl.Date()
+        case T.TimestampNTZType():
+            return pl.Datetime("us")
+        case T.TimestampType():  # of the session's time zone
+            return pl.Datetime("us", "UTC")
         case T.ArrayType():
             return pl.List(_polars_type(kind.elementType))
     return pl.Object()
@@ -469,10 +539,12 @@ def _client_frame(session: SparkSession, path: str, job: Job) -> DataFrame:
         return session.read.parquet(path)
     if _is_remote(path):
         raise DiscreetError(f"the list of clients {path} is not Parquet; convert it, or put it on this machine")
-    listed = client_list(Path(path), job.reading.columns.client, integers=job.reading.integer_clients)
+    _refuse_composite_list(job)
+    column = job.reading.columns.clients[0]
+    listed = client_list(Path(path), column, integers=job.reading.integer_clients)
     names = T.LongType() if job.reading.integer_clients else T.StringType()
     return session.createDataFrame(
-        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(job.reading.columns.client, names)])
+        [(client,) for client in listed.to_pylist()], T.StructType([T.StructField(column, names)])
     )
 
 
@@ -520,7 +592,15 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
+_OURS = re.compile(r"^discreet\.errors\.\w+: (.*)$", re.MULTILINE)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether a task raised an error of ours."""
+    return _OURS.search(str(error)) is not None
+
+
 def _task_error_message(error: Exception) -> str:
-    """The message of an error that a task raised, without Spark's trace; otherwise Spark's first line."""
-    found = re.findall(r"^discreet\.errors\.\w+: (.*)$", str(error), re.MULTILINE)
+    """The message of an error that a task raised, without Spark's trace; otherwise Spark's line with the name of its error, or its first."""
+    found = _OURS.findall(str(error)) or re.findall(r"(\[[A-Z_.]+\] .*)", str(error))[:1]
     return str(found[-1]) if found else str(error).strip().splitlines()[0]
