@@ -203,14 +203,16 @@ class _Asked:
     """The reports on one question."""
 
     def __init__(self, sampler: SurveySampler, place: int, reports: Sequence[Reports]) -> None:
-        self.sampler, self.question, self.reports = sampler, sampler.survey.questions[place], reports
-        self.numbers = [number for number, part in enumerate(sampler.parts) if part.question == place]
-        self.parts = [sampler.parts[number] for number in self.numbers]
-        self.clients = sum(map(len, reports))
-        if not all(map(len, reports)):
+        self.sampler, self.question = sampler, sampler.survey.questions[place]
+        numbers = [number for number, part in enumerate(sampler.parts) if part.question == place]
+        asked = [(number, given) for number, given in zip(numbers, reports, strict=True) if len(given)]
+        if not asked or (isinstance(self.question, QuantileQuestion) and asked[-1][0] != numbers[-1]):
             raise DiscreetError(
-                f"no client was asked a part of the {self.question.title}; collect more reports, or ask fewer questions"
+                f"no client was asked for the {self.question.title}; collect more reports, or ask fewer questions"
             )
+        self.numbers, self.reports = [number for number, _ in asked], [given for _, given in asked]
+        self.parts = [sampler.parts[number] for number in self.numbers]
+        self.clients = sum(map(len, self.reports))
 
     def answer(self, confidence: float, among: int) -> SurveyAnswer:
         """The answer by this question's reports alone."""
@@ -506,7 +508,7 @@ class _Levels:
         """An interval of a quantile, whose ends are edges of cells."""
         deviation = -float(scipy.special.ndtri(tail(confidence, among)))
         errors, largest = self.standard_errors[1:-1], self._largest_errors
-        farthest = _FAR * deviation if min(map(len, self._asked.reports)) >= _MANY else _FARTHEST
+        farthest = _FAR * deviation if self._asked.clients >= _MANY else _FARTHEST
         below = level - self.distribution[1:-1]  # at the inner edges, which have numbers from 1 on
         low, high = 0, len(self.edges) - 1
         for end in (1, 0):
