@@ -23,7 +23,7 @@ from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, release, weights
-from discreet.torch._host import rows_of, terms_of
+from discreet.torch._host import make_terms, rows_of
 from discreet.torch._sampling import draw_outcomes
 
 SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
@@ -221,7 +221,7 @@ def check() -> None:
     exact = torch.randn((10_000, 50), generator=generator, device="cuda", dtype=torch.float64)
     uniform = SystemEntropy().integers(len(exact))
     for public in (None, exact[0]):
-        given, terms = rows_of(exact, None, public, 1.0), terms_of(epsilon=2.0)
+        given, terms = rows_of(exact, None, public, 1.0), make_terms(epsilon=2.0)
         beside = rows_of(exact.cpu(), None, None if public is None else public.cpu(), 1.0)
         on_device = draw_outcomes(given, terms, FixedIntegers(uniform))
         assert on_device.is_cuda
@@ -250,7 +250,7 @@ def _check_parts(generator: torch.Generator) -> None:
         p = torch.randn(shape, generator=generator, device="cuda")
         integers = SystemEntropy().integers(len(p))
         for public in (None, p[0], -p):
-            rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=4.0)
+            rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=4.0)
             found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
             assert torch.equal(found, gpu.draw_outcomes(rows, terms, _InParts(integers)))
             with torch.cuda.stream(torch.cuda.Stream()):
@@ -285,7 +285,7 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
     from discreet.torch import _gpu as gpu
 
     def served(rows: torch.Tensor, public: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        lower, excess, fill = gpu.parts(rows_of(rows, None, public, 1.0), terms_of(epsilon=epsilon))
+        lower, excess, fill = gpu.parts(rows_of(rows, None, public, 1.0), make_terms(epsilon=epsilon))
         return lower, lower + excess + fill
 
     each = reference.expand(p.shape).contiguous()
@@ -309,7 +309,7 @@ def _served_alike(p: torch.Tensor, reference: torch.Tensor, epsilon: float) -> b
 def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float, upper: float | None) -> None:
     from discreet.torch import _gpu as gpu  # needs Triton, which comes with torch's build for CUDA
 
-    rows, terms = rows_of(p, None, public, 1.0), terms_of(epsilon=epsilon, upper=upper)
+    rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=epsilon, upper=upper)
     lower, excess, fill = gpu.parts(rows, terms)
     found = lower + excess + fill
     assert bool((found.sum(1) == TOTAL).all())

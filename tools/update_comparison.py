@@ -32,11 +32,11 @@ from discreet.research._report_follow_up import (
     published_table,
 )
 from discreet.research._report_population import (
-    by_set,
     contest_table,
     fidelity_table,
     population_figures,
     population_findings,
+    rows_by_set,
     share_table,
 )
 from discreet.research.experiments._designs import DesignedSplit, KeptAtBudget, ShiftedDesign
@@ -63,7 +63,7 @@ def markdown(head: list[str], body: list[list[str]]) -> str:
 def sets_table(rows: Sequence[SetAtBudget]) -> str:
     body = [
         [row.title, f"{row.clients:,} {row.who}", str(row.outcomes), row.domain, row.source]
-        for row in (those[0] for those in by_set(rows).values())
+        for row in (those[0] for those in rows_by_set(rows).values())
     ]
     return markdown(["set", "clients", "k", "public domain", "source"], body)
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 from hypothesis import given, strategies as st
 
-from discreet.collect._postgres import BLOCK, EMPTY, FEW_BLOCKS, add_to_blocks, blocks_to_write, totals
+from discreet.collect._postgres import BLOCK, EMPTY, FEW_BLOCKS, add_to_blocks, blocks_to_write, sum_block_counts
 
 
 class Rows:
@@ -34,5 +34,5 @@ def test_what_is_added_in_several_slots_is_what_is_read(data: st.DataObject, out
         before = {number: held.get(number, EMPTY) for number in numbers}
         held.update(zip(numbers, add_to_blocks(before, counted.items()), strict=True))
         expected += counted
-    found = totals(Rows([row for held in slots for row in held.items()]), outcomes)
+    found = sum_block_counts(Rows([row for held in slots for row in held.items()]), outcomes)
     assert found.tolist() == [expected[each] for each in range(outcomes)]

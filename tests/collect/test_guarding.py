@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._requests import checked_origin, report
+from discreet.collect._requests import checked_origin, report_fault
 from discreet.errors import DiscreetError
 from tests.collect.running import agreed, one, running
 
@@ -60,7 +60,7 @@ def test_a_fault_is_told_by_its_kind_and_place_alone(capsys: pytest.CaptureFixtu
     try:
         raise KeyError("ann said blue")
     except KeyError as error:
-        report(error)
+        report_fault(error)
     said = capsys.readouterr().err
     assert said.startswith("discreet: a fault of the collector, KeyError: ")
     assert "test_guarding.py" in said

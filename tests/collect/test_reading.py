@@ -10,7 +10,7 @@ import pytest
 from discreet import GaussianMixtures, Interval, Labels, LinearSampler, Numbers, OptimalSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.client._protocol import MOST_BATCH, MOST_NAME
-from discreet.collect._reading import Outcomes, from_arrow, from_json
+from discreet.collect._reading import Outcomes, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import RequestProblem
 from discreet.domain import Domain
 from discreet.estimation._sample_tables import coding_and_sampler
@@ -59,7 +59,7 @@ def columns(rows: int = 3, **others: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_what_is_no_request_is_refused(body: bytes) -> None:
-    refused(from_json, body)
+    refused(parse_json_samples, body)
 
 
 NAMES: list[Any] = [1, None, True, "", " ", "a b", "a\0", "a\n", "é", "\ud800", "\u202e", "a" * (MOST_NAME + 1), [], {}]
@@ -68,10 +68,10 @@ NAMES: list[Any] = [1, None, True, "", " ", "a b", "a\0", "a\n", "é", "\ud800",
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("field", ["client", "key"])
 def test_names_and_keys_are_short_visible_texts(field: str, name: Any) -> None:
-    problem = refused(from_json, json.dumps({**ONE, field: name}).encode())
+    problem = refused(parse_json_samples, json.dumps({**ONE, field: name}).encode())
     assert (problem.status, problem.sentence[: len(field)]) == (422, field)
     batch = {"agreement": ID, "round": 1, "samples": [ROW, {**ROW, field: name}]}
-    assert refused(from_json, json.dumps(batch).encode()).sentence.startswith(f"samples[1].{field}")
+    assert refused(parse_json_samples, json.dumps(batch).encode()).sentence.startswith(f"samples[1].{field}")
 
 
 @pytest.mark.parametrize(("field", "value"), [
@@ -79,7 +79,7 @@ def test_names_and_keys_are_short_visible_texts(field: str, name: Any) -> None:
     ("round", -1), ("round", 10**30),
 ])  # fmt: skip
 def test_agreement_and_round_are_what_they_say(field: str, value: Any) -> None:
-    assert refused(from_json, json.dumps({**ONE, field: value}).encode()).sentence.startswith(field)
+    assert refused(parse_json_samples, json.dumps({**ONE, field: value}).encode()).sentence.startswith(field)
 
 
 def on_a_line() -> Domain:
@@ -117,7 +117,7 @@ def test_a_point_of_a_line_is_in_its_cell_or_in_none() -> None:
 
 
 def test_an_arrow_stream_is_read_like_a_document() -> None:
-    sent = from_arrow(stream(columns()))
+    sent = parse_arrow_samples(stream(columns()))
     assert (sent.agreement, sent.round, sent.clients, sent.keys) == (ID, 1, ["c0", "c1", "c2"], ["c0", "c1", "c2"])
     assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
     with pytest.raises(RequestProblem, match="row 2 of column 'sample' is not a whole number from 0 to 1"):
@@ -133,7 +133,7 @@ def test_texts_may_be_laid_out_as_they_like(kind: pa.DataType) -> None:
         if not pa.types.is_dictionary(kind)
         else pa.array(["b", "a", "b"]).dictionary_encode()
     )
-    sent = from_arrow(stream({"client": texts, "key": texts, "sample": texts}))
+    sent = parse_arrow_samples(stream({"client": texts, "key": texts, "sample": texts}))
     assert sent.clients == ["b", "a", "b"]
     assert sent.outcomes(Outcomes(Coding(Labels(["a", "b"])))).tolist() == [1, 0, 1]
 
@@ -141,10 +141,10 @@ def test_texts_may_be_laid_out_as_they_like(kind: pa.DataType) -> None:
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_a_compressed_stream_is_read_if_it_does_not_unpack_to_too_much(codec: str) -> None:
     options = pa.ipc.IpcWriteOptions(compression=codec)
-    assert len(from_arrow(stream(columns(1000), options=options)).clients) == 1000
+    assert len(parse_arrow_samples(stream(columns(1000), options=options)).clients) == 1000
     bomb = columns(1, client=["a" * (1 << 26)])
     assert len(stream(bomb, options=options)) < 1 << 22
-    refused(from_arrow, stream(bomb, options=options))
+    refused(parse_arrow_samples, stream(bomb, options=options))
 
 
 @pytest.mark.parametrize(
@@ -165,21 +165,21 @@ def test_a_compressed_stream_is_read_if_it_does_not_unpack_to_too_much(codec: st
     ],
 )  # fmt: skip
 def test_what_is_no_stream_of_samples_is_refused(body: bytes) -> None:
-    refused(from_arrow, body)
+    refused(parse_arrow_samples, body)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.bool_(), pa.date32()])
 def test_a_column_of_another_type_holds_no_samples(kind: pa.DataType) -> None:
     values = pa.array([0, 1, 2]).cast(pa.int32()).cast(kind) if kind != pa.bool_() else pa.array([True, False, True])
     with pytest.raises(RequestProblem):
-        from_arrow(stream(columns(sample=values))).outcomes(Outcomes(Coding(Numbers(3))))
+        parse_arrow_samples(stream(columns(sample=values))).outcomes(Outcomes(Coding(Numbers(3))))
 
 
 def test_numbers_of_any_width_are_numbers() -> None:
     for kind in (pa.int8(), pa.uint16(), pa.int32(), pa.uint64()):
-        sent = from_arrow(stream(columns(sample=pa.array([0, 1, 2], kind))))
+        sent = parse_arrow_samples(stream(columns(sample=pa.array([0, 1, 2], kind))))
         assert sent.outcomes(Outcomes(Coding(Numbers(3)))).tolist() == [0, 1, 2]
-    largest = from_arrow(stream(columns(sample=pa.array([0, 1, 2**64 - 1], pa.uint64()))))
+    largest = parse_arrow_samples(stream(columns(sample=pa.array([0, 1, 2**64 - 1], pa.uint64()))))
     with pytest.raises(RequestProblem):
         largest.outcomes(Outcomes(Coding(Numbers(3))))
 
@@ -210,7 +210,7 @@ def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind:
     """Whatever the outcomes are: 0 is the first of them. So all outcomes take as many bytes."""
     outcomes, numbered = Outcomes(coding), {**METADATA, "samples": "numbers"}
     body = stream(columns(sample=pa.array([0, 2, 1], kind)), numbered)
-    assert from_arrow(body).outcomes(outcomes).tolist() == [0, 2, 1]
+    assert parse_arrow_samples(body).outcomes(outcomes).tolist() == [0, 2, 1]
     assert len({len(stream(columns(sample=pa.array(three, kind)), numbered)) for three in ([0, 0, 0], [2, 1, 2])}) == 1
     for wrong in (-1, outcomes.size, 2**63):
         try:
@@ -221,16 +221,19 @@ def test_a_stream_of_numbers_names_outcomes_by_their_place(coding: Coding, kind:
             RequestProblem,
             match=f"row 1 of column 'sample' is not the number of an outcome, from 0 to {outcomes.size - 1}",
         ):
-            from_arrow(stream(columns(sample=values), numbered)).outcomes(outcomes)
+            parse_arrow_samples(stream(columns(sample=values), numbered)).outcomes(outcomes)
 
 
 def test_what_says_that_it_holds_numbers_holds_them() -> None:
     for sample in (["x", "y", "z"], [0.0, 1.0, 2.0]):
-        assert refused(from_arrow, stream(columns(sample=sample), {**METADATA, "samples": "numbers"})).status == 422
+        assert (
+            refused(parse_arrow_samples, stream(columns(sample=sample), {**METADATA, "samples": "numbers"})).status
+            == 422
+        )
     for said in ("", "labels", "Numbers"):
-        assert refused(from_arrow, stream(columns(), {**METADATA, "samples": said})).status == 400
+        assert refused(parse_arrow_samples, stream(columns(), {**METADATA, "samples": said})).status == 400
 
 
 def test_spaces_after_a_document_are_not_part_of_it() -> None:
-    sent = from_json(json.dumps(ONE).encode() + b" " * 500 + b"\n")
+    sent = parse_json_samples(json.dumps(ONE).encode() + b" " * 500 + b"\n")
     assert (sent.alone, list(sent.samples)) == (True, [1])

@@ -14,8 +14,8 @@ from discreet.design._posterior import (
     RoundCounts,
     draw_model_clients,
     expected_agreement,
+    fit_posterior,
     judge_kinds,
-    posterior,
     softmax,
 )
 from discreet.mechanisms._sampler import Sampler
@@ -166,7 +166,7 @@ def test_the_posterior_covers_the_mean_of_the_clients() -> None:
     inside = []
     for seed in range(40):
         laws = people(1_500, seed)
-        found = posterior(
+        found = fit_posterior(
             K, [RoundCounts(linear, counts(linear, laws, seed).astype(float))], None, np.random.default_rng(seed)
         )
         means, _ = found.hypotheses(300, np.random.default_rng(seed))

@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._surveys import _Asked, _Levels
+from discreet.estimation._surveys import _Levels, _QuestionReports
 from discreet.survey import Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
 from tests.soaking import wide
 
@@ -98,7 +98,7 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     rng = np.random.default_rng(8)
     sampler = SurveySampler(Survey({"x": Number(0, 1)}, [quantiles("x")]), epsilon=2.0)
     reports = sampler.release_table({"x": rng.beta(2, 5, 20_000)}, rng=rng)
-    asked = _Asked(sampler, 0, sampler.split(reports))
+    asked = _QuestionReports(sampler, 0, sampler.split(reports))
     levels = _Levels(asked)
     cells, equations, values = levels._tree.cells, [], []
     for place, count in enumerate(levels._levels):

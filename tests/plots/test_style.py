@@ -13,7 +13,7 @@ from discreet import DiscreetError, audit, estimation, plots, research
 from discreet.audit import TestedEvent
 from discreet.plots import _style
 from discreet.plots._labels import divergence_label
-from discreet.plots._style import figure, fonts_note, legible, library_style, save
+from discreet.plots._style import figure, fonts_note, library_style, save, text_or_fallback
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -98,4 +98,4 @@ def test_labels_in_any_script_are_written_or_numbered(name: str, tmp_path: Path)
         drawn.savefig(tmp_path / "picture.png")
         labels = [label.get_text() for axes in drawn.axes[:1] for label in axes.get_yticklabels()]
         if "plain" in labels:
-            assert set(labels) == {"plain", legible(name, "outcome 1")}
+            assert set(labels) == {"plain", text_or_fallback(name, "outcome 1")}

@@ -19,7 +19,7 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, weights
-from discreet.torch._host import rows_of, terms_of
+from discreet.torch._host import make_terms, rows_of
 from discreet.torch._sampling import draw_outcomes
 
 ROWS = 5
@@ -95,7 +95,7 @@ def test_a_row_has_the_same_integers_whoever_comes_with_it(
 def test_a_row_has_the_same_box_and_outcome_whoever_comes_with_it(masked: bool) -> None:
     """L and U themselves, which come from the reference; and the outcome of an integer."""
     rows, reference = made(50, 3.0, torch.float32, masked, 5)
-    terms, uniform = terms_of(epsilon=1.0), np.random.default_rng(1).integers(0, 1 << 62, ROWS)
+    terms, uniform = make_terms(epsilon=1.0), np.random.default_rng(1).integers(0, 1 << 62, ROWS)
     each = reference.expand(rows.shape).contiguous()
 
     def boxes(given: Any) -> list[Any]:

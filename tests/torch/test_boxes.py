@@ -11,7 +11,7 @@ from discreet._base.numerics import exp_lower
 from discreet.errors import DiscreetError
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure, extreme_masses
 from discreet.release import TOTAL
-from discreet.torch._host import LARGEST_SIZE, DeviceBox, Terms, terms_of
+from discreet.torch._host import LARGEST_SIZE, DeviceBox, Terms, make_terms
 
 
 @given(
@@ -65,7 +65,7 @@ def test_a_usual_epsilon_is_not_refused_on_a_vocabulary() -> None:
 @pytest.mark.parametrize("upper", [1.0, 0.5, -2.0, math.nan, math.inf, "3"])
 def test_an_upper_that_is_none_is_named(upper: float) -> None:
     with pytest.raises(DiscreetError, match="upper"):
-        terms_of(epsilon=1.0, upper=upper)
+        make_terms(epsilon=1.0, upper=upper)
 
 
 @given(

@@ -21,7 +21,7 @@ from discreet.privacy import Approximate, Gaussian, Privacy
 from discreet.release import TOTAL, outcomes
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import output, release, weights
-from discreet.torch._host import rows_of, terms_of
+from discreet.torch._host import make_terms, rows_of
 from discreet.torch._sampling import draw_outcomes
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -44,7 +44,7 @@ def integers(rows: int, seed: int) -> np.ndarray[Any, Any]:
 def on_tensors(p: Any, uniform: Any, epsilon: float, **given: Any) -> Any:
     """The outcomes of rows for given integers."""
     rows = rows_of(None, torch.from_numpy(p), given.get("reference"), 1.0)
-    return draw_outcomes(rows, terms_of(epsilon=epsilon, upper=given.get("upper")), FixedIntegers(uniform)).numpy()
+    return draw_outcomes(rows, make_terms(epsilon=epsilon, upper=given.get("upper")), FixedIntegers(uniform)).numpy()
 
 
 @settings(max_examples=25, deadline=None)
@@ -76,7 +76,7 @@ def test_logits_are_the_laws_that_families_make_of_them() -> None:
     logits = np.random.default_rng(4).normal(size=(50, 12)) * 3
     uniform = integers(50, 5)
     rows = rows_of(torch.from_numpy(logits), None, None, 2.0)
-    found = draw_outcomes(rows, terms_of(epsilon=1.5), FixedIntegers(uniform)).numpy()
+    found = draw_outcomes(rows, make_terms(epsilon=1.5), FixedIntegers(uniform)).numpy()
     simplex = dc.Simplex(12)
     lattice = dc.OptimalSampler(simplex, epsilon=1.5).lattice
     assert np.array_equal(found, outcomes(lattice, simplex.law(logits=logits / 2.0), None, uniform))
@@ -257,7 +257,7 @@ def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy:
         lattice = dc.OptimalSampler(family, privacy=privacy).lattice
         given = None if public is None else torch.from_numpy(public)
         rows = rows_of(None, torch.from_numpy(p), given, 1.0)
-        terms = terms_of(privacy=privacy, upper=None if public is None else 4.0)
+        terms = make_terms(privacy=privacy, upper=None if public is None else 4.0)
         assert np.array_equal(
             draw_outcomes(rows, terms, FixedIntegers(uniform)).numpy(), outcomes(lattice, p, None, uniform)
         )

@@ -35,7 +35,7 @@ _KINDS = {
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}  # a disk without hard links
 
 
-def reason(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """Why a file could not be read or written, without its name."""
     return str(getattr(error, "strerror", None) or error)
 
@@ -84,7 +84,7 @@ def check_target(
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
+        raise DiscreetError(f"{what} {path} cannot be written: {error_reason(error)}") from None
     kind = _KINDS.get(stat.S_IFMT(status.st_mode))
     if kind == "a folder":
         raise DiscreetError(f"{what} {path} is a folder; name a file")
@@ -135,7 +135,7 @@ def atomic_write(
     try:
         handle = os.open(partial, os.O_WRONLY | NEW_FILE, 0o600 if private else 0o666)
     except (OSError, ValueError) as error:
-        raise DiscreetError(f"{what} {path} cannot be written: {reason(error)}") from None
+        raise DiscreetError(f"{what} {path} cannot be written: {error_reason(error)}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             _give_mode(file, target, private=private)
@@ -146,12 +146,12 @@ def atomic_write(
         if replace:
             os.replace(partial, target)
         else:
-            _give_name(partial, target)
+            _rename_without_replacing(partial, target)
         sync_folder(target.parent)
     except FileExistsError:
         raise DiscreetError(f"{what} {path} exists already; {fix}") from None
     except OSError as error:
-        raise DiscreetError(f"{what} {path} could not be written: {reason(error)}") from None
+        raise DiscreetError(f"{what} {path} could not be written: {error_reason(error)}") from None
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial)
@@ -161,7 +161,7 @@ def _make_folder(target: Path, what: str) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise DiscreetError(f"{what} {target}: its folder cannot be made: {reason(error)}") from None
+        raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
 
 
 def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
@@ -174,7 +174,7 @@ def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
         os.fchmod(file.fileno(), stat.S_IMODE(os.lstat(target).st_mode))
 
 
-def _give_name(partial: Path, target: Path) -> None:
+def _rename_without_replacing(partial: Path, target: Path) -> None:
     """Give a file its name, unless the name is taken by now."""
     try:
         os.link(partial, target)
@@ -268,4 +268,4 @@ def read_private(
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ELOOP:
             raise DiscreetError(f"{what} {path} is a symbolic link; {fix}") from None
-        raise DiscreetError(f"{what} {path} cannot be read: {reason(error)}; {fix}") from None
+        raise DiscreetError(f"{what} {path} cannot be read: {error_reason(error)}; {fix}") from None

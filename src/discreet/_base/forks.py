@@ -38,10 +38,10 @@ def _note_threads() -> None:
     _noted = any(map(_WORKERS.match, names)) if names else _used
 
 
-def _inherit() -> None:
+def _mark_workers_lost() -> None:
     global _lost
     _lost = _lost or _noted
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_note_threads, after_in_child=_inherit)
+    os.register_at_fork(before=_note_threads, after_in_child=_mark_workers_lost)

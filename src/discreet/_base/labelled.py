@@ -35,7 +35,7 @@ def labelled_values(values: Any, name: str) -> LabelledValues | None:
     """The labels and numbers of one dict, Series or frame; None for values without labels."""
     if isinstance(values, Mapping):
         return LabelledValues(tuple(values), _dict_numbers(values, name))
-    labels = _names(values)
+    labels = _last_axis_names(values)
     if labels is None or _is_default(labels):
         return None
     found = tuple(labels)
@@ -46,14 +46,14 @@ def labelled_values(values: Any, name: str) -> LabelledValues | None:
     if repeated:
         twice = next(label for place, label in enumerate(found) if label in found[:place])
         raise DiscreetError(f"{name} has the label {twice!r} twice; add up what belongs together")
-    return LabelledValues(found, _numbers(values, name))
+    return LabelledValues(found, _as_number_array(values, name))
 
 
 def carries_labels(values: Any) -> bool:
     """Whether values are labelled: a dict, or a Series or frame with names of its own."""
     if isinstance(values, Mapping):
         return True
-    names = _names(values)
+    names = _last_axis_names(values)
     return names is not None and not _is_default(names)
 
 
@@ -79,13 +79,13 @@ def is_frame(values: Any) -> bool:
     return isinstance(values, Mapping) or (_attribute(values, "columns") is not None and hasattr(values, "__array__"))
 
 
-def in_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
+def in_outcome_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
     """Labelled values as an array (..., size) in the order of the outcomes; values without labels unchanged."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
         if not any(carries_labels(one) for one in values):
             return values
         return _stack_arrays(
-            [in_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name
+            [in_outcome_order(one, size, places, f"{name}[{i}]", missing) for i, one in enumerate(values)], 0, name
         )
     found = labelled_values(values, name)
     if found is None:
@@ -117,7 +117,7 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     def places(labels: Sequence[Any]) -> NDArray[np.int64]:
         return np.array([index[label] for label in labels], dtype=np.int64)
 
-    return in_order(p, len(index), places, "p"), in_order(q, len(index), places, "q")
+    return in_outcome_order(p, len(index), places, "p"), in_outcome_order(q, len(index), places, "q")
 
 
 def _labels(values: Any) -> list[Any]:
@@ -126,14 +126,14 @@ def _labels(values: Any) -> list[Any]:
         return [label for one in values for label in _labels(one)]
     if not carries_labels(values):
         return []
-    return list(values if isinstance(values, Mapping) else _names(values))
+    return list(values if isinstance(values, Mapping) else _last_axis_names(values))
 
 
 def _dict_numbers(values: Mapping[Any, Any], name: str) -> NDArray[Any]:
     """The values of a dict as (..., m): numbers for one client, lists of equal length for many."""
     if not values:
         raise DiscreetError(f"{name} is an empty dict; name at least one outcome")
-    return _stack_arrays([_numbers(one, name) for one in values.values()], -1, name)
+    return _stack_arrays([_as_number_array(one, name) for one in values.values()], -1, name)
 
 
 def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
@@ -143,7 +143,7 @@ def _stack_arrays(parts: Iterable[Any], axis: int, name: str) -> NDArray[Any]:
         raise DiscreetError(f"{name} is not numbers of equal shape under every label") from None
 
 
-def _numbers(values: Any, name: str) -> NDArray[Any]:
+def _as_number_array(values: Any, name: str) -> NDArray[Any]:
     """Values as an array of numbers; a nullable column is an array of objects even if it contains only numbers."""
     if isinstance(values, np.ma.MaskedArray):
         raise DiscreetError(f"{name} is a masked array, whose hidden values would be used; fill it first")
@@ -158,7 +158,7 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _names(values: Any) -> Any:
+def _last_axis_names(values: Any) -> Any:
     """The names of the last axis: the columns of a frame, the index of a Series."""
     if not hasattr(values, "__array__"):
         return None
@@ -183,7 +183,7 @@ def _is_default(names: Any) -> bool:
 
 def _refuse_ambiguous(values: Any, places: Places, name: str) -> None:
     """Reject a default index whose numbers are also labels of other outcomes: both readings would be possible."""
-    names = _names(values)
+    names = _last_axis_names(values)
     if names is None:
         return
     for place, label in enumerate(names):

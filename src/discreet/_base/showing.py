@@ -35,14 +35,14 @@ class _ShortRepr(reprlib.Repr):
         return repr(x)  # an own repr is short already
 
 
-def _cutter() -> _ShortRepr:
+def _make_short_repr() -> _ShortRepr:
     cutter = _ShortRepr()
     cutter.maxlist = cutter.maxtuple = cutter.maxset = cutter.maxfrozenset = cutter.maxdict = _FEW
     cutter.maxstring = cutter.maxother = cutter.maxlong = _LONGEST
     return cutter
 
 
-_CUTTER = _cutter()
+_CUTTER = _make_short_repr()
 
 
 def short_repr(value: Any) -> str:
@@ -74,11 +74,11 @@ def json_number(value: float) -> float | None:
 def notebook_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
     """A title and rows of a name and a value as HTML for a notebook."""
     cells = "".join(
-        f'<tr><td style="text-align:left">{_safe(name)}</td><td style="text-align:left">{_safe(value)}</td></tr>'
+        f'<tr><td style="text-align:left">{_escape_html(name)}</td><td style="text-align:left">{_escape_html(value)}</td></tr>'
         for name, value in rows
     )
-    return f"<b>{_safe(title)}</b><table>{cells}</table>"
+    return f"<b>{_escape_html(title)}</b><table>{cells}</table>"
 
 
-def _safe(text: Any) -> str:
+def _escape_html(text: Any) -> str:
     return html.escape(visible(str(text)))

@@ -277,7 +277,7 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
     """
     counts: dict[BoxProfile | Privacy, int] = {}
     squares = Fraction(0)
-    for release, count in _pairs(releases):
+    for release, count in _as_release_pairs(releases):
         number = check_count("samples", count)
         if isinstance(release, Gaussian):
             squares += number * Fraction(release.nu) ** 2
@@ -296,7 +296,7 @@ def compose(releases: Sequence[tuple[BoxProfile | Privacy, int]]) -> PrivacyLoss
     return functools.reduce(joint_loss, losses)
 
 
-def _pairs(releases: Any) -> list[tuple[Any, Any]]:
+def _as_release_pairs(releases: Any) -> list[tuple[Any, Any]]:
     """Releases as a list of pairs, or an error that says what they should be."""
     try:
         return [(release, count) for release, count in releases]
@@ -314,11 +314,11 @@ def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
         )
     match release:
         case BoxProfile():
-            return _from_box(release, count)
+            return _box_loss(release, count)
         case Pure(epsilon=epsilon):
-            return _from_box(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
+            return _box_loss(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
         case Approximate(epsilon=epsilon, delta=delta):
-            purely = _from_box(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
+            purely = _box_loss(BoxProfile(epsilon=epsilon, alpha=_EVEN, attained=True), count)
             left = math.exp(count * math.log1p(-delta)) * ROUNDED_UP
             never = min(1.0, -math.expm1(count * math.log1p(-delta)) * ROUNDED_UP)
             return PrivacyLoss(
@@ -331,7 +331,7 @@ def _loss_of_repeats(release: BoxProfile | Privacy, count: int) -> PrivacyLoss:
     )
 
 
-def _from_box(profile: BoxProfile, count: int) -> PrivacyLoss:
+def _box_loss(profile: BoxProfile, count: int) -> PrivacyLoss:
     """The loss of `count` releases from one box, on the multiples of its epsilon."""
     once = np.array([profile.lower_mass, 1.0 - profile.lower_mass - profile.upper_mass, profile.upper_mass])
     once = np.maximum(once, 0.0) + [

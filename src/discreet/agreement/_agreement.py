@@ -24,14 +24,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from discreet._base.files import atomic_write, check_target, reason
+from discreet._base.files import atomic_write, check_target, error_reason
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
-from discreet.agreement._family_terms import BESIDE, KINDS, FamilyTerms, read_family_terms
+from discreet.agreement._family_terms import (
+    BESIDE,
+    KINDS,
+    FamilyTerms,
+    Fields,
+    check_kind_fields,
+    check_object,
+    read_family_terms,
+)
 from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
 from discreet.agreement._schedule import SCHEDULE, Schedule, is_day, read_day
-from discreet.agreement._terms import Fields, check_kind_fields, check_object
 from discreet.domain import VERSION, Domain, canonical, check_version, read_number
 from discreet.errors import (
     DiscreetError,
@@ -511,7 +518,7 @@ class Agreement:
         except DiscreetError as error:
             raise DiscreetError(f"{path}: {error}") from None
         except (OSError, ValueError) as error:
-            raise DiscreetError(f"agreement {path} cannot be read: {reason(error)}") from None
+            raise DiscreetError(f"agreement {path} cannot be read: {error_reason(error)}") from None
 
     def with_weights(self, content: bytes, where: Any = "weights") -> "Agreement":
         """The agreement with the weights of its reference, read from the content of a weights file."""

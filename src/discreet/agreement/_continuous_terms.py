@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
-from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
+from discreet.agreement._family_terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import VERSION, check_digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, check_count
 from discreet.families import (

@@ -6,7 +6,7 @@ blocks that are read here (`discreet.mechanisms._report_sampler`); poor ones cos
 
 from dataclasses import dataclass
 
-from discreet.agreement._terms import AgreementTerms, Fields
+from discreet.agreement._family_terms import AgreementTerms, Fields
 from discreet.errors import DiscreetError, check_choice, check_count
 from discreet.mechanisms import AROUND, BLOCK_KINDS, MOST_TOGETHER, BlockFamily, ReportSampler, blocks_named
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import read_table, table_fields
-from discreet.agreement._terms import MOST_LISTED, AgreementTerms, Fields, check_listed
+from discreet.agreement._family_terms import MOST_LISTED, AgreementTerms, Fields, check_listed
 from discreet.domain import check_digest, digest
 from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
 from discreet.families import ContinuousFamily, DensityBand, Tabulated

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from discreet.agreement._terms import AgreementTerms, Fields
+from discreet.agreement._family_terms import AgreementTerms, Fields
 from discreet.errors import DiscreetError, check_choice
 
 SCHEDULE = Fields.of("start every")

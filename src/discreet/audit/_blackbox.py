@@ -130,7 +130,7 @@ class SamplePartition:
     described: Callable[[int], str]
 
 
-def samples_of(output: Any, count: int) -> Samples:
+def parse_samples(output: Any, count: int) -> Samples:
     """The output of a mechanism, checked to be `count` samples."""
     if isinstance(output, np.ndarray) and output.ndim >= 1 and output.dtype.kind in "fiub":
         _check_count(len(output), count)
@@ -156,12 +156,12 @@ def samples_of(output: Any, count: int) -> Samples:
     return Samples(None, [_hashable(value) for value in values], lengths)
 
 
-def same_kind(samples: Sequence[Samples]) -> list[Samples]:
+def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
     """All samples as matrices of one width, or all as lists of values: mixed kinds are compared as values."""
     widths = {None if s.matrix is None else s.matrix.shape[1] for s in samples}
     if len(widths) == 1:
         return list(samples)
-    return [_as_values(s) for s in samples]
+    return [_samples_as_values(s) for s in samples]
 
 
 def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
@@ -172,7 +172,7 @@ def partitions(samples: Sequence[Samples]) -> Iterator[SamplePartition]:
     pooled = np.concatenate([s.matrix for s in samples if s.matrix is not None])
     width = pooled.shape[1]
     coordinates = [
-        _partition_of_numbers(pooled[:, place], _column(place), _coordinate_name(place, width))
+        _partition_of_numbers(pooled[:, place], _column_reader(place), _coordinate_name(place, width))
         for place in _tried_coordinates(width)
     ]
     yield from coordinates
@@ -203,7 +203,7 @@ def _hashable(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _as_values(samples: Samples) -> Samples:
+def _samples_as_values(samples: Samples) -> Samples:
     if samples.matrix is None:
         return samples
     rows = [tuple(row) for row in samples.matrix.tolist()]
@@ -233,7 +233,7 @@ def _tried_coordinates(width: int) -> Sequence[int]:
     return sorted({int(place) for place in np.linspace(0, width - 1, min(width, MOST_COORDINATES))})
 
 
-def _column(place: int) -> Callable[[Samples], NDArray[np.float64]]:
+def _column_reader(place: int) -> Callable[[Samples], NDArray[np.float64]]:
     return lambda s: np.asarray(s.matrix)[:, place]
 
 
@@ -454,11 +454,11 @@ def black_box_audit(
         raise DiscreetError(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
         )
-    choosing = same_kind([_draw_samples(mechanism, value, half) for value in inputs])
+    choosing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
     (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
-    testing = same_kind([_draw_samples(mechanism, value, half) for value in inputs])
+    testing = unify_sample_kinds([_draw_samples(mechanism, value, half) for value in inputs])
     if (choosing[0].matrix is None) != (testing[0].matrix is None):
-        choosing, testing = ([_as_values(s) for s in part] for part in (choosing, testing))
+        choosing, testing = ([_samples_as_values(s) for s in part] for part in (choosing, testing))
         (epsilon, delta), promising = _most_doubtful(claims, choosing, half)
     events, error = [], (1.0 - confidence) / (1.0 if privacy is None else _SERIES)
     for place, candidate in enumerate(promising):
@@ -500,7 +500,7 @@ def _draw_samples(mechanism: Mechanism, value: Any, count: int) -> Samples:
         raise DiscreetError(
             f"the mechanism failed on input {value!r} with {type(error).__name__}: {error}; it is called as f(input, n)"
         ) from error
-    return samples_of(output, count)
+    return parse_samples(output, count)
 
 
 def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> list[_Candidate]:

@@ -25,13 +25,13 @@ from discreet.cli._options import (
     ask_whom_to_serve,
     choose_mechanism,
     mechanism_text,
-    promise,
     refuse_large,
     refuse_large_together,
     require_domain,
     schedule_lines,
     spending_text,
     stated_family,
+    stated_privacy,
 )
 from discreet.cli._printing import plain, say, write_json
 from discreet.domain import Labels
@@ -104,7 +104,7 @@ def agree(
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     else:
-        promised = promise(
+        promised = stated_privacy(
             epsilon,
             delta,
             nu,
@@ -127,7 +127,7 @@ def agree(
         sampler: Sampler[AnyFamily] | ReportSampler
         if name == ReportSampler.name:
             sampler = _report_sampler(family, promised)
-            taken = _what_reports_spare(sampler) if mechanism is None else None
+            taken = _reports_advantage_text(sampler) if mechanism is None else None
         else:
             sampler = sampler_named(name, family, privacy=promised)
         refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
@@ -148,7 +148,7 @@ def agree(
     kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
-    lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_few(found)}"]
+    lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_outcome_preview(found)}"]
     lines += schedule_lines(found)
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
@@ -183,7 +183,7 @@ def _report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:
     return ReportSampler(family, privacy=promised)
 
 
-def _what_reports_spare(sampler: ReportSampler) -> str:
+def _reports_advantage_text(sampler: ReportSampler) -> str:
     """Why reports were chosen, and what to say for samples."""
     ratio = sampler.by_values().variance() / sampler.variance()
     return (
@@ -192,7 +192,7 @@ def _what_reports_spare(sampler: ReportSampler) -> str:
     )
 
 
-def _few(found: Agreement) -> str:
+def _outcome_preview(found: Agreement) -> str:
     """The first and the last outcomes, so that a wrong list is noticed."""
     names = found.domain.labels if isinstance(found.family, FamilyTerms) else None
     if names is None:

@@ -14,7 +14,7 @@ from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, promise, stated_family
+from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, stated_family, stated_privacy
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
@@ -60,11 +60,11 @@ def audit(
         _load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
     )
     if plot is not None:
-        _draw(found, mechanism, plot)
+        _save_audit_plot(found, mechanism, plot)
     if json:
-        write_json(_record(found))
+        write_json(_audit_record(found))
     else:
-        say(*_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
+        say(*_audit_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
@@ -97,7 +97,7 @@ def certify(
         missing = "certify needs --outcomes K and --epsilon E (or --nu NU), or --agreement FILE"
         if outcomes is None:
             raise DiscreetError(missing)
-        stated = promise(epsilon, delta, nu, missing=missing)
+        stated = stated_privacy(epsilon, delta, nu, missing=missing)
     elif any(given is not None for given in (epsilon, delta, nu)):
         raise DiscreetError("--agreement states the sampler; leave out --epsilon, --delta and --nu")
     agreed = None if agreement is None else Agreement.read(agreement)
@@ -194,7 +194,7 @@ def _parse_input(text: str) -> Any:
 # Printing.
 
 
-def _report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
+def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
     made = table("event", "inputs", "counts", "at least", texts=3)
     for event in found.events:
@@ -222,7 +222,7 @@ def _bars(found: BlackBoxAudit) -> str:
     return "\n".join(lines)
 
 
-def _record(found: BlackBoxAudit) -> dict[str, Any]:
+def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
     return {
         "epsilon": found.epsilon,
         "delta": found.delta,
@@ -245,6 +245,6 @@ def _record(found: BlackBoxAudit) -> dict[str, Any]:
     }
 
 
-def _draw(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
+def _save_audit_plot(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
     verdict = "refuted" if found.is_refuted else "not refuted"
     plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

@@ -155,7 +155,7 @@ def _read_samples(name: str, path: Path | None) -> _SampleSource:
         return _SampleSource(_read_store(name, path))
     source = file_source(name)
     agreed = agreement_of(source, path)
-    coding, sampler = _outcomes(agreed)
+    coding, sampler = _learnable_coding_and_sampler(agreed)
     return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
 
 
@@ -172,13 +172,13 @@ def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[A
                 f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
             )
         counted = [(one.agreement, store.counts(one.agreement.id, 1)) for one in kept if one.collection in found]
-    rounds = [(agreed, _outcomes(agreed)[1], counts) for agreed, counts in counted if counts.any()]
+    rounds = [(agreed, _learnable_coding_and_sampler(agreed)[1], counts) for agreed, counts in counted if counts.any()]
     if not rounds:
         raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
     return rounds
 
 
-def _outcomes(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
+def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
     """The coding of the samples, and the sampler."""
     if isinstance(agreed.family, ContinuousTerms):
         raise DiscreetError(
@@ -344,7 +344,7 @@ def design(
     if keep is not None:
         PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     if released:
-        _refuse_both(
+        _refuse_example_options(
             {
                 "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
@@ -394,12 +394,12 @@ def design(
         frontier = [] if plot is None else _frontier(design_at, found, told)
     agreement.write(output)
     if plot is not None:
-        _draw(frontier, rows, plot)
+        _save_frontier_plot(frontier, rows, plot)
     if json:
-        write_json(_record(found, rows, frontier, agreement))
+        write_json(_design_record(found, rows, frontier, agreement))
         return
     say(
-        *_report(found, rows),
+        *_design_report(found, rows),
         f"Agreement {agreement.id[:12]}{_rounds_text(agreement)}: {plain(output)}"
         + (f"; picture: {plain(plot)}" if plot else ""),
     )
@@ -410,7 +410,7 @@ def _rounds_text(agreement: Agreement) -> str:
     return f" ({spending_text(agreement)})" if agreement.rounds > 1 else ""
 
 
-def _refuse_both(given: dict[str, Any]) -> None:
+def _refuse_example_options(given: dict[str, Any]) -> None:
     """Raise an error for options about public examples beside private samples."""
     for name, value in given.items():
         if value is not None:
@@ -502,7 +502,7 @@ def _progress(*, quiet: bool) -> Iterator[_SilentProgress]:
         yield _StageBar(bars)
 
 
-def _report(found: Design, rows: list[SamplerCost]) -> list[Any]:
+def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     name = found.divergence.name
     made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
@@ -514,7 +514,7 @@ def _report(found: Design, rows: list[SamplerCost]) -> list[Any]:
         f"keeping {found.keep:g} of the best worst case.",
         "[bold red]Note[/bold red]: the examples must be public, or their clients must have spent a budget on this. "
         "A design made from the clients that it then serves breaks their guarantee, however small epsilon is.",
-        *_about_smoothing(found),
+        *_smoothing_text(found),
         made,
         "Mean, median and largest are over the examples; the last column is over all possible clients. The last "
         "line is proved: no "
@@ -522,7 +522,7 @@ def _report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     ]
 
 
-def _about_smoothing(found: Design) -> list[str]:
+def _smoothing_text(found: Design) -> list[str]:
     """How the examples were smoothed, or the advice to do so if they are few for their epsilon."""
     if found.smoothing is not None:
         return [f"Smoothing, chosen by the examples: {found.smoothing.description}."]
@@ -540,7 +540,9 @@ def _round_down(bound: float) -> float:
     return max(0.0, math.floor(bound * unit) / unit)
 
 
-def _record(found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement) -> dict[str, Any]:
+def _design_record(
+    found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement
+) -> dict[str, Any]:
     def numbers(row: SamplerCost) -> dict[str, Any]:
         return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
 
@@ -568,7 +570,7 @@ def _record(found: Design, rows: list[SamplerCost], frontier: list[Design], agre
     }
 
 
-def _draw(frontier: list[Design], rows: list[SamplerCost], path: Path) -> None:
+def _save_frontier_plot(frontier: list[Design], rows: list[SamplerCost], path: Path) -> None:
 
     others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
     plots.save(plots.frontier(frontier, others=others), path)

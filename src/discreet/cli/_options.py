@@ -255,7 +255,7 @@ Delta = Annotated[
 Nu = Annotated[float | None, typer.Option(metavar="NU", help="Promise Gaussian privacy in place of epsilon.")]
 
 
-def promise(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
+def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
     """The notion of privacy that the options state; `missing` is the error if they state none."""
     if nu is not None:
         if epsilon is not None or delta is not None:

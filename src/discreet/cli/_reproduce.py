@@ -124,19 +124,19 @@ def reproduce(
     if json:
         write_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
-            "experiments": [_record(done[one.name], records_path(one, out / "records")) for one in planned],
+            "experiments": [_run_record(done[one.name], records_path(one, out / "records")) for one in planned],
         })  # fmt: skip
         return
     if runs:
-        _say_figures(runs, quick=quick)
-        say(_ending(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
+        _print_figures(runs, quick=quick)
+        say(_closing_line(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
     if following:
         if quick:
             say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
         missing = [one.name for one in missing_sets() if one.name in ORDERED]
         say(*_findings(follow_up_findings(following), missing=missing))
         page = pages[bool(runs)]
-        say(_ending(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
+        say(_closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
     if clients:
         if quick:
             say(
@@ -151,10 +151,10 @@ def reproduce(
         ]
         say(*_findings(found, missing=[one.name for one in missing_sets()]))
         others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
-        say(_ending(f"{len(clients.rows)} cases", start, pages[-3]), others)
+        say(_closing_line(f"{len(clients.rows)} cases", start, pages[-3]), others)
 
 
-def _record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
+def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     """The experiment, and the file with its numbers."""
     header = found.header
     return {
@@ -163,22 +163,22 @@ def _record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _say_figures(runs: Mapping[str, RecordedRun[Any]], *, quick: bool) -> None:
+def _print_figures(runs: Mapping[str, RecordedRun[Any]], *, quick: bool) -> None:
     if quick:
         say(
             "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
         )
     for name in ("fig4", "fig1"):
         if name in runs:
-            say(*(_mixtures(runs[name].rows) if name == "fig4" else _ring(runs[name].rows)))
+            say(*(_mixtures_table(runs[name].rows) if name == "fig4" else _ring_table(runs[name].rows)))
 
 
-def _ending(done: str, start: float, page: Path) -> str:
+def _closing_line(done: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
     return f"{done} in {seconds:.1f} s. Page: [bold]{plain(page)}[/bold]; pictures and records beside it."
 
 
-def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
+def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
@@ -191,7 +191,7 @@ def _mixtures(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
 
 
-def _ring(rows: Sequence[RingLaw]) -> tuple[str, Table]:
+def _ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
     made = table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:

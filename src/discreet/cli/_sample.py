@@ -220,7 +220,7 @@ def sample(
                     request,
                     clients=clients,
                     drop_client=drop_client,
-                    memory=_bytes(memory),
+                    memory=_parse_memory_size(memory),
                     folder=scratch,
                     output_format=output_format,
                     agreement_file=write_agreement,
@@ -238,7 +238,7 @@ def sample(
         case "spark":
             from discreet.tables.spark import sample_files  # needs Spark
 
-            _only_local(scratch=scratch, memory=memory)
+            _refuse_local_options(scratch=scratch, memory=memory)
             if ledger is not None:
                 raise DiscreetError(
                     "--ledger is for the local engine: Spark has no table of its own that a job can look up and append to as one "
@@ -262,7 +262,7 @@ def sample(
         typer.echo("\n".join(map(visible, told)), err=True)
 
 
-def _bytes(size: str | None) -> int | None:
+def _parse_memory_size(size: str | None) -> int | None:
     if size is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", size.strip(), re.IGNORECASE)
@@ -271,7 +271,7 @@ def _bytes(size: str | None) -> int | None:
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def _only_local(**options: Any) -> None:
+def _refuse_local_options(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise DiscreetError(f"--{name} is for the local engine; Spark has settings of its own for that")

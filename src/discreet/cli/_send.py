@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet._base.files import check_private, read_lines, reason
+from discreet._base.files import check_private, error_reason, read_lines
 from discreet._base.showing import pluralise
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
@@ -181,7 +181,7 @@ def _token(path: Path) -> str:
     except (OSError, ValueError) as error:
         if isinstance(error, DiscreetError):
             raise
-        raise DiscreetError(f"--gateway-token-file {path} cannot be read: {reason(error)}") from None
+        raise DiscreetError(f"--gateway-token-file {path} cannot be read: {error_reason(error)}") from None
     lines = read_lines(path, "token", each="a token")
     if len(lines) != 1:
         raise DiscreetError(f"--gateway-token-file {path} holds {len(lines)} lines, not the gateway's token alone")
@@ -195,5 +195,5 @@ def _context(ca_file: Path | None) -> ssl.SSLContext | None:
     try:
         context.load_verify_locations(ca_file)
     except (OSError, ValueError) as error:
-        raise DiscreetError(f"--ca-file {ca_file} cannot be read: {reason(error)}") from None
+        raise DiscreetError(f"--ca-file {ca_file} cannot be read: {error_reason(error)}") from None
     return context

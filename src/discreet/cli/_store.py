@@ -71,7 +71,7 @@ def enrol(
         write_tokens(output, number)
         done |= {"file": str(output), "tokens": number, "mode": "0600"}
     if store is not None:
-        done |= _change(store, add, add_gateways, revoke, replace_gateways)
+        done |= _change_tokens(store, add, add_gateways, revoke, replace_gateways)
     if json:
         write_json(done)
         return
@@ -84,7 +84,7 @@ def enrol(
     say("\n".join(said))
 
 
-def _change(
+def _change_tokens(
     where: str, add: Path | None, gateways: Path | None, revoke: Path | None, replace: tuple[Path, Path] | None
 ) -> dict[str, Any]:
     """Change the tokens of a store, and print how many changed."""

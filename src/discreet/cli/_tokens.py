@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from discreet._base.files import reason
+from discreet._base.files import error_reason
 from discreet.cli._options import AllowLarge, JsonOutput, refuse_large
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError
@@ -68,12 +68,15 @@ def tokens(
     for option, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
         if given is not None and examples is not None:
             raise DiscreetError(f"{option} and --examples, which chooses it, exclude each other; give one of the two")
-    opening, secret = _text(public), sys.stdin.read() if private == _STANDARD else _text(Path(private))
+    opening, secret = (
+        _read_prompt_file(public),
+        sys.stdin.read() if private == _STANDARD else _read_prompt_file(Path(private)),
+    )
     budget = None if total is None else Budget(epsilon=total, delta=delta)
     book = None if ledger is None else Ledger(ledger)
     found = transformers.load_model(model, device=device, quiet=True)
     if examples is not None:
-        lines = [line for line in _text(examples).splitlines() if line.strip()]
+        lines = [line for line in _read_prompt_file(examples).splitlines() if line.strip()]
         box = transformers.box_for(
             found.model, found.tokenizer, public=opening, examples=lines, epsilon=epsilon, temperature=temperature
         )
@@ -94,9 +97,9 @@ def tokens(
     say(plain(text.text, keep="\n"), plain(text.statement, keep="\n"))
 
 
-def _text(path: Path) -> str:
+def _read_prompt_file(path: Path) -> str:
     """The prompt in a file, without the final line break."""
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise DiscreetError(f"{path} cannot be read: {reason(error)}") from None
+        raise DiscreetError(f"{path} cannot be read: {error_reason(error)}") from None

@@ -124,7 +124,9 @@ def tradeoff(
     family = stated_family(outcomes, lower, upper)
     names = [divergences.divergence(name).name for name in divergence or USUAL_DIVERGENCES]
     rows = [
-        _risk_row(family, budget, name, delta, bracket=bracket) for budget in _budgets(epsilon or ()) for name in names
+        _risk_row(family, budget, name, delta, bracket=bracket)
+        for budget in _parse_epsilons(epsilon or ())
+        for name in names
     ]
     gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
@@ -139,12 +141,12 @@ def tradeoff(
         )
         plots.save(drawn, plot)
     if json:
-        write_json(_record(family, rows, targets, gaussian, delta))
+        write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
     else:
-        say(*_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
+        say(*_tradeoff_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
 
 
-def _budgets(texts: Sequence[str]) -> list[float]:
+def _parse_epsilons(texts: Sequence[str]) -> list[float]:
     """Every given epsilon, in order: numbers as they are, LOW:HIGH:COUNT as a geometric range."""
     found: list[float] = []
     for text in texts:
@@ -201,7 +203,7 @@ def _family_text(family: Simplex | Band) -> str:
     return f"distributions on {outcomes} within {family.bounds.lower:g} to {family.bounds.upper:g} times uniform"
 
 
-def _report(
+def _tradeoff_report(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
@@ -228,7 +230,7 @@ def _report(
 
 
 def _risk_table(rows: Sequence[RiskRow]) -> Table:
-    own = _differs(rows)
+    own = _needs_attained_column(rows)
     made = table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
@@ -242,7 +244,7 @@ def _risk_table(rows: Sequence[RiskRow]) -> Table:
 
 
 def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
-    own = _differs(rows)
+    own = _needs_attained_column(rows)
     made = table("divergence", "nu", "optimal", *(["attained"] if own else []))
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
@@ -251,7 +253,7 @@ def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
     return made
 
 
-def _differs(rows: Sequence[RiskRow | GaussianRow]) -> bool:
+def _needs_attained_column(rows: Sequence[RiskRow | GaussianRow]) -> bool:
     """Whether the optimal sampler's worst case differs from the smallest one and needs its own column."""
     return any(_attained_text(row) != _bound_text(row.optimal) for row in rows)
 
@@ -287,17 +289,17 @@ def _notes(family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[G
             f"  with alpha = {family.bounds.alpha:.4g} none do here, so values marked <= are upper bounds",
             "  of the smallest worst case, and another sampler can be better (--bracket says how much)",
         ]
-    if _differs(rows) or _differs(gaussian):
+    if _needs_attained_column(rows) or _needs_attained_column(gaussian):
         notes.append("attained: the worst case of the optimal sampler itself")
     notes.append("mollifier: the baseline of Husain et al. around the uniform distribution")
-    if _differs(rows):
+    if _needs_attained_column(rows):
         notes.append("ratio: mollifier / attained")
     if any(np.isinf(float(row.optimal)) for row in rows):
         notes.append("infinite: f(0) is, and clients may have disjoint supports; no epsilon helps")
     return notes
 
 
-def _record(
+def _tradeoff_record(
     family: Simplex | Band,
     rows: Sequence[RiskRow],
     targets: Sequence[BudgetRow],
@@ -384,11 +386,11 @@ def account(
     if total is not None:
         if clients is not None:
             raise DiscreetError("--clients counts one sample of each client; give it with --epsilon, not with --total")
-        _split(alpha, counts, total, delta, json)
+        _print_budget_split(alpha, counts, total, delta, json)
         return
     assert epsilon is not None
     profile = BoxProfile(epsilon=epsilon, alpha=alpha, attained=outcomes is not None)
-    rows = [_row(profile, count, delta) for count in counts]
+    rows = [_composition_row(profile, count, delta) for count in counts]
     shuffled = None if clients is None else shuffled_epsilon(profile, clients=clients, delta=delta)
     if json:
         record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
@@ -411,7 +413,7 @@ def account(
     say(*blocks)
 
 
-def _row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
+def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
     found = loss.epsilon(delta)
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
@@ -424,7 +426,7 @@ def _row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     }
 
 
-def _split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
+def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
     shares = [(n, epsilon_per_sample(alpha=alpha, samples=n, epsilon=total, delta=delta)) for n in counts]
     if json:
         rows = [{"samples": n, "basic": total / n, "epsilon": share} for n, share in shares]

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._base.files import NEW_FILE, read_private, reason, sync_folder
+from discreet._base.files import NEW_FILE, error_reason, read_private, sync_folder
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
@@ -83,7 +83,7 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
     kept, passing = Path(path), Path(f"{path}{PASSING}")
     with ledger.binding() as binding:
         if os.path.lexists(kept):
-            secret = _read(kept)
+            secret = _read_identity(kept)
             if binding.identity is None and not binding.used:
                 raise LedgerError(
                     f"ledger {ledger.path} is new and empty, but identity {kept} is there: this device has spent from another ledger. "
@@ -111,7 +111,7 @@ def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> b
     for path in (passing, kept):  # in the order of the renaming
         if os.path.lexists(path):
             with suppress(FileNotFoundError):
-                secret = _read(path)
+                secret = _read_identity(path)
                 if _digest(secret) == identity:
                     return secret
     raise LedgerError(
@@ -133,12 +133,12 @@ def _write_passing(path: Path) -> bytes:
             file.flush()
             os.fsync(handle)
     except (OSError, ValueError) as error:
-        raise LedgerError(f"identity {path} cannot be made: {reason(error)}") from None
+        raise LedgerError(f"identity {path} cannot be made: {error_reason(error)}") from None
     sync_folder(path.parent)
     return secret
 
 
-def _read(path: Path) -> bytes:
+def _read_identity(path: Path) -> bytes:
     fix = "give the path of the device's own file, or restore it from a copy: identity="
     content = read_private(path, what="identity", most=_LARGEST_FILE, fix=fix, own=True)
     try:
@@ -231,7 +231,7 @@ class Client:
         self._token = check_token(token)
         self._key = check_key(key)
         self._family = family
-        self.ledger = _ledger(ledger, budget, identity)
+        self.ledger = _resolve_ledger(ledger, budget, identity)
         self._secret = open_identity(f"{self.ledger.path}{IDENTITY}" if identity is None else identity, self.ledger)
         self._read = {only.id: only} if isinstance(only, Agreement) else {}
         self._lengths: dict[str, int] = {}
@@ -412,7 +412,7 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
     return Agreement.read(agreement)
 
 
-def _ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
+def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
     """The ledger; created if it is missing and its budget is given."""
     wanted = None if budget is None else Budget(epsilon=budget)
     if isinstance(ledger, Ledger):

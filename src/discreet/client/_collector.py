@@ -199,7 +199,7 @@ class Collector:
 
 def sample_body(agreement: str, round: int, client: str, sample: Any, longest: int = 0) -> bytes:
     """The body that sends one sample, padded with spaces to the length of the longest sample, so that its length reveals nothing."""
-    key = protocol.key_of(client, agreement, round)
+    key = protocol.sample_key(client, agreement, round)
     said = {"agreement": agreement, "round": round, "client": client, "key": key, "sample": sample}
     return json.dumps(said, allow_nan=False).encode() + b" " * max(0, longest - written_length(sample))
 

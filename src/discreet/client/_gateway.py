@@ -266,7 +266,7 @@ def _bodies(
             protocol.name_in(to.collection, secret.value, str(one), address=to.address)
             for one in part.column(0).to_pylist()  # the client, whose column has another name where its own is taken
         ]
-        keys = [protocol.key_of(name, agreed.id, number) for name in called]
+        keys = [protocol.sample_key(name, agreed.id, number) for name in called]
         columns = {
             "client": pa.array(called),
             "key": pa.array(keys),

@@ -59,12 +59,12 @@ class Holding:
         if records is not None:
             return cls(records=list_records(records))
         if counts is not None:
-            return cls(amounts=_amounts(counts, "counts"))
+            return cls(amounts=_parse_outcome_amounts(counts, "counts"))
         if isinstance(p, str) or (isinstance(p, list | tuple) and any(isinstance(each, str) for each in p)):
             raise DiscreetError("p holds texts, not a distribution; pass records as records=")
         if callable(p) or any(hasattr(p, name) for name in ("pdf", "logpdf", "log_density")):
             return cls(density=p)
-        found = _amounts(p, "p")
+        found = _parse_outcome_amounts(p, "p")
         values = found.values if isinstance(found, LabelledValues) else found
         if abs(float(values.sum()) - 1.0) > SUM_TOLERANCE:
             raise DiscreetError(f"p sums to {values.sum():.12g}, not to 1; normalise it, or pass counts=")
@@ -80,7 +80,7 @@ class Holding:
                 return self._fit_density(sampler, family)
             return self._fit_outcomes(sampler, family.domain, agreement.other)
 
-        return _attempt(fit, lambda error: _served_as_reference(sampler, str(error)))
+        return _result_or_fallback(fit, lambda error: _prepare_reference_draw(sampler, str(error)))
 
     def _fit_outcomes(self, sampler: AnySampler, domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
@@ -94,7 +94,7 @@ class Holding:
             numbers, values = np.arange(domain.size), self.amounts
         else:
             held = "a density" if self.amounts is None else f"{len(self.amounts)} numbers"
-            return _served_as_reference(
+            return _prepare_reference_draw(
                 sampler, f"the device holds {held}, and the agreement is on {domain.size} outcomes"
             )
         values = values / max(float(values.max(initial=0.0)), 1e-300)  # so that no sum overflows
@@ -104,9 +104,9 @@ class Holding:
         if other is not None:
             amounts[other] += outside
         if not amounts.sum() > 0.0:
-            return _served_as_reference(sampler, "nothing that the device holds is an outcome of the agreement")
+            return _prepare_reference_draw(sampler, "nothing that the device holds is an outcome of the agreement")
         held = amounts / amounts.sum()
-        law = _moved_inside(held, sampler)
+        law = _move_into_band(held, sampler)
         share = outside / total
         became = "was left out" if other is None else "counts as the agreement's other outcome"
         problems = []
@@ -121,25 +121,27 @@ class Holding:
 
     def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None:
-            return _served_as_reference(
+            return _prepare_reference_draw(
                 sampler, "the device holds numbers by outcome, and the agreement is on densities"
             )
         if self.records is None:
             return _guard_draw(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
-        points = _points(self.records, family.dim)
+        points = _records_as_points(self.records, family.dim)
         low, high = family.space
         moved = np.clip(points, low, high)
         kept = np.asarray(np.isfinite(moved).all(axis=1))
         kept[kept] = np.isfinite(family.log_reference(moved[kept]))
         outside = 1.0 - float((kept & (moved == points).all(axis=1)).mean()) if len(points) else 0.0
         if not kept.any():
-            return _served_as_reference(sampler, "nothing that the device holds is a point of the agreement's family")
+            return _prepare_reference_draw(
+                sampler, "nothing that the device holds is a point of the agreement's family"
+            )
         law = family.law(records=moved[kept])
         problem = f"{100 * outside:.3g} % of the records are outside the agreement's family" if outside else ""
         return _guard_draw(sampler, lambda: int(sampler.release_number(law)), outside, problem)
 
 
-def _points(records: list[Any], dim: int) -> Floats:
+def _records_as_points(records: list[Any], dim: int) -> Floats:
     """Records as points (n, dim), NaN for invalid ones."""
     if dim == 1:
         return numbers_or_nan([each[0] if np.shape(each) == (1,) else each for each in records])[:, None]
@@ -154,7 +156,7 @@ def _draw_evenly(sampler: AnySampler, law: Floats) -> int:
     return int(sampler.release_number(law, constant_time=True))
 
 
-def _moved_inside(law: Floats, sampler: AnySampler) -> Floats:
+def _move_into_band(law: Floats, sampler: AnySampler) -> Floats:
     """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
 
     That mechanism accepts only members of the band.
@@ -169,7 +171,7 @@ def _moved_inside(law: Floats, sampler: AnySampler) -> Floats:
     return law if kept >= 1.0 else own + kept * away
 
 
-def _amounts(given: Any, name: str) -> LabelledValues | Floats:
+def _parse_outcome_amounts(given: Any, name: str) -> LabelledValues | Floats:
     """One number for each outcome, by label or in the order of outcomes; finite and at least 0."""
     if not (isinstance(given, Mapping) or hasattr(given, "__array__")):
         given = list_records(given)
@@ -195,7 +197,7 @@ def _outcome_numbers(domain: Domain, records: list[Any]) -> NDArray[np.int64]:
 
 def _guard_draw(sampler: AnySampler, draw: Callable[[], int], outside: float, problem: str) -> DeviceDraw:
     """The draw; should it fail on what the device holds, the reference's."""
-    return DeviceDraw(lambda: _attempt(draw, lambda _: _draw_reference(sampler)), outside, problem)
+    return DeviceDraw(lambda: _result_or_fallback(draw, lambda _: _draw_reference(sampler)), outside, problem)
 
 
 def _draw_reference(sampler: AnySampler) -> int:
@@ -210,7 +212,7 @@ def _uniform(sampler: ReportSampler) -> Floats:
     return np.full(sampler.family.size, 1.0 / sampler.family.size)
 
 
-def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
+def _result_or_fallback(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:
     """The result of `action`, or of `otherwise` if it fails: a density is the device's own code, which may raise anything."""
     try:
         return action()
@@ -220,7 +222,7 @@ def _attempt(action: Callable[[], Result], otherwise: Callable[[BaseException], 
         return otherwise(error)
 
 
-def _served_as_reference(sampler: AnySampler, problem: str) -> DeviceDraw:
+def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
     if isinstance(sampler, ReportSampler):
@@ -228,5 +230,5 @@ def _served_as_reference(sampler: AnySampler, problem: str) -> DeviceDraw:
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
-    law = _moved_inside(reference / reference.sum(), sampler)
+    law = _move_into_band(reference / reference.sum(), sampler)
     return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), 1.0, told)

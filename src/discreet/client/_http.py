@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from discreet._base.files import reason
+from discreet._base.files import error_reason
 from discreet._base.showing import pluralise
 from discreet.client._protocol import Address
 from discreet.errors import POSITIVE, CollectorError, Range
@@ -74,7 +74,7 @@ def ask_server(
     try:
         line = socket.create_connection((address.host, address.port), timeout=timeout)
     except (OSError, UnicodeError) as error:
-        raise NoAnswer(f"it cannot be reached: {reason(error)}") from None
+        raise NoAnswer(f"it cannot be reached: {error_reason(error)}") from None
     try:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls is not None:
@@ -87,7 +87,7 @@ def ask_server(
         ):  # a server that rejects a long body answers before its end
             talk.request(method, address.folder + path, body=body, headers=sent)
         answer = talk.getresponse()
-        content = _read(answer, most, address)
+        content = _read_answer(answer, most, address)
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
     except ssl.SSLCertVerificationError as error:
         raise CollectorError(f"{address} has no valid certificate: {error.verify_message}") from None
@@ -96,18 +96,18 @@ def ask_server(
             raise CollectorError(
                 f"{address} does not use TLS; on this machine use http://, elsewhere put a TLS proxy in front of it"
             ) from None
-        raise NoAnswer(f"TLS failed: {reason(error)}") from None
+        raise NoAnswer(f"TLS failed: {error_reason(error)}") from None
     except TimeoutError:
         raise NoAnswer(f"no whole answer came within {timeout:g} s") from None
     except OSError as error:
-        raise NoAnswer(f"the connection broke: {reason(error)}") from None
+        raise NoAnswer(f"the connection broke: {error_reason(error)}") from None
     except http.client.HTTPException as error:
         raise NoAnswer(f"its answer was cut short, or is not HTTP: {type(error).__name__}") from None
     finally:
         line.close()
 
 
-def _read(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
+def _read_answer(answer: http.client.HTTPResponse, most: int, address: Address) -> bytes:
     parts, length = [], 0
     while part := answer.read(min(_PART, most + 1 - length)):
         parts.append(part)

@@ -115,7 +115,7 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
         raise DiscreetError(f"url = {url!r} has a query or a fragment; give the collector's address alone")
     if not parts.path.isascii():
         raise DiscreetError(f"url = {url!r} has a folder with characters outside ASCII; escape them")
-    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_here(host)):
+    if parts.scheme == "http" and not (check_flag("plain_http", plain_http) or _is_this_machine(host)):
         raise DiscreetError(
             f"url = {url!r} is not encrypted: observers would see who takes part; use https://, or plain_http=True "
             "(--plain-http) on a network of your own"
@@ -124,7 +124,7 @@ def address_of(url: Any, *, plain_http: bool = False, tls: ssl.SSLContext | None
     return Address(parts.scheme, host, port or _PORTS[parts.scheme], parts.path.rstrip("/"), context)
 
 
-def _is_here(host: str) -> bool:
+def _is_this_machine(host: str) -> bool:
     """Whether `host` is this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -149,7 +149,7 @@ def name_in(collection: str, secret: bytes, client: str = "", *, address: str = 
     return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 
-def key_of(name: str, agreement: str, round: int) -> str:
+def sample_key(name: str, agreement: str, round: int) -> str:
     """The key of a client's sample under an agreement in a round, the same for every attempt."""
     return hashlib.sha256(f"discreet key\0{name}\0{agreement}\0{round}".encode()).hexdigest()
 

@@ -33,7 +33,7 @@ from discreet.client import (
     short_key,
 )
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Enrolment, Store, check_shared, digest
+from discreet.collect._store import Enrolment, Store, digest, refuse_shared_tokens
 from discreet.errors import DiscreetError, StoreError, check_count, check_texts
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
@@ -52,7 +52,7 @@ def token_digest(token: str) -> bytes:
 
 def check_tokens_apart(tokens: Iterable[str], gateways: Iterable[str]) -> None:
     """Raise an error for a token in both lists: its client could send samples for many."""
-    check_shared(len(set(tokens) & set(gateways)))
+    refuse_shared_tokens(len(set(tokens) & set(gateways)))
 
 
 def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[str] = ()) -> int:

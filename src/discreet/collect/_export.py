@@ -92,7 +92,7 @@ def export(
         raise DiscreetError(
             f"agreement {agreed.id} has {total:,} samples, more than {MOST_ROWS:,}; estimate from the service"
         )
-    place = _places(coding, counts)
+    place = _places_inside_cells(coding, counts)
     types = (pa.int64(), coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
     schema = pa.schema(
         list(zip(("client", "sample", "agreement"), types, strict=True)), {METADATA: agreed.text.encode()}
@@ -121,7 +121,7 @@ def _write_table(output: str, agreed: Agreement, counts: NDArray[np.int64], *, r
         writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def _places(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For every outcome a place in its cell that is read back into it."""
     place = np.full(len(counts), _PLACES[0])
     if not coding.has_cells:

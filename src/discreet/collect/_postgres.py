@@ -67,26 +67,26 @@ def blocks_to_write(new: Sequence[tuple[int, int]], outcomes: int) -> list[int]:
 
 def add_to_blocks(blocks: Mapping[int, bytes], new: Iterable[tuple[int, int]]) -> list[bytes]:
     """The content of the blocks, in the order of their numbers, after adding new counts."""
-    held = {block: _read(content).copy() for block, content in sorted(blocks.items())}
+    held = {block: _decode_block(content).copy() for block, content in sorted(blocks.items())}
     for outcome, many in new:
         held[outcome // BLOCK][outcome % BLOCK] += many
     return [content.tobytes() for content in held.values()]
 
 
-def totals(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+def sum_block_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (block, content), several for a block; read in parts."""
     counts = np.zeros(-(-outcomes // BLOCK) * BLOCK, dtype=np.int64)
     while rows := cursor.fetchmany(1000):
         for block, content in rows:
             if not 0 <= block < len(counts) // BLOCK:
                 raise StoreError(DAMAGED)
-            counts[block * BLOCK : (block + 1) * BLOCK] += _read(content)
+            counts[block * BLOCK : (block + 1) * BLOCK] += _decode_block(content)
     if counts[outcomes:].any():
         raise StoreError(DAMAGED)
     return check_stored_counts(counts[:outcomes])
 
 
-def _read(content: bytes) -> NDArray[np.int64]:
+def _decode_block(content: bytes) -> NDArray[np.int64]:
     if len(content) != len(EMPTY):
         raise StoreError(DAMAGED)
     return np.frombuffer(content, dtype=_NUMBERS).astype(np.int64)
@@ -164,13 +164,13 @@ class PostgresStore(Registers):
         self._reader = _PostgresConnection(address, wait, "REPEATABLE READ")
         with self._writer.transaction() as database:
             database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            (there,) = _row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
+            (there,) = _fetch_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
                     raise StoreError(f"there is no store in {self._writer.shown}; check the name of the database")
                 database.execute(_FIRST_SCHEMA)
                 database.execute("INSERT INTO discreet_store VALUES (1)")
-            (version,) = _row(database.execute("SELECT max(format) FROM discreet_store"))
+            (version,) = _fetch_row(database.execute("SELECT max(format) FROM discreet_store"))
             if version == 1:
                 database.execute(_UPGRADE)
                 version = FORMAT
@@ -213,15 +213,17 @@ class PostgresStore(Registers):
         with self._writer.transaction() as database:
             place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
-            verdicts = _verdicts(database, place.collection, round, arrivals)
+            verdicts = _insert_arrivals(database, place.collection, round, arrivals)
             new = new_outcomes(arrivals, verdicts)
             if new:
-                pool = self._seal.read(_row(database.execute(_POOL, (slot,), binary=True))[0])
+                pool = self._seal.read(_fetch_row(database.execute(_POOL, (slot,), binary=True))[0])
                 counted = add_outcomes(pool, (place.number, round), new)
                 self._write_pool(database, slot, self._seal.write(pool))
                 for (number, round_number), added_to in sorted(counted.items()):
                     row = _agreement_row(database, self._writer.places, number)
-                    _count(database, (number, round_number, slot), row.places_counted(added_to), row.outcomes)
+                    _add_batch_counts(
+                        database, (number, round_number, slot), row.places_counted(added_to), row.outcomes
+                    )
                 database.execute(_ARRIVE, (place.number, round, day, slot, len(new)))
         return verdicts
 
@@ -236,7 +238,7 @@ class PostgresStore(Registers):
             waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
-                counts = totals(cursor.execute(rows, (place.number, round)), place.outcomes)
+                counts = sum_block_counts(cursor.execute(rows, (place.number, round)), place.outcomes)
         return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], place, round)
 
     def check_seal(self) -> None:
@@ -291,7 +293,7 @@ class PostgresStore(Registers):
         self._writer.close()
 
 
-def _row(cursor: Any) -> Any:
+def _fetch_row(cursor: Any) -> Any:
     found = cursor.fetchone()
     assert found is not None
     return found
@@ -303,7 +305,7 @@ def _agreement_row(database: Connection, known: AgreementRows, agreement: str | 
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
-def _verdicts(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
+def _insert_arrivals(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
     """Which rows are new; for the others, whether their key is the stored one."""
     first: dict[bytes, bytes] = {}
     for arrival in arrivals:
@@ -324,7 +326,9 @@ def _verdicts(database: Connection, collection: int, round: int, arrivals: Seque
     return verdicts
 
 
-def _count(database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]], outcomes: int) -> None:
+def _add_batch_counts(
+    database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]], outcomes: int
+) -> None:
     """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot; it has so many counts."""
     numbers = blocks_to_write(new, outcomes)
     database.execute(_COUNT, (numbers, add_to_blocks(_lock_blocks(database, where, numbers), new), *where))
@@ -364,7 +368,7 @@ class _PostgresConnection:
                     raise self._store_error("it did not commit; try again")
         except psycopg.Error as error:
             self._drop()
-            raise self._store_error(_why(error)) from error
+            raise self._store_error(_postgres_reason(error)) from error
         except BaseException:
             self._drop()
             raise
@@ -437,7 +441,7 @@ def _cut_after(database: Connection, wait: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _why(error: psycopg.Error) -> str:
+def _postgres_reason(error: psycopg.Error) -> str:
     """The reason in one line: PostgreSQL's own words, which contain no password."""
     said = error.diag.message_primary or str(error) or type(error).__name__
     return f"{' '.join(said.split())}; try again"

@@ -70,7 +70,7 @@ class Outcomes:
     def numbers(self, samples: Sequence[Any]) -> Integers:
         """The outcome of every sample of a JSON document, -1 for what is none."""
         if isinstance(self._domain, CellDomain):
-            return self._domain.find_cells(np.array([_point(sample) for sample in samples], dtype=np.float64))
+            return self._domain.find_cells(np.array([_number_or_nan(sample) for sample in samples], dtype=np.float64))
         kind = str if self._texts else int
         return self._domain.find_numbers([sample if type(sample) is kind else None for sample in samples])
 
@@ -140,7 +140,7 @@ def holds_texts(kind: pa.DataType) -> bool:
     return is_text(kind) or bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
 
-def _point(sample: Any) -> float:
+def _number_or_nan(sample: Any) -> float:
     """A number as a float; NaN for anything else."""
     if type(sample) is float or (type(sample) is int and -_LARGEST_WHOLE <= sample < _LARGEST_WHOLE):
         return float(sample)
@@ -199,14 +199,14 @@ class SampleRequest:
         return outcomes.of_column(column)
 
 
-def from_json(body: bytes) -> SampleRequest:
+def parse_json_samples(body: bytes) -> SampleRequest:
     """The samples in a JSON document: one, or a list."""
     document = _parse_json(body)
     if not isinstance(document, dict):
         raise bad_request("the body is not a JSON object")
     alone = "samples" not in document
     _check_fields(document, _ABOUT | (_ROW if alone else {"samples"}), "the body")
-    agreement, round_number = _about(document["agreement"], document["round"])
+    agreement, round_number = _check_agreement_and_round(document["agreement"], document["round"])
     rows = [document] if alone else document["samples"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= MOST_BATCH:
         raise unprocessable(f"samples is not a list of 1 to {MOST_BATCH:,}; send more in several requests")
@@ -228,7 +228,7 @@ def from_json(body: bytes) -> SampleRequest:
     return sent
 
 
-def from_arrow(body: bytes) -> SampleRequest:
+def parse_arrow_samples(body: bytes) -> SampleRequest:
     """The samples in an Arrow stream, whose metadata state agreement and round."""
     clients: list[str] = []
     keys: list[str] = []
@@ -301,7 +301,7 @@ def _agreement_and_round(metadata: dict[bytes, bytes]) -> tuple[str, int]:
         raise bad_request("the schema's metadata do not hold agreement and round, as texts") from None
     if not (number.isdigit() and len(number) < 19 and (number == "0" or number[0] != "0")):
         raise bad_request("round in the schema's metadata is not a whole number")
-    return _about(agreement, int(number))
+    return _check_agreement_and_round(agreement, int(number))
 
 
 def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
@@ -316,7 +316,7 @@ def _holds_numbers(metadata: dict[bytes, bytes], schema: pa.Schema) -> bool:
     return True
 
 
-def _about(agreement: Any, round_number: Any) -> tuple[str, int]:
+def _check_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str, int]:
     if not (isinstance(agreement, str) and len(agreement) == _ID_DIGITS and NAME_PATTERN.fullmatch(agreement)):
         raise unprocessable(f"agreement is not the id of an agreement, {_ID_DIGITS} hexadecimal digits")
     if type(round_number) is not int or not 1 <= round_number <= _MOST_ROUND:
@@ -338,7 +338,7 @@ def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
 
 def _parse_json(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_fields, parse_constant=_no_constant)
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_fields, parse_constant=_refuse_json_constant)
     except (ValueError, RecursionError):  # also for an integer of thousands of digits
         raise bad_request("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
@@ -350,5 +350,5 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(_: str) -> NoReturn:
+def _refuse_json_constant(_: str) -> NoReturn:
     raise ValueError

@@ -233,7 +233,7 @@ class Guard:
             )
 
 
-def report(error: BaseException) -> None:
+def report_fault(error: BaseException) -> None:
     """Print the kind and place of an error on standard error, without its message."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = "; ".join(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames[-6:])

@@ -53,7 +53,7 @@ from discreet.client import (
 )
 from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, Estimates
 from discreet.collect._enrolment import EnrolmentCache, enrol_tokens, gateway_of, sign_agreements, token_digest
-from discreet.collect._reading import SampleRequest, from_arrow, from_json
+from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -61,7 +61,7 @@ from discreet.collect._requests import (
     RequestLimits,
     RequestProblem,
     bad_request,
-    report,
+    report_fault,
     unavailable,
 )
 from discreet.collect._store import Arrival, Store, Verdict, check_store
@@ -178,7 +178,7 @@ class Metrics:
         return generate_latest(together)
 
 
-_READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: from_json, ARROW: from_arrow}
+_READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: parse_json_samples, ARROW: parse_arrow_samples}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
 _LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # the longest phrase of our status lines
 _SMALL = 1 << 14  # bytes of a body; a larger one is read in a thread
@@ -258,9 +258,9 @@ class _Service:
             lifespan=self._lifespan,
             exception_handlers={
                 RequestProblem: _refusal,
-                HTTPException: _missing,
+                HTTPException: _unknown_path_response,
                 StoreError: _store_gone,
-                Exception: _fault,
+                Exception: _failure_response,
             },
         )
         inner.router.redirect_slashes = False
@@ -289,7 +289,7 @@ class _Service:
 
     def _report_failure(self, error: BaseException) -> None:
         self._metrics.count_failure()
-        report(error)
+        report_fault(error)
 
     async def _answer_samples(self, scope: Scope, receive: Receive, send: Send) -> None:
         await (await self._samples(Request(scope, receive)))(scope, receive, send)
@@ -441,14 +441,14 @@ async def _refusal(_: Request, problem: Any) -> Response:
     return refused
 
 
-async def _missing(_: Request, error: Any) -> Response:
+async def _unknown_path_response(_: Request, error: Any) -> Response:
     """The router's own error: an unknown path or method."""
     allowed = (error.headers or {}).get("Allow")
     sentence = "there is nothing at this path" if allowed is None else f"this path takes {allowed}"
     return RequestProblem(error.status_code, sentence, headers=error.headers).answer
 
 
-async def _fault(_: Request, __: Any) -> Response:
+async def _failure_response(_: Request, __: Any) -> Response:
     """The answer to an unexpected error, which the guard reports."""
     return FAILED.answer
 

@@ -30,7 +30,7 @@ from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
 from discreet.collect._enrolment import check_key, check_tokens_apart, enrol_tokens, read_tokens, sign_agreements
 from discreet.collect._pool import read_seal, write_seal
-from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report
+from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
 from discreet.collect._store import LEAST_PREFIX, Store, id_with_prefix
@@ -211,7 +211,7 @@ def serve(
         key=None if key is None else str(key),
         replace_key=replace_key,
     )
-    with _bound(host, port) as bound:
+    with _bound_socket(host, port) as bound:
         address = _address(bound)
         additions.add(settings.store, settings.seal, addresses or (address,))
         bound.listen(_BACKLOG)
@@ -304,7 +304,7 @@ class _WorkerProcesses:
             raise DiscreetError("a process of the service ended before it could serve")
 
     def _start_worker(self, ready: Any) -> SpawnProcess:
-        process = self._context.Process(target=_work, args=(self._settings, self._bound, ready))
+        process = self._context.Process(target=_run_worker, args=(self._settings, self._bound, ready))
         process.start()
         return process
 
@@ -322,7 +322,7 @@ class _WorkerProcesses:
                     os.kill(each.pid, sig)
 
 
-def _work(settings: Settings, bound: socket.socket, ready: Any) -> None:
+def _run_worker(settings: Settings, bound: socket.socket, ready: Any) -> None:
     """Run one of several processes, which ends when the first one does."""
     first = multiprocessing.parent_process()
     assert first is not None
@@ -342,7 +342,7 @@ def _report_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
     """Report an error outside of any request."""
     error = context.get("exception")
     if isinstance(error, Exception) and not isinstance(error, OSError):  # broken connections are normal
-        report(error)
+        report_fault(error)
 
 
 @contextlib.contextmanager
@@ -387,7 +387,7 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
 
 
 @contextlib.contextmanager
-def _bound(host: str, port: int) -> Iterator[socket.socket]:
+def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
     """A socket bound to that address."""
     if not 0 <= port <= _LARGEST_PORT:
         raise DiscreetError(f"port = {port} is not in [0, {_LARGEST_PORT}]")

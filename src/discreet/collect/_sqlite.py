@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.files import atomic_write, reason
+from discreet._base.files import atomic_write, error_reason
 from discreet.agreement import Agreement
 from discreet.collect._pool import KEPT, Seal, add_outcomes, read_seal
 from discreet.collect._store import (
@@ -42,10 +42,10 @@ from discreet.collect._store import (
     add_waiting,
     agreements_from_rows,
     check_follows,
-    counts_from,
     find_agreement_row,
     new_outcomes,
     outcome_count,
+    read_outcome_counts,
 )
 from discreet.errors import DiscreetError, StoreError
 
@@ -115,7 +115,7 @@ class SqliteStore(Registers):
         if not os.path.lexists(self.path):
             if not create:
                 raise StoreError(f"there is no store {self.path}; check the name")
-            _make(self.path)
+            _create_store_file(self.path)
         self._writer, self._reader = _SqliteConnection(self.path, wait), _SqliteConnection(self.path, wait)
         self.agreements()
 
@@ -150,7 +150,7 @@ class SqliteStore(Registers):
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
             place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
-            verdicts = [_verdict(database, place.collection, round, arrival) for arrival in arrivals]
+            verdicts = [_insert_arrival(database, place.collection, round, arrival) for arrival in arrivals]
             new = new_outcomes(arrivals, verdicts)
             if new:
                 pool = self._seal.read(_pool(database))
@@ -179,7 +179,7 @@ class SqliteStore(Registers):
         with self._reader.transaction("BEGIN") as database:
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            counts = counts_from(database.execute(rows, (place.number, round)), place.outcomes)
+            counts = read_outcome_counts(database.execute(rows, (place.number, round)), place.outcomes)
             return add_waiting(counts, [self._seal.read(_pool(database))], place, round)
 
     def check_seal(self) -> None:
@@ -239,7 +239,7 @@ def _agreement_row(database: sqlite3.Connection, known: AgreementRows, agreement
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
-def _verdict(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
+def _insert_arrival(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
     """Whether the client's row is new; if not, whether its key is this one."""
     if database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
         return Verdict.COUNTED
@@ -271,7 +271,7 @@ class _SqliteConnection:
             database.execute("COMMIT")
         except sqlite3.Error as error:
             self._drop()
-            raise self._store_error(_why(error)) from error
+            raise self._store_error(_sqlite_reason(error)) from error
         except BaseException as error:
             self._drop()
             if isinstance(error, UnicodeDecodeError | OverflowError):  # raised by SQLite on a damaged file
@@ -366,7 +366,7 @@ def _upgrade(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _why(error: sqlite3.Error) -> str:
+def _sqlite_reason(error: sqlite3.Error) -> str:
     return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
 
@@ -375,7 +375,7 @@ def _file_identity(path: Path) -> tuple[int, int]:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        raise StoreError(f"store {path} cannot be opened: {reason(error)}") from None
+        raise StoreError(f"store {path} cannot be opened: {error_reason(error)}") from None
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"store {path} is not a plain file; name another")
     if not status.st_size:
@@ -383,7 +383,7 @@ def _file_identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _make(path: Path) -> None:
+def _create_store_file(path: Path) -> None:
     """Create the file, whole. A file that another process has just created is as good."""
     log = Path(f"{path}-wal")
     if os.path.lexists(log):
@@ -394,7 +394,7 @@ def _make(path: Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             content = _blank(Path(folder) / "store")
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"store {path} cannot be made: {reason(error)}") from None
+        raise StoreError(f"store {path} cannot be made: {error_reason(error)}") from None
     try:
         with atomic_write(path, what="store", private=True) as file:
             file.write(content)

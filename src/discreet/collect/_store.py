@@ -160,7 +160,7 @@ _SIGN = """INSERT INTO signatures SELECT number, ?, ?, ? FROM agreements WHERE i
 ON CONFLICT (agreement) DO UPDATE SET signer = excluded.signer, signature = excluded.signature, addresses = excluded.addresses"""
 
 
-def check_shared(shared: int) -> None:
+def refuse_shared_tokens(shared: int) -> None:
     """Raise an error if tokens of clients and of gateways overlap."""
     if shared:
         raise DiscreetError(
@@ -254,7 +254,7 @@ class Registers(ABC):
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = self._sql("SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest")
         (shared,) = database.execute(both).fetchone()
-        check_shared(shared)
+        refuse_shared_tokens(shared)
 
 
 _ROWS = 1 << 16
@@ -424,7 +424,7 @@ def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], place: Agreeme
     return counts
 
 
-def counts_from(cursor: Any, outcomes: int) -> NDArray[np.int64]:
+def read_outcome_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
     """The counts of all outcomes, from rows (outcome, number), read in parts."""
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):

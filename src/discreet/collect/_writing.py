@@ -156,7 +156,9 @@ class StoreWriter:
         except Exception as error:  # any error must be answered, and others served
             self._failed(error)
             found = {id(each): StoreError("not written") for each in group}
-        _call(group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group]))
+        _schedule_on_loop(
+            group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group])
+        )
 
     def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
         """The requests with a token that is not enrolled, and the place of its first sample."""
@@ -183,6 +185,6 @@ def _answer_requests(group: list[_WaitingRequest], found: list[Any]) -> None:
             each.answer.set_result(answer)
 
 
-def _call(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
+def _schedule_on_loop(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(said)

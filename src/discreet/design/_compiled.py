@@ -95,7 +95,7 @@ def _eliminate(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) ->
 
 
 @kernel(error_model="numpy", nogil=True)
-def _right_side(state: Any, gradient: Any, out: Any) -> float:
+def _add_right_sides(state: Any, gradient: Any, out: Any) -> float:
     """Add to the right side of each outcome; that of |m| is returned."""
     growth, held, others = state.growth, state.held, state.rest
     whole = 0.0
@@ -145,7 +145,9 @@ def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tup
 
 
 @kernel(error_model="numpy", nogil=True)
-def _follow(state: Any, gradient: Any, floor_step: Any, total_step: float) -> tuple[float, float, float, float, float]:
+def _client_steps(
+    state: Any, gradient: Any, floor_step: Any, total_step: float
+) -> tuple[float, float, float, float, float]:
     """The clients' steps; how fast primal and dual shrink at most; the sums of the terms of their products, and of the products apart."""
     growth, held, others = state.growth, state.held, state.rest
     fastest, fastest_dual, first, second, apart = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -198,7 +200,7 @@ def _aim_products(slacks: Any, place: Any, ceiling_step: float, mu: float, most:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _correct(state: Any, floor_step: Any, mu: float, largest: float) -> None:
+def _correct_aims(state: Any, floor_step: Any, mu: float, largest: float) -> None:
     for client in range(state.weight.size):
         own, most = mu * state.part[client], (mu + largest) * state.part[client]
         for entry in range(state.starts[client], state.starts[client + 1]):
@@ -208,7 +210,7 @@ def _correct(state: Any, floor_step: Any, mu: float, largest: float) -> None:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
+def _move_slack_pair(slacks: Any, place: Any, ceiling_step: float, primal: float, dual: float) -> float:
     """Take this much of the step and clear it; returns the sum of the products after it."""
     step = slacks.step[place]
     other = ceiling_step - step
@@ -223,24 +225,24 @@ def _move_place(slacks: Any, place: Any, ceiling_step: float, primal: float, dua
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move(state: Any, floor_step: Any, primal: float, dual: float) -> float:
+def _move_all_slacks(state: Any, floor_step: Any, primal: float, dual: float) -> float:
     """Take this much of the step; returns the weighted products after it."""
     gap = 0.0
     for client in range(state.weight.size):
         products = 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
             ceiling = state.growth * floor_step[state.outcome[entry]]
-            products += _move_place(state.held, entry, ceiling, primal, dual)
+            products += _move_slack_pair(state.held, entry, ceiling, primal, dual)
         place = state.place[client]
         if place >= 0:
-            products += _move_place(state.rest, place, state.growth * state.rest_step[client], primal, dual)
+            products += _move_slack_pair(state.rest, place, state.growth * state.rest_step[client], primal, dual)
         gap += state.weight[client] * products
         state.multiplier[client] += dual * state.multiplier_step[client]
     return gap
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_place_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
+def _move_pair_apart(slacks: Any, place: Any, ceiling_step: float, primal: float) -> None:
     """As `_slacks_moved_apart` in `discreet.design._interior`, with the multipliers' steps; each step is cut where little is left."""
     step = slacks.step[place]
     other = ceiling_step - step
@@ -270,18 +272,18 @@ def _renormalise_place(slacks: Any, place: Any, share: float) -> float:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _move_apart(state: Any, floor_step: Any, primal: float, total: float) -> float:
+def _move_all_apart(state: Any, floor_step: Any, primal: float, total: float) -> float:
     """Move every place by itself, then normalise each client's distribution; returns the weighted products after it."""
     gap, held, others = 0.0, state.held, state.rest
     for client in range(state.weight.size):
         missing, room, products = 1.0 - total, 0.0, 0.0
         for entry in range(state.starts[client], state.starts[client + 1]):
-            _move_place_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
+            _move_pair_apart(held, entry, state.growth * floor_step[state.outcome[entry]], primal)
             missing -= held.low[entry]
             room += min(held.low[entry], held.high[entry])
         place = state.place[client]
         if place >= 0:
-            _move_place_apart(others, place, state.growth * state.rest_step[client], primal)
+            _move_pair_apart(others, place, state.growth * state.rest_step[client], primal)
             missing -= others.low[place]
             room += min(others.low[place], others.high[place])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
@@ -337,18 +339,18 @@ class CompiledSteps:
             pair.predict()
 
     def correct(self, mu: float, largest: float) -> None:
-        _correct(self._state, self._floor_step, mu, largest)
+        _correct_aims(self._state, self._floor_step, mu, largest)
         for pair in self._block.cost.pairs:
             pair.correct(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         out = np.zeros(seen)
         self._gradient = self._block.cost.gradient()
-        return out, _right_side(self._state, self._gradient, out)
+        return out, _add_right_sides(self._state, self._gradient, out)
 
     def follow(self, floor_step: Floats, total_step: float) -> tuple[float, float]:
         self._floor_step = floor_step
-        *shrinking, first, second, apart = _follow(self._state, self._gradient, floor_step, total_step)
+        *shrinking, first, second, apart = _client_steps(self._state, self._gradient, floor_step, total_step)
         self._terms, self._apart = (first, second), apart
         own = [1.0 / fastest if fastest > 0.0 else np.inf for fastest in shrinking]
         cost = self._block.cost
@@ -375,12 +377,12 @@ class CompiledSteps:
         return sum(float(np.sum(weight * pair.products(primal, dual))) for pair in self._block.cost.pairs)
 
     def move(self, primal: float, dual: float) -> None:
-        self._products = _move(self._state, self._floor_step, primal, dual)
+        self._products = _move_all_slacks(self._state, self._floor_step, primal, dual)
         for pair in self._block.cost.pairs:
             pair.move(primal, dual)
 
     def move_apart(self, primal: float, total: float) -> None:
-        self._products = _move_apart(self._state, self._floor_step, primal, total)
+        self._products = _move_all_apart(self._state, self._floor_step, primal, total)
 
 
 def _slacks(low: SlackPair, high: SlackPair) -> _Slacks:

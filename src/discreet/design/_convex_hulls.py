@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.design._curves import ConvexCurve, curve_of, hinge
+from discreet.design._curves import ConvexCurve, curve_of, hinge_gamma
 from discreet.design._floors import ExampleClients, Floats, as_examples, client_divergences
 from discreet.design._newton import SlackPair
 from discreet.design._solving import (
@@ -67,7 +67,7 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
         raise DiscreetError(
             f"clients has {laws.size:,} entries, more than {LARGEST_HULL:,}: give fewer laws, or a smaller domain, for over='worst'"
         )
-    everyone, gamma = as_examples(laws, None, size), hinge(f)
+    everyone, gamma = as_examples(laws, None, size), hinge_gamma(f)
     if gamma is not None and gamma != 1.0 and everyone.mass.size > LARGEST_CUT:
         raise DiscreetError(
             f"clients has {everyone.mass.size:,} entries, more than {LARGEST_CUT:,}: give fewer laws, or a smaller domain, for "
@@ -114,7 +114,7 @@ def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: 
 
 def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
-    if hinge(f) is None:
+    if hinge_gamma(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
             floor, weights = SmoothMinimax(laws, f, curve_of(f), epsilon).solve()
         return (floor, weights) if np.isfinite(floor).all() and np.isfinite(weights).all() else None

@@ -75,7 +75,7 @@ class Logarithmic:
         return t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _sum_below(1.0, np.log(-intercept)), intercept
+        return _sum_rounded_down(1.0, np.log(-intercept)), intercept
 
 
 class ReverseLogarithmic:
@@ -93,7 +93,7 @@ class ReverseLogarithmic:
         return np.ones_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
-        return _sum_below(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
+        return _sum_rounded_down(0.0, -np.exp(intercept - 1.0) * (1.0 + _DOWN * np.abs(intercept))), intercept
 
 
 class SquareRoot:
@@ -112,7 +112,7 @@ class SquareRoot:
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         intercept = np.minimum(intercept, self.at_zero - _BELOW)
-        return _sum_below(1.0, -1.0 / (1.0 - intercept)), intercept
+        return _sum_rounded_down(1.0, -1.0 / (1.0 - intercept)), intercept
 
 
 class Quadratic:
@@ -151,7 +151,7 @@ class Entropic:
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         intercept = np.minimum(intercept, self.at_zero - _BELOW)
         room = 2.0 - np.exp(2.0 * intercept)
-        return _sum_below(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
+        return _sum_rounded_down(0.0, np.log(room) / 2.0) - 2.0 * _DOWN * (2.0 + room) / room, intercept
 
 
 class Triangular:
@@ -330,7 +330,7 @@ def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     return (curve.value(t) - intercept) / t, intercept
 
 
-def _sum_below(one: float, other: Floats) -> Floats:
+def _sum_rounded_down(one: float, other: Floats) -> Floats:
     """one + other, rounded down."""
     return one + other - _DOWN * (one + np.abs(other))
 
@@ -345,7 +345,7 @@ SMOOTH: dict[str, ConvexCurve] = {
 }
 
 
-def is_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
+def is_line_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     """Whether f(t) >= intercept + slope t for all t >= 0, decided in rationals (of total variation, f(t) = max(t - 1, 0))."""
     match name:
         case "kl":
@@ -362,7 +362,7 @@ def is_below(name: str, slope: Fraction, intercept: Fraction) -> bool:
     raise DiscreetError(f"rationals can check kl, tv, hellinger and chi2, not {name}")
 
 
-def hinge(f: FDivergence) -> float | None:
+def hinge_gamma(f: FDivergence) -> float | None:
     """gamma if f is max(t - gamma, 0) up to a multiple of t - 1 and a constant (total variation: gamma = 1), else None."""
     if f == divergence("tv"):
         return 1.0

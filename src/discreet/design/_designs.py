@@ -173,7 +173,7 @@ def line_design(
     family: ContinuousFamily, clients: Any, weights: Any, cells: int | None, designed: Callable[[Simplex, Any], Design]
 ) -> LineDesign:
     """The design on the cells of a family on an interval; `designed` makes the design for distributions on the cells."""
-    edges = edges_of(
+    edges = interval_cell_edges(
         family, DESIGN_CELLS if cells is None else check_count("cells", cells, least=2, most=LARGEST_CELLS)
     )
     given = cell_laws(clients, edges)
@@ -183,7 +183,7 @@ def line_design(
     mu = np.broadcast_to(found.family.reference, edges.size - 1)
     table = Tabulated(edges, mu / np.diff(edges))
     band = DensityBand(table, lower=0.0, upper=found.family.bounds.upper, any_client=True)
-    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=own_cells(mu))
+    sampler = OptimalSampler(band, epsilon=found.epsilon, discretisation=cells_of_masses(mu))
     return LineDesign(band, sampler, edges, found, given.estimated)
 
 
@@ -205,12 +205,12 @@ def _certify_enclosures(found: Design, laws: Floats, enclosed: tuple[Floats, Flo
     return replace(found, bound=bound, certificate=certificate)
 
 
-def own_cells(mu: Floats) -> Cells:
+def cells_of_masses(mu: Floats) -> Cells:
     """The cells of a table with these masses, unchanged; halved only where one of them is heavier than 1/2."""
     return Cells(max(2, math.floor(1.0 / float(mu.max()))))
 
 
-def edges_of(family: ContinuousFamily, count: int) -> Floats:
+def interval_cell_edges(family: ContinuousFamily, count: int) -> Floats:
     """The edges of at least that many cells of about equal reference mass, which cover the family's interval."""
     if family.dim != 1 or not np.isfinite(family.whole_box).all():
         raise DiscreetError(
@@ -252,9 +252,9 @@ def cell_laws(clients: Any, edges: Floats) -> CellLaws:
     if not clients:
         raise DiscreetError("clients is an empty list; give at least one example")
     found = [
-        _of_points(one, f"clients[{place}]", edges)
+        _masses_of_records(one, f"clients[{place}]", edges)
         if isinstance(one, (list, tuple, np.ndarray))
-        else _of_density(one, f"clients[{place}]", edges)
+        else _masses_of_density(one, f"clients[{place}]", edges)
         for place, one in enumerate(clients)
     ]
     mass, low, high = (np.stack([getattr(one, side) for one in found]) for side in ("mass", "low", "high"))
@@ -263,7 +263,7 @@ def cell_laws(clients: Any, edges: Floats) -> CellLaws:
     return CellLaws(laws, (low, high), tuple(place for place, one in enumerate(found) if not one.proved))
 
 
-def _of_points(points: Any, name: str, edges: Floats) -> IntervalMasses:
+def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
     """The relative frequencies of a client's records."""
     try:
         found = np.asarray(points, dtype=np.float64)
@@ -280,7 +280,7 @@ def _of_points(points: Any, name: str, edges: Floats) -> IntervalMasses:
     return IntervalMasses.around(shares, 2.0**-52 * shares)
 
 
-def _of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
+def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None

@@ -76,7 +76,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.numerics import exp_lower, exp_upper
-from discreet.design._curves import is_below
+from discreet.design._curves import is_line_below
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import Band, FiniteFamily, as_floats, is_law, refuse_bad_entries, refuse_bad_law
@@ -407,7 +407,7 @@ class DesignCertificate:
             self.intercept.tolist(), strict=True,
         ):  # fmt: skip
             slope, intercept = Fraction(s), Fraction(i)
-            if not is_below(self.name, slope, intercept):
+            if not is_line_below(self.name, slope, intercept):
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from discreet import divergences
 from discreet.design._designs import Design, design
-from discreet.design._posterior import HeldOut, Posterior, RoundCounts, judge_kinds, posterior
+from discreet.design._posterior import HeldOut, Posterior, RoundCounts, fit_posterior, judge_kinds
 from discreet.divergences import FDivergence
 from discreet.errors import OPEN_UNIT, DiscreetError, check_list
 from discreet.families import Band, Simplex
@@ -161,7 +161,7 @@ def learn(
     about = None if spread is None else _checked_round("spread", 2, spread)
     rng = np.random.default_rng(_SEED)
     merged = _merge_rounds(told)
-    found = posterior(family.size, merged, about, rng)
+    found = fit_posterior(family.size, merged, about, rng)
     held_out = judge_kinds(family.size, merged, about, np.random.default_rng([_SEED, 1]))
     return _choose_sampler(
         family, epsilon, f, keep, confidence, found, held_out, rng, [*told, *([about] if about else [])]

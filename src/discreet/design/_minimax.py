@@ -103,11 +103,11 @@ def joint_risk(family: Family, notion: Privacy, f: FDivergence, samples: int, on
                 f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one"
             )
         assert isinstance(notion, Pure)  # a joint sampler was made for it
-        least = max(least, _lower_side(family, notion.epsilon, f, samples))
+        least = max(least, _joint_lower_bound(family, notion.epsilon, f, samples))
     return Risk(best.value, False, best.attained, min(least, best.value))
 
 
-def _lower_side(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
+def _joint_lower_bound(family: FiniteFamily, epsilon: float, f: FDivergence, samples: int) -> float:
     if math.isinf(f.at_zero) and family.bounds.lower == 0.0:
         return math.inf  # two clients with no outcome in common
     if Multisets.count(family.size, samples) > LARGEST_JOINT or epsilon > _LARGEST_EPSILON:
@@ -205,22 +205,22 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
     if isinstance(f, RenyiDivergence):
         raise DiscreetError(f"divergence = {f.name} is a function of {f.alpha.name}; ask for the bracket of that one")
     if not isinstance(notion, Pure):
-        return _under_other_notions(family, notion, f, formula)
+        return _bracket_under_notion(family, notion, f, formula)
     epsilon = notion.epsilon
     match family:
         case Band(reference=np.ndarray()) if family.size <= LARGEST_ENUMERATED:
-            lower, upper = _of_all_vertices(family, epsilon, f)
+            lower, upper = _bracket_by_vertices(family, epsilon, f)
         case Band(reference=float()) if family.size <= LARGEST_UNIFORM:
-            lower, upper = _around_uniform(family, epsilon, f)
+            lower, upper = _bracket_around_uniform(family, epsilon, f)
         case Band() if family.size <= LARGEST_BRACKETED:
-            lower, upper = _of_some_vertices(family, epsilon, f), math.inf
+            lower, upper = _bound_by_random_vertices(family, epsilon, f), math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if epsilon > _LARGEST_ON_LINE:
             lower, upper = 0.0, math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1) if f == tv:
             lower, upper, _ = bracket_sides(family, max(epsilon, _SMALLEST_ON_LINE), BRACKET_CELLS)
             upper = upper if epsilon >= _SMALLEST_ON_LINE else math.inf
         case GaussianMixtures(dim=1) | LaplaceMixtures(dim=1):
-            lower, upper = _on_cells(family, epsilon, f)
+            lower, upper = _bracket_on_cells(family, epsilon, f)
         case _:
             raise DiscreetError(
                 f"family = {family!r}: no bracket is known; they are for a Band of at most {LARGEST_BRACKETED:,} outcomes, and for "
@@ -231,7 +231,7 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
     return Risk(upper, False, upper == own, min(lower, upper))
 
 
-def _under_other_notions(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
+def _bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formula: float) -> Risk:
     if not isinstance(family, Band) or family.size > LARGEST_ENUMERATED:
         raise DiscreetError(
             f"family = {family!r}: no bracket is known under {notion}; they are for a Band of at most {LARGEST_ENUMERATED} outcomes"
@@ -247,14 +247,14 @@ def _under_other_notions(family: Family, notion: Privacy, f: FDivergence, formul
     return Risk(upper, False, upper == own, min(lower, upper))
 
 
-def _of_all_vertices(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
+def _bracket_by_vertices(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
     if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
         return math.inf, math.inf  # a vertex leaves an outcome out
     found = design(band, epsilon=epsilon, divergence=f, over="worst")
     return found.bound, found.value
 
 
-def _of_some_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
+def _bound_by_random_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
     if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
         return math.inf
     laws, outcomes = _random_vertices(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
@@ -277,7 +277,7 @@ def _random_vertices(band: Band, number: int) -> Floats:
     return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
 
-def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
+def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
     if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
         return math.inf, math.inf
     size = band.size
@@ -292,7 +292,9 @@ def _around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, 
     return found.bound, max(0.0, float(served[0]))
 
 
-def _on_cells(family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence) -> tuple[float, float]:
+def _bracket_on_cells(
+    family: GaussianMixtures | LaplaceMixtures, epsilon: float, f: FDivergence
+) -> tuple[float, float]:
     """Both sides for a smooth f: some kernels on cells from below, and from above all kernels under the floor that serves those best."""
     line, few = KernelsOnCells(family, _COARSE), family.radius <= _NARROW * family.scale or epsilon > _MODERATE
     laws = line.cell_laws(np.linspace(-family.radius, family.radius, _FEW_KERNELS if few else _KERNELS))

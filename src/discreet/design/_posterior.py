@@ -251,7 +251,7 @@ class Posterior:
     @property
     def concentration(self) -> float:
         """The concentration of Dirichlet clients as spread out as those of the modes, averaged in logarithms."""
-        return float(np.exp(self.weights @ np.log([_as_concentration(mode) for mode in self.modes])))
+        return float(np.exp(self.weights @ np.log([_equivalent_concentration(mode) for mode in self.modes])))
 
     @property
     def kinds(self) -> dict[str, float]:
@@ -293,7 +293,7 @@ def softmax(theta: Floats) -> Floats:
     return np.asarray(law / law.sum())
 
 
-def posterior(
+def fit_posterior(
     size: int, rounds: Sequence[RoundCounts], spread: RoundCounts | None, rng: np.random.Generator
 ) -> Posterior:
     """The posterior given the rounds, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
@@ -333,7 +333,7 @@ def _shapes(size: int) -> dict[Shape, float]:
     }
 
 
-def _as_concentration(mode: Mode) -> float:
+def _equivalent_concentration(mode: Mode) -> float:
     """s with (1 + s a)/(1 + s) = E sum_x P_x^2, a = sum_x mu_x^2."""
     if isinstance(mode.shape, Dirichlet):
         return mode.shape.concentration
@@ -460,10 +460,10 @@ def judge_kinds(
 ) -> HeldOut:
     """Fit hypotheses to one part of all samples, and test every kind of clients on the other part."""
     told = [*rounds, *([] if spread is None else [spread])]
-    parts = [_split(one, rng) for one in told]
+    parts = [_hold_out_samples(one, rng) for one in told]
     fitted, held = [one for one, _ in parts], [one for _, one in parts]
     about = None if spread is None else (fitted.pop(), held.pop())
-    believed = posterior(size, fitted, None if about is None else about[0], rng)
+    believed = fit_posterior(size, fitted, None if about is None else about[0], rng)
     kinds: dict[str, list[tuple[Mode, float]]] = {}
     for mode, weight in zip(believed.modes, believed.weights_in_kind.tolist(), strict=True):
         kinds.setdefault(mode.shape.kind, []).append((mode, weight))
@@ -471,7 +471,7 @@ def judge_kinds(
     for kind, modes in kinds.items():
         responses = [mode.responses(fitted, rng) for mode, _ in modes]
         found[kind] = _log_predictions(modes, responses, held)
-        largest[kind] = _largest([mode for mode, _ in modes], responses, held)
+        largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.agreement(softmax(mode.theta)) for mode, weight in modes)
             found[kind] += _log_likelihood(about[1], _bit_law(about[1], agree))
@@ -485,7 +485,7 @@ def judge_kinds(
     return HeldOut(int(sum(kept.counts.sum() for _, kept in parts)), found, rejected)
 
 
-def _split(one: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
+def _hold_out_samples(one: RoundCounts, rng: np.random.Generator) -> tuple[RoundCounts, RoundCounts]:
     """The fitted and the held-out part of a round: each sample is held back independently of all others."""
     held = rng.binomial(one.counts.astype(np.int64), _HELD).astype(np.float64)
     return RoundCounts(one.sampler, one.counts - held), RoundCounts(one.sampler, held)
@@ -514,7 +514,9 @@ def _log_predictions(
     return total
 
 
-def _largest(modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]) -> float:
+def _largest_log_likelihood(
+    modes: Sequence[Mode], responses: Sequence[Sequence[Response]], held: Sequence[RoundCounts]
+) -> float:
     """An upper bound on the log-likelihood of held-out samples under any mean distribution, the largest over a kind's modes."""
     if not held:
         return 0.0

@@ -141,7 +141,7 @@ class Smoother:
             return SmoothingChoice(
                 self.halfway(examples, weights), Smoothing("model", *self._model_parts(examples), None, None)
             )
-        bare = self._held_back(examples, weights, self._by_parts((0.0, 0.0)))[self.f.name]
+        bare = self._held_out_costs(examples, weights, self._rule_of_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
         judged = self._judge_model if _effective_number(weights) < math.exp(self.epsilon) else self._judge_parts
         rule, parts, held_out, sampler = judged(examples, weights)
@@ -190,7 +190,7 @@ class Smoother:
         seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
-        return self._keeping((1.0 - HALF) * model + HALF * np.maximum(model, seen))
+        return self._sampler_keeping_share((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
     def _design(self, clients: Floats, weights: Floats) -> "Design":
         from discreet.design._designs import design  # a circular import
@@ -204,17 +204,21 @@ class Smoother:
             keep=self.keep,
         )
 
-    def _by_parts(self, parts: tuple[float, float]) -> Rule:
+    def _rule_of_parts(self, parts: tuple[float, float]) -> Rule:
         return partial(self._sampler_of_parts, parts)
 
     def _sampler_of_parts(self, parts: tuple[float, float], examples: Floats, weights: Floats) -> BandSampler:
         return OptimalSampler(self.design_with_parts(examples, parts, weights).family, epsilon=self.epsilon)
 
     def _judge_parts(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
-        optimal = self._keeping(self._floor(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon)))
+        optimal = self._sampler_keeping_share(
+            self._floor(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
+        )
         safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._kept_uniform}
-        cautious = {rule: self._held_back(examples, weights, made)[self.f.name] for rule, made in safe.items()}
-        bold = {parts: self._held_back(examples, weights, self._by_parts(parts))[self.f.name] for parts in PARTS}
+        cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
+        bold = {
+            parts: self._held_out_costs(examples, weights, self._rule_of_parts(parts))[self.f.name] for parts in PARTS
+        }
         best = min(bold, key=lambda one: float(weights @ bold[one]))
         stay = min(cautious, key=lambda one: float(weights @ cautious[one]))
         if not _is_gain(cautious[stay] - bold[best], weights, 1.0):
@@ -222,9 +226,9 @@ class Smoother:
         return "parts", best, float(weights @ bold[best]), self._sampler_of_parts(best, examples, weights)
 
     def _judge_model(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
-        stands, trusted = self._held_back(examples, weights, self.halfway), {}
+        stands, trusted = self._held_out_costs(examples, weights, self.halfway), {}
         for parts in PARTS:
-            found = self._held_back(examples, weights, self._by_parts(parts))
+            found = self._held_out_costs(examples, weights, self._rule_of_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
             better = all(_is_gain(gain, weights, SURELY) for gain in gains.values())
             if better and np.count_nonzero(gains["kl"] < -PAYING) >= SEEN:
@@ -239,9 +243,9 @@ class Smoother:
         return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
 
     def _kept_uniform(self, examples: Floats, weights: Floats) -> BandSampler:
-        return self._keeping(self._floor(self.best_uniform(examples, weights)))
+        return self._sampler_keeping_share(self._floor(self.best_uniform(examples, weights)))
 
-    def _held_back(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
+    def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
         """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
         found = {f.name: np.zeros(len(examples)) for f in judges}
@@ -258,7 +262,7 @@ class Smoother:
         total = 1.0 / (1.0 + math.expm1(self.epsilon) / family.bounds.upper)
         return np.asarray(total * np.broadcast_to(family.reference, family.size))
 
-    def _keeping(self, floor: Floats) -> BandSampler:
+    def _sampler_keeping_share(self, floor: Floats) -> BandSampler:
         """The sampler of a floor, moved towards that of Q* as far as `keep` requires (T2: what it keeps is concave in the floor)."""
         ratio, k = math.exp(self.epsilon), len(floor)
         best, needed = ratio / (ratio + k - 1), self.keep * ratio / (ratio + k - 1)

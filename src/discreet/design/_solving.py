@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge, tangent_line
+from discreet.design._curves import ConvexCurve, Edge, curve_of, hinge_gamma, tangent_line
 from discreet.design._floors import (
     AllowedFloors,
     DesignCertificate,
@@ -307,7 +307,7 @@ class Objective:
 
     @classmethod
     def of(cls, f: FDivergence) -> "Objective":
-        gamma = hinge(f)
+        gamma = hinge_gamma(f)
         if gamma is None:
             return cls(f, curve_of(f), None, 0.0)
         return cls(f, Edge(gamma), gamma, -max(1.0 - gamma, 0.0))
@@ -343,7 +343,7 @@ def interior_floor(
     """The narrowest bracket of the mean that the interior point method finds."""
     found: FloorBracket | None = None
     # an edge allows common steps only, and with very many clients steps apart leave a few behind, which delay the common steps
-    only_cautious = hinge(f) is not None or examples.mass.size > _MOST_APART
+    only_cautious = hinge_gamma(f) is not None or examples.mass.size > _MOST_APART
     for cautious in (True,) if only_cautious else (False, True):
         with np.errstate(all="ignore"):  # overflow ends the iteration
             led = _solve_interior(examples, f, epsilon, keep, progress, cautious=cautious)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.design._convex_hulls import floor_for_tv
-from discreet.design._curves import curve_of, hinge
+from discreet.design._curves import curve_of, hinge_gamma
 from discreet.design._floors import as_examples, band_of
 from discreet.design._solving import best_floor
 from discreet.divergences import FDivergence, tv
@@ -131,7 +131,7 @@ def worst_kernel_divergence(
 
     `known`: the bound of another sampler; the result is inf as soon as this sampler is seen to be no better.
     """
-    if not math.isfinite(f.at_zero) or hinge(f) is not None:
+    if not math.isfinite(f.at_zero) or hinge_gamma(f) is not None:
         return math.inf
     fine = FineCells.of(line, floor)
     sampler = OptimalSampler(band_of(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)

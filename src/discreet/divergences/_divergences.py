@@ -125,12 +125,12 @@ class FDivergence:
 
     def f(self, x: ArrayLike) -> float | FloatArray:
         """f(x) for x >= 0, with f(0) the limit; a float for a number, an array for an array."""
-        entries = _entries("x", x)
+        entries = _parse_entries("x", x)
         return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, entries, np.ones_like(entries)))
 
     def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
         """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
-        p, q = _broadcast(_entries("p", p), _entries("q", q))
+        p, q = _broadcast(_parse_entries("p", p), _parse_entries("q", q))
         return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
 
     def chord_at_one(self, below: float, above: float) -> float:
@@ -159,7 +159,7 @@ class FDivergence:
         With `weights`, one per node, p and q are densities and the result is sum(weights * q f(p/q)). Masses that agree up to rounding count
         as equal, so that between distributions the result is never negative; other masses are used as given.
         """
-        p, q = _laws(p, q)
+        p, q = _aligned_laws(p, q)
         nodes = _nodes(weights, p.shape[-1])
         generator = self._generator
         total = _sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
@@ -182,7 +182,7 @@ class FDivergence:
 # Input: finite non-negative entries, one shared last axis.
 
 
-def _entries(name: str, values: ArrayLike) -> FloatArray:
+def _parse_entries(name: str, values: ArrayLike) -> FloatArray:
     try:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
@@ -197,9 +197,9 @@ def _entries(name: str, values: ArrayLike) -> FloatArray:
     return entries
 
 
-def _laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
+def _aligned_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
     in_place_p, in_place_q = align_laws(p, q)
-    first, second = _entries("p", in_place_p), _entries("q", in_place_q)
+    first, second = _parse_entries("p", in_place_p), _parse_entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _shape_error(first, second)
     return _broadcast(first, second)
@@ -222,7 +222,7 @@ def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
 def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
     if weights is None:
         return None
-    nodes = _entries("weights", weights)
+    nodes = _parse_entries("weights", weights)
     if nodes.shape != (size,):
         raise DiscreetError(f"weights has shape {nodes.shape}; give one weight for each of the {size} nodes")
     return nodes
@@ -339,7 +339,7 @@ class RenyiDivergence(FDivergence):
     def __call__(self, p: LawLike, q: LawLike, *, weights: ArrayLike | None = None) -> float | FloatArray:
         """The divergence of distributions over the last axis, as for `FDivergence`."""
         found = np.asarray(self.alpha(p, q, weights=weights))
-        first, second = _laws(p, q)
+        first, second = _aligned_laws(p, q)
         nodes = _nodes(weights, first.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)

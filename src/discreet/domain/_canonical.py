@@ -60,32 +60,32 @@ def digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _as_python_shows(value: Any) -> str:
+def _python_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _as_ecmascript_shows(value: Any) -> str:
-    return "".join(_parts(value))
+def _ecmascript_json(value: Any) -> str:
+    return "".join(_json_pieces(value))
 
 
-def _parts(value: Any) -> Iterator[str]:
+def _json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
             before = "{"
             for name in sorted(value, key=_in_utf16):
-                yield before + _text(name) + ":"
-                yield from _parts(value[name])
+                yield before + _json_string(name) + ":"
+                yield from _json_pieces(value[name])
                 before = ","
             yield "}" if value else "{}"
         case list() | tuple():
             before = "["
             for each in value:
                 yield before
-                yield from _parts(each)
+                yield from _json_pieces(each)
                 before = ","
             yield "]" if value else "[]"
         case str():
-            yield _text(value)
+            yield _json_string(value)
         case bool() | None:
             yield json.dumps(value)
         case _:
@@ -96,7 +96,7 @@ def _in_utf16(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 
-def _text(text: str) -> str:
+def _json_string(text: str) -> str:
     """A JSON string. RFC 8785 and `json` agree: only quotes, backslashes and controls are escaped."""
     return json.dumps(text, ensure_ascii=False)
 
@@ -136,4 +136,4 @@ def _decimal_text(digits: str, point: int) -> str:
 
 
 _DIGITS = decimal.Context(prec=40, traps=[])  # independent of the caller's decimal context
-_FORMS: dict[int, Callable[[Any], str]] = {1: _as_python_shows, 2: _as_ecmascript_shows}
+_FORMS: dict[int, Callable[[Any], str]] = {1: _python_json, 2: _ecmascript_json}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.labelled import in_order, is_frame, plain_column
+from discreet._base.labelled import in_outcome_order, is_frame, plain_column
 from discreet.domain._canonical import canonical, digest
 from discreet.errors import DiscreetError, check_count
 
@@ -126,7 +126,7 @@ class Domain(ABC, Generic[Outcome]):
 
     def in_order(self, values: Any, name: str, missing: float = 0.0) -> Any:
         """Labelled values as an array (..., size) in the order of the outcomes; other values unchanged."""
-        return in_order(values, self.size, self.places, name, missing)
+        return in_outcome_order(values, self.size, self.places, name, missing)
 
     @property
     @abstractmethod

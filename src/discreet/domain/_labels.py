@@ -111,7 +111,7 @@ class Labels(Domain[Outcome]):
         """The first two labels that people may confuse: they differ only in case, width, spaces or invisible characters."""
         seen: dict[str, Outcome] = {}
         for label in self.labels:
-            first = seen.setdefault(_as_seen(str(label)), label)
+            first = seen.setdefault(_visible_form(str(label)), label)
             if first is not label:
                 return first, label
         return None
@@ -182,7 +182,7 @@ def list_labels(labels: Any, argument: str) -> tuple[Any, ...]:
         what = "has no order" if isinstance(labels, (set, frozenset)) else "is more than a list of labels"
         raise DiscreetError(f"{argument} = a {type(labels).__name__} {what}; pass a list, each outcome once")
     try:
-        found = tuple(map(_plain, list(plain_column(labels))))
+        found = tuple(map(_as_python_value, list(plain_column(labels))))
     except TypeError:
         raise DiscreetError(f"{argument} = {labels!r} is not a list of labels") from None
     if not found:
@@ -198,7 +198,7 @@ def is_value(label: Any) -> bool:
     return isinstance(plain, (int, float)) and not isinstance(plain, bool) and abs(plain) <= LARGEST_VALUE
 
 
-def _plain(label: Any) -> Any:
+def _as_python_value(label: Any) -> Any:
     """A text, boolean or number of numpy's as Python's, which is equal to it and has the usual repr."""
     return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
 
@@ -223,7 +223,7 @@ def _label_counts(labels: Iterable[Any]) -> dict[Any, int]:
     return counts
 
 
-def _as_seen(text: str) -> str:
+def _visible_form(text: str) -> str:
     """A text without differences that people overlook. Similar letters of two alphabets stay different."""
     if text.isascii() and text.isprintable():
         return " ".join(text.casefold().split())

@@ -210,14 +210,14 @@ def band_ends(
     return low[places.ravel()], high[places.ravel()]
 
 
-def _at_least(counts: Floats, samples: int, q: Floats) -> Floats:
+def _probability_at_least(counts: Floats, samples: int, q: Floats) -> Floats:
     """U_x(q), with n q in place of U_1(q)."""
     some = np.maximum(counts, 1.0)
     exact = scipy.special.betainc(some, samples - some + 1.0, q)
     return np.where(counts == 1.0, np.minimum(samples * q, 1.0), np.where(counts == 0.0, 1.0, exact))
 
 
-def _at_most(counts: Floats, samples: int, q: Floats) -> Floats:
+def _probability_at_most(counts: Floats, samples: int, q: Floats) -> Floats:
     """L_y(q), also for real y; 0 below 0."""
     some = np.clip(counts, 0.0, samples - 1.0)
     exact = scipy.special.betaincc(some + 1.0, samples - some, q)
@@ -255,7 +255,7 @@ def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
     opposite = np.floor(scipy.special.bdtrik(0.5 * level, samples, np.clip(left, 1e-300, 1.0)))
     opposite = np.where(np.isfinite(opposite), opposite, -1.0) + 1.0
     for _ in range(3):  # the quantile may be off by one at a step
-        opposite -= _at_most(opposite, samples, left) > _at_least(counts, samples, left)
+        opposite -= _probability_at_most(opposite, samples, left) > _probability_at_least(counts, samples, left)
     opposite = np.maximum(opposite, -1.0)
     left_over = np.flatnonzero(counts > 0.0)
     for _ in range(LARGEST_STEPPED):  # far more than the steps needed; otherwise Clopper and Pearson's end
@@ -288,7 +288,9 @@ class _Tails:
 
     def both(self, q: Floats) -> Floats:
         """The probability of both tails."""
-        return _at_least(self.counts, self.samples, q) + _at_most(self.opposite, self.samples, q)
+        return _probability_at_least(self.counts, self.samples, q) + _probability_at_most(
+            self.opposite, self.samples, q
+        )
 
     def past(self, level: float) -> Callable[[Floats], Floats]:
         """The excess of both tails over a level."""
@@ -296,7 +298,9 @@ class _Tails:
 
     def next_step(self, q: Floats) -> Floats:
         """At least 0 once the opposite tail becomes a longer one."""
-        return _at_least(self.counts, self.samples, q) - _at_most(self.opposite + 1.0, self.samples, q)
+        return _probability_at_least(self.counts, self.samples, q) - _probability_at_most(
+            self.opposite + 1.0, self.samples, q
+        )
 
 
 def _root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
@@ -323,11 +327,15 @@ def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inver
     low, high = _least_share(counts, samples, 0.5 * level), _least_share(counts, samples, level)
     for _ in range(_HALVINGS):  # the lower end stays a rejected share
         q = 0.5 * (low + high)
-        tail, other = _at_least(counts, samples, q), np.clip(lowest_compatible(inversion, mu, q), 0.0, 1.0)
-        nothing = _at_most(np.zeros_like(q), samples, other) > tail  # no count is small enough to be rejected
+        tail, other = _probability_at_least(counts, samples, q), np.clip(lowest_compatible(inversion, mu, q), 0.0, 1.0)
+        nothing = (
+            _probability_at_most(np.zeros_like(q), samples, other) > tail
+        )  # no count is small enough to be rejected
         opposite = np.where(nothing, -1.0, _past_quantile(samples, other, tail))
-        known = nothing | (_at_most(opposite, samples, other) >= tail)
-        both = np.maximum(tail + _at_most(opposite, samples, q), tail + _at_least(counts, samples, other))
+        known = nothing | (_probability_at_most(opposite, samples, other) >= tail)
+        both = np.maximum(
+            tail + _probability_at_most(opposite, samples, q), tail + _probability_at_least(counts, samples, other)
+        )
         rejected = np.where(known, both, 2.0 * tail) <= level
         low, high = np.where(rejected, q, low), np.where(rejected, high, q)
     return np.asarray(np.where(counts == 0.0, 0.0, low * (1.0 - _OUTWARDS)))

@@ -215,7 +215,7 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
         raise DiscreetError(f"vector has shape {v.shape}; it has one number for each outcome")
     for end in (v.min(), v.max()):
         _ENTRIES.check("vector", float(end), "every entry has to be")
-    low, high = _bound(lower, "lower", v.size), np.minimum(_bound(upper, "upper", v.size), 1.0)
+    low, high = _broadcast_bound(lower, "lower", v.size), np.minimum(_broadcast_bound(upper, "upper", v.size), 1.0)
     if not ((low >= 0.0) & (low <= high)).all():
         raise DiscreetError("lower and upper are not bounds of probabilities: 0 <= lower <= upper, lower <= 1")
     if not (low.sum() <= 1.0 + SUM_TOLERANCE and high.sum() >= 1.0 - SUM_TOLERANCE):
@@ -228,7 +228,7 @@ def nearest_law(vector: ArrayLike, lower: ArrayLike = 0.0, upper: ArrayLike = 1.
     return law
 
 
-def _bound(end: ArrayLike, name: str, size: int) -> Floats:
+def _broadcast_bound(end: ArrayLike, name: str, size: int) -> Floats:
     given = as_floats(end, name)
     if given.shape not in ((), (size,)):
         raise DiscreetError(f"{name} has shape {given.shape}; it is one number, or one for each of the {size} outcomes")

@@ -161,7 +161,7 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _masses(sampler), _shares(sampler)  # one number stands for every outcome: there may be 2^40
+        masses, size = _masses(sampler), _share_count(sampler)  # one number stands for every outcome: there may be 2^40
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
@@ -176,7 +176,7 @@ def outlook(
         clients,
         half_width(inversion, sampler, masses, noise),
         half_width(inversion, sampler, masses, Noise(clients, confidence, size)),
-        float(_reaches(inversion, sampler, float(masses.max()), rare, noise)[0]),
+        float(_share_half_widths(inversion, sampler, float(masses.max()), rare, noise)[0]),
         half_width(inversion, sampler, masses, Noise(math.inf, confidence)),
         total,
     )
@@ -185,22 +185,22 @@ def outlook(
 def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: Noise) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
-    for mass in _hardest(np.asarray(masses, dtype=np.float64)):
+    for mass in _hardest_masses(np.asarray(masses, dtype=np.float64)):
         released = noise.places(*noise.frequency_range(*_released_range(sampler, mass)))
-        reach = _reaches(inversion, sampler, mass, released, noise)
+        reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
         peaks = np.argsort(-reach, kind="stable")[:_PEAKS]  # it may be a little longer between the places
         low, high = released[np.maximum(peaks - 1, 0)], released[np.minimum(peaks + 1, len(released) - 1)]
         for _ in range(_CLOSER):
             nearer = np.linspace(low, high, _PARTS)
-            reach = _reaches(inversion, sampler, mass, nearer.ravel(), noise).reshape(nearer.shape)
+            reach = _share_half_widths(inversion, sampler, mass, nearer.ravel(), noise).reshape(nearer.shape)
             longest = max(longest, float(reach.max()))
             best, each = np.argmax(reach, axis=0), np.arange(len(peaks))
             low, high = nearer[np.maximum(best - 1, 0), each], nearer[np.minimum(best + 1, _PARTS - 1), each]
     return longest
 
 
-def _hardest(masses: Floats) -> list[float]:
+def _hardest_masses(masses: Floats) -> list[float]:
     """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
 
     A released share ranges from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.
@@ -223,7 +223,7 @@ def _uniform_chance(sampler: ReportSampler) -> float:
     return sampler.chances.outside + sampler.chances.gap / sampler.family.size
 
 
-def _shares(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+def _share_count(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
     """How many shares there are."""
     return sampler.family.size if isinstance(sampler, ReportSampler) else sampler.carrier.size
 
@@ -246,7 +246,7 @@ def _masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
     return np.atleast_1d(np.asarray(sampler.reference, dtype=np.float64))
 
 
-def _reaches(inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: Noise) -> Floats:
+def _share_half_widths(inversion: Inversion, sampler: Released, mass: float, released: Floats, noise: Noise) -> Floats:
     if mass == 1.0:
         return np.zeros_like(released)  # a single outcome has the share 1
     low, high = noise.intervals(released)
@@ -288,7 +288,7 @@ def clients_for(
     together = check_flag("together", together)
     inversion = _inversion(sampler)
     masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
-    return clients_within(inversion, sampler, masses, accuracy, confidence, _shares(sampler) if together else 1)
+    return clients_within(inversion, sampler, masses, accuracy, confidence, _share_count(sampler) if together else 1)
 
 
 def clients_within(

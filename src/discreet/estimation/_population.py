@@ -59,7 +59,7 @@ class Phi:
         return cls(values, values, values)
 
 
-def numeric(domain: Domain, what: str) -> Floats:
+def numeric_outcomes(domain: Domain, what: str) -> Floats:
     """The outcomes as numbers, or an error that says what needs them."""
     if domain.values is None:
         raise DiscreetError(
@@ -71,24 +71,24 @@ def numeric(domain: Domain, what: str) -> Floats:
 
 def first_moment(domain: Domain) -> Phi:
     """phi(x) = x."""
-    values = numeric(domain, "mean")
+    values = numeric_outcomes(domain, "mean")
     return Phi.sharp(values) if domain.edges is None else Phi(values, domain.edges[:-1], domain.edges[1:])
 
 
 def squares_around(domain: Domain, centre: float) -> Phi:
     """phi(x) = (x - centre)^2."""
     if domain.edges is None:
-        return Phi.sharp(np.square(numeric(domain, "variance") - centre))
+        return Phi.sharp(np.square(numeric_outcomes(domain, "variance") - centre))
     low, high = domain.edges[:-1] - centre, domain.edges[1:] - centre
     ends = np.square(low), np.square(high)
     least = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(*ends))
     return Phi((ends[0] + low * high + ends[1]) / 3.0, least, np.maximum(*ends))
 
 
-def at_most(domain: Domain, threshold: float) -> Phi:
+def threshold_indicator(domain: Domain, threshold: float) -> Phi:
     """phi(x) = 1 if x <= threshold, else 0. A cell that contains the threshold may count as either."""
     if domain.edges is None:
-        return Phi.sharp((numeric(domain, "at-most") <= threshold).astype(np.float64))
+        return Phi.sharp((numeric_outcomes(domain, "at-most") <= threshold).astype(np.float64))
     low, high = domain.edges[:-1], domain.edges[1:]
     inside = (np.clip(threshold, low, high) - low) / (high - low)
     return Phi(inside, (high <= threshold).astype(np.float64), (low < threshold).astype(np.float64))
@@ -404,7 +404,7 @@ class Population:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose cumulative share has an interval that contains the level; outcomes must be in order."""
-        values = numeric(self.domain, name)
+        values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
@@ -456,7 +456,7 @@ def compute_statistic(
         case "quantile":
             return quantile(wanted, OPEN_UNIT.check("quantile", parse_parameter(wanted, parameter)))
         case "at-most":
-            return average(wanted, at_most(domain, parse_parameter(wanted, parameter)))
+            return average(wanted, threshold_indicator(domain, parse_parameter(wanted, parameter)))
     raise DiscreetError(
         f"statistic = {wanted!r} is not one of mean, variance, median, quantile:P, at-most:X, nor a function of an outcome"
     )

@@ -90,7 +90,7 @@ def best_uniform(counts: Any, epsilon: float, f: FDivergence) -> Sampler[FiniteF
 
 def divergences(sampler: Sampler[FiniteFamily], counts: Any, f: FDivergence) -> Floats:
     """The divergence of every client (a row of counts) from its output distribution."""
-    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _laws(counts)]
+    found = [np.atleast_1d(f(laws, sampler.output(laws))) for laws in _client_law_blocks(counts)]
     return np.concatenate(found)
 
 
@@ -99,7 +99,7 @@ def _sampler_cost(name: str, sampler: Sampler[FiniteFamily], counts: Any, f: FDi
     return SamplerCost(name, float(found.mean()), float(np.median(found)), float(found.max()), float(sampler.risk(f)))
 
 
-def _laws(counts: Any) -> Iterator[Floats]:
+def _client_law_blocks(counts: Any) -> Iterator[Floats]:
     """Distributions (some, k) of the clients, in blocks that fit in memory."""
     step = max(1, _BLOCK // counts.shape[1])
     for start in range(0, counts.shape[0], step):

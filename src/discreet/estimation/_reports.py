@@ -32,11 +32,11 @@ from discreet.estimation._population import (
     Estimate,
     Phi,
     Shares,
-    at_most,
     compute_statistic,
     first_moment,
-    numeric,
+    numeric_outcomes,
     parse_parameter,
+    threshold_indicator,
 )
 from discreet.estimation._report_statistics import ReportRows, SupportStatistics, largest_sum, sums_over_blocks
 from discreet.estimation._reweighting import Reweighted, reported_example_laws, reweight_reported
@@ -176,7 +176,7 @@ class ReportedPopulation:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose share is not rejected; outcomes must be numbers."""
-        values, edges = numeric(self.domain, name), self.domain.edges
+        values, edges = numeric_outcomes(self.domain, name), self.domain.edges
         order = np.argsort(values, kind="stable")
         first, last = self._statistics.quantile_range(order, level, tail(self.confidence))
         starts, stops = (values[order],) * 2 if edges is None else (edges[:-1], edges[1:])
@@ -367,7 +367,7 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     if kind == "mean" and not at:
         phi = first_moment(found.domain)
     elif kind == "at-most":
-        phi = at_most(found.domain, parse_parameter(name, at))
+        phi = threshold_indicator(found.domain, parse_parameter(name, at))
     else:
         return found.statistic(name)
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)

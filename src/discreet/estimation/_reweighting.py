@@ -231,14 +231,14 @@ def reweight_examples(
     chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
     law = np.asarray(found.weights @ laws)
-    unexplained = (shares - found.law * _parts(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+    unexplained = (shares - found.law * _round_shares(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
         law,
         nearest_law(law + unexplained),
         found.weights,
         found.pull * number,
         found.gap,
-        _strain(rounds, found, fitted),
+        _pearson_deviation(rounds, found, fitted),
     )
 
 
@@ -282,7 +282,7 @@ def _outputs(sampler: Sampler[Any], laws: Floats) -> Floats:
     return sampler.weights_on_atoms(laws) / TOTAL
 
 
-def _parts(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
+def _round_shares(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
     """Each round's share of the samples, for every outcome of every round."""
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 
@@ -334,7 +334,7 @@ def _pulls(least: float, number: float) -> list[float]:
     return [*(one for one in PULLS if one > least / number), least / number]
 
 
-def _strain(rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float) -> float:
+def _pearson_deviation(rounds: Sequence[tuple[Sampler[Any], Integers]], found: ExampleMixture, fitted: float) -> float:
     """Pearson's statistic in standard deviations: sum (c - n y)^2/(n y), of mean (outcomes - 1 for each round) less what was fitted.
 
     Its variance under the mixture is 2 (k - 1) + (sum 1/y - k^2 - 2k + 2)/n, exactly, which allows for outcomes that are hardly ever

@@ -178,7 +178,7 @@ def answer_survey(sampler: SurveySampler, reports: ArrayLike, *, confidence: flo
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
     intervals = sum(_interval_count(sampler, place) for place in range(len(sampler.survey.questions)))
     found = [
-        _Asked(
+        _QuestionReports(
             sampler, place, [each for part, each in zip(sampler.parts, parts, strict=True) if part.question == place]
         )
         for place in range(len(sampler.survey.questions))
@@ -199,7 +199,7 @@ def _interval_count(sampler: SurveySampler, place: int) -> int:
     return next(part.blocks.size for part in sampler.parts if part.question == place)
 
 
-class _Asked:
+class _QuestionReports:
     """The reports on one question."""
 
     def __init__(self, sampler: SurveySampler, place: int, reports: Sequence[Reports]) -> None:
@@ -291,7 +291,7 @@ class _Asked:
     def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
         part, given = self.parts[0], np.unique(self.reports[0], return_counts=True)
-        sums = _BlockSums([part], [(None, *given)], [(matrix - offset[:, None]).T], [self._chances(part)])
+        sums = _Contributions([part], [(None, *given)], [(matrix - offset[:, None]).T], [self._chances(part)])
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
@@ -316,7 +316,7 @@ class _Asked:
         return SurveyAnswer(self.question, self.clients, names, law, estimates, self._unit())
 
 
-class _BlockSums:
+class _Contributions:
     """Sums of coefficients over the blocks of reports, and the intervals of their means.
 
     Each part has its own reports and coefficients (outcomes, sums). The estimate of a sum is that of its parts together.
@@ -393,7 +393,7 @@ def _extreme_sums(blocks: BlockFamily, coefficients: Floats) -> tuple[Floats, Fl
 class _Levels:
     """The distribution function of a number, by least squares over the levels of a tree."""
 
-    def __init__(self, asked: _Asked) -> None:
+    def __init__(self, asked: _QuestionReports) -> None:
         self._asked = asked
         counts = [part.blocks.size for part in asked.parts]
         self._levels = counts
@@ -495,7 +495,7 @@ class _Levels:
         return np.asarray(np.sqrt(spread))
 
     @cached_property
-    def _held(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+    def _report_tables(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
         found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
         for part, given in zip(self._asked.parts, self._asked.reports, strict=True):
@@ -532,7 +532,7 @@ class _Levels:
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
             coefficients = [each[:, edges] for each in self._edge_coefficients]
-            sums = _BlockSums(self._asked.parts, self._held, coefficients, self._chances)
+            sums = _Contributions(self._asked.parts, self._report_tables, coefficients, self._chances)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
                 found = offset[place] + sums.end(place, confidence, among, end)

@@ -273,7 +273,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
 
     def atoms(levels: Sequence[float]) -> Members:
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
-        turns = [turn for depth in depths for turn in _where_levels_leave(depth, radius)]
+        turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
         r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
@@ -292,7 +292,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
     return atoms
 
 
-def _where_levels_leave(depth: float, radius: float) -> list[float]:
+def _level_exit_distances(depth: float, radius: float) -> list[float]:
     """Distances at which a level passes the angle 0 or pi."""
     root = depth**0.5
     return [abs(radius - root), radius + root, depth / (4.0 * radius)]

@@ -85,7 +85,7 @@ class ClippedLaw:
         return features_of([self.p], self.dim)
 
 
-def in_band(family: ContinuousFamily, p: Mixture) -> LogDensity:
+def nearest_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
     """p itself if it is a member by its parameters, or if the family serves everybody; else the member nearest to it."""
     if family.any_client or family.certainly_contains(p):
         return p
@@ -247,11 +247,13 @@ class KernelFit:
         mixtures = as_mixture_family(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
-            return in_band(family, Mixture(weights, pull_inside(mixtures, records), width, kernel=mixtures.kernel))
+            return nearest_member(
+                family, Mixture(weights, pull_inside(mixtures, records), width, kernel=mixtures.kernel)
+            )
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
         width = scott if self.bandwidth is None else float(self.bandwidth)
-        return in_band(family, Mixture(weights, records, width))
+        return nearest_member(family, Mixture(weights, records, width))
 
 
 @dataclass(frozen=True)

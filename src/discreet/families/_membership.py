@@ -342,11 +342,11 @@ def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> 
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
         return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
-    each = [_look_at_one(family, p) for p in clients]
+    each = [_inspect_client(family, p) for p in clients]
     return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
 
 
-def _look_at_one(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+def _inspect_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
     order = ORDER[family.dim]
     panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
     nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)

@@ -35,7 +35,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet._base.files import NEW_FILE, check_can_keep_private, check_private, reason
+from discreet._base.files import NEW_FILE, check_can_keep_private, check_private, error_reason
 from discreet.agreement import Agreement
 from discreet.errors import NON_NEGATIVE, DiscreetError, LedgerError, check_path
 from discreet.release import Question, Secret
@@ -82,7 +82,7 @@ class Book:
         try:
             status = self.path.stat()
         except (OSError, ValueError) as error:  # a folder without permission, a name with a zero byte
-            raise LedgerError(f"{self.what} {self.path} cannot be opened: {reason(error)}") from None
+            raise LedgerError(f"{self.what} {self.path} cannot be opened: {error_reason(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{self.what} {self.path} is not a plain file; check the name")
         check_private(self.path, status, what=self.what, error=LedgerError)
@@ -93,7 +93,7 @@ class Book:
         try:
             self._make_file()
         except (OSError, ValueError) as error:
-            raise LedgerError(f"{self.what} {self.path} cannot be made: {reason(error)}") from None
+            raise LedgerError(f"{self.what} {self.path} cannot be made: {error_reason(error)}") from None
         with self._connection() as database, self._transaction(database):
             if not _is_blank(database):
                 raise LedgerError(

@@ -109,7 +109,7 @@ class Destination:
         """
         noted: dict[str, str | None] = {}
         for line in lines:
-            if is_note(line):
+            if is_key_note(line):
                 noted |= dict.fromkeys(line[2], line[1])
         known = noted.get(self.address)
         if known is not None and known != self.key and not self.trusted:
@@ -125,7 +125,7 @@ class Destination:
         return [_KEY, self.key, addresses]
 
 
-def is_note(line: Any) -> bool:
+def is_key_note(line: Any) -> bool:
     """Whether a line of a ledger notes a collector's key and is not a charge."""
     return isinstance(line, list) and line[0] == _KEY
 
@@ -465,7 +465,7 @@ def _stated_budget(terms: Any) -> Budget:
 
 def _entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
-    charges = (line for line in lines[1:] if line[0] != _BOUND and not is_note(line))
+    charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
         Entry(number, *line[:7], *(Destination.of(to) for to in line[7:]))
         for number, line in enumerate(charges, start=1)

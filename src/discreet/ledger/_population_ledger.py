@@ -37,12 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.files import atomic_write, check_private, reason
+from discreet._base.files import atomic_write, check_private, error_reason
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
 from discreet.ledger._book import PARTIAL, Book, Rounds
 from discreet.ledger._budget import Budget
-from discreet.ledger._client_ledger import Destination, is_note
+from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
 _HEAD = b"discreet charges 1\n"
@@ -111,7 +111,7 @@ class Segment:
             content = path.read_bytes()
         except OSError as error:
             raise LedgerError(
-                f"ledger {path.parent}: {path.name} cannot be read: {reason(error)}; restore it"
+                f"ledger {path.parent}: {path.name} cannot be read: {error_reason(error)}; restore it"
             ) from None
         if hashlib.blake2b(content, digest_size=32).hexdigest() != digest or not content.startswith(_HEAD):
             raise LedgerError(f"ledger {path.parent}: {path.name} {_DAMAGED}")
@@ -227,7 +227,7 @@ class PopulationLedger:
                     f"{path} exists already, and replacing it would forget what was spent; use another name"
                 ) from None
         except (OSError, ValueError) as error:
-            raise LedgerError(f"ledger {path} cannot be made: {reason(error)}") from None
+            raise LedgerError(f"ledger {path} cannot be made: {error_reason(error)}") from None
         book = _open_book(path)
         book.create({"id": name, "epsilon": allowed.epsilon.hex(), "secret": _secret_check(secret, name)})
         try:
@@ -400,7 +400,7 @@ def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
 
 def _runs(lines: Sequence[Any]) -> list[Run]:
     """The runs among the lines of a book."""
-    return [Run.of(line) for line in lines[1:] if not is_note(line)]
+    return [Run.of(line) for line in lines[1:] if not is_key_note(line)]
 
 
 def spent_by_clients(folder: str | Path, runs: Sequence[Run]) -> NDArray[np.float64]:
@@ -440,7 +440,7 @@ def _open_book(folder: Path) -> Book:
             f"there is no ledger {folder}; make one by giving its budget too: budget= (--budget)"
         ) from None
     except (OSError, ValueError) as error:
-        raise LedgerError(f"ledger {folder} cannot be opened: {reason(error)}") from None
+        raise LedgerError(f"ledger {folder} cannot be opened: {error_reason(error)}") from None
     if not stat.S_ISDIR(status.st_mode):
         raise LedgerError(f"{folder} is no folder, so no ledger of a population; check the name")
     check_private(folder, status, what="ledger", error=LedgerError)

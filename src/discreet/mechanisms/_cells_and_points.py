@@ -130,7 +130,7 @@ class CellAtoms(DensityAtoms):
         On a line it comes from the client's distribution function, or from an integral over each cell, refined as far as the values show. In
         more dimensions it comes from nodes. A client gets more nodes if it reports that they missed it, or if p/h changes much inside cells.
         """
-        rows, seen = self._on_line(clients) if self.family.dim == 1 else self._at_nodes(clients)
+        rows, seen = self._masses_on_line(clients) if self.family.dim == 1 else self._masses_at_nodes(clients)
         held = LawsOnCells(rows / rows.sum(axis=1, keepdims=True), self.partition)
         return held, outsiders_of(self.family, clients, seen, self.whose)
 
@@ -143,7 +143,7 @@ class CellAtoms(DensityAtoms):
         edges = np.unique(ends)
         return edges, np.searchsorted(edges, ends.min(axis=0))
 
-    def _on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
+    def _masses_on_line(self, clients: Densities) -> tuple[Floats, NodeSummary]:
         """Masses on the cells of a line up to a factor, and a summary of p/h."""
         edges, cells = self._ends
         rows = np.empty((len(clients), self.size))
@@ -162,12 +162,12 @@ class CellAtoms(DensityAtoms):
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
             some = tuple(clients[i] for i in asked)
-            looked = self._at_nodes(some, resolve=False)[1]
+            looked = self._masses_at_nodes(some, resolve=False)[1]
             for i, mass, low, high in zip(asked, looked.log_mass, looked.log_smallest, looked.log_largest, strict=True):
                 log_mass[i], smallest[i], largest[i] = mass, low, high
         return rows, seen
 
-    def _at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
+    def _masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
         log_ratio = log_ratios(clients, self._nodes)
         largest = log_ratio.max(axis=(1, 2))

@@ -402,7 +402,7 @@ def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])
-    ends = values @ at_ends(order)
+    ends = values @ end_value_map(order)
     sampled = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     above = sampled > levels[:, :, None]
     which, line, gap = np.nonzero(above[:, :, :-1] != above[:, :, 1:])
@@ -444,7 +444,7 @@ def to_coefficients(order: int) -> Floats:
 
 
 @cache
-def at_ends(order: int) -> Floats:
+def end_value_map(order: int) -> Floats:
     """(order, 2): the map from values at the Gauss-Legendre places to the polynomial's values at 0 and 1."""
     signs = (-1.0) ** np.arange(order)
     return np.ascontiguousarray(to_coefficients(order) @ np.stack([signs, np.ones(order)], axis=1))

@@ -46,8 +46,8 @@ from discreet.mechanisms._output_law import (
     OutputLaw,
     OutputProblem,
     affine_clip,
-    at_ends,
     cut_lines,
+    end_value_map,
     kink_levels,
     legendre_values,
     line_segments,
@@ -212,7 +212,7 @@ class OneClient:
         t = np.concatenate([nodes.panels.lower + 1e-9 * width, nodes.panels.upper - 1e-9 * width], axis=1)[..., None]
         x = self.problem.family.chart.points(t).reshape(-1, 1)
         found = ratio_at(x, self.problem.family.log_reference(x)).reshape(-1, 2)
-        missed = np.abs(found - ratio @ at_ends(order)) * nodes.element[:, [0, -1]]
+        missed = np.abs(found - ratio @ end_value_map(order)) * nodes.element[:, [0, -1]]
         return np.asarray(missed.sum(axis=1) * width[:, 0] * gauss_rule(order)[0][0])
 
     def _both(self, ratio: Floats, at: Solution) -> tuple[Floats, Floats]:
@@ -410,7 +410,7 @@ def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: F
     inner = start[:, None] + (stop - start)[:, None] * places
     values = lines[line]
     cut = np.flatnonzero(stop - start < 1.0)
-    values[cut] = _ratio_inside(values[cut], inner[cut])
+    values[cut] = _interpolate_ratio(values[cut], inner[cut])
     low, width = nodes.panels.lower[panel, 0], (nodes.panels.upper - nodes.panels.lower)[panel, 0]
     element = nodes.element[panel]
     t = (low[cut, None] + width[cut, None] * inner[cut])[..., None]
@@ -425,7 +425,7 @@ def cut_clients(family: ContinuousFamily, nodes: Nodes, ratio: Floats, levels: F
     return CutClients(all_masses.reshape(clients, -1), all_ratios.reshape(clients, -1), order)
 
 
-def _ratio_inside(values: Floats, inner: Floats) -> Floats:
+def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
     """p/h at places inner (s, m) of panels, interpolated through its logarithm from its values (s, order) on their nodes."""
     logarithm = np.log(np.maximum(values, _SMALLEST))
     low, high = logarithm.min(axis=1), logarithm.max(axis=1)

@@ -141,7 +141,7 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | N
         raise DiscreetError(f"points has shape {places.shape}; give numbers (n,) or rows of coordinates (n, dim)")
     _check_size(len(places), MOST)
     distances = length(np.abs(places[:, None, :] - places))
-    _check_apart(distances, "points", "twice in the same place; give every place once")
+    _refuse_equal_points(distances, "points", "twice in the same place; give every place once")
     return MetricSpace(distances, np.arange(len(places)), None, orbits_of(places))
 
 
@@ -180,7 +180,7 @@ def _check_metric(distances: Floats) -> None:
         raise DiscreetError(
             f"metric[{x}][{y}] = {distances[x, y]:g} and metric[{y}][{x}] = {distances[y, x]:g}; distances are the same both ways"
         )
-    _check_apart(distances, "metric", "at distance 0 from each other; give every place once")
+    _refuse_equal_points(distances, "metric", "at distance 0 from each other; give every place once")
     for through in range(len(distances)):
         longer = distances > distances[:, [through]] + distances[through] + tolerance
         if longer.any():
@@ -191,7 +191,7 @@ def _check_metric(distances: Floats) -> None:
             )
 
 
-def _check_apart(distances: Floats, name: str, what: str) -> None:
+def _refuse_equal_points(distances: Floats, name: str, what: str) -> None:
     same = np.argwhere(np.triu(distances <= 0.0, k=1))
     if len(same):
         raise DiscreetError(f"{name} has {same[0][0]} and {same[0][1]} {what}")

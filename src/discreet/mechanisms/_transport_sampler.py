@@ -41,7 +41,7 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import release
-from discreet._base.labelled import LawLike, in_order
+from discreet._base.labelled import LawLike, in_outcome_order
 from discreet.domain import first_few
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, check_laws
@@ -132,10 +132,10 @@ def nearest_between(law: Floats, distances: Floats, low: Floats, high: Floats) -
     """The distribution with low <= q <= high nearest to one client's, on points with these distances between them."""
     scale, size = float(distances.max()), len(law)
     lengths = distances / scale
-    known, costs = _first_ways(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
+    known, costs = _starting_edges(law, lengths), np.where(lengths < _NOTHING, 0.0, lengths)
     for _ in range(_ROUNDS):
         sources, targets = np.nonzero(known)
-        q, reached, potentials = _cheapest(law, costs[sources, targets], sources, targets, low, high)
+        q, reached, potentials = _cheapest_transport(law, costs[sources, targets], sources, targets, low, high)
         lipschitz = (potentials[:, None] + lengths).min(axis=0)
         bound = float(law @ lipschitz - np.maximum(lipschitz * low, lipschitz * high).sum())
         if reached - bound <= _GAP:
@@ -158,7 +158,7 @@ def transport_distance(first: Floats, second: Floats, distances: Floats) -> floa
     return nearest_between(held, distances, aim, aim).distance
 
 
-def _first_ways(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
+def _starting_edges(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
     """Edges to the nearest neighbours and back, through the point in the middle, and from every point of a client that has few."""
     size, known = len(law), np.zeros(lengths.shape, dtype=bool)
     near = np.argpartition(lengths, min(_NEIGHBOURS, size - 1), axis=1)[:, : _NEIGHBOURS + 1]
@@ -173,7 +173,7 @@ def _first_ways(law: Floats, lengths: Floats) -> NDArray[np.bool_]:
     return known
 
 
-def _cheapest(
+def _cheapest_transport(
     law: Floats, costs: Floats, sources: Places, targets: Places, low: Floats, high: Floats
 ) -> tuple[Floats, float, Floats]:
     """The distribution reached, its cost along these edges, and the multipliers of the balances q + out - in = p."""
@@ -278,7 +278,7 @@ class TransportSampler:
         return np.array([self._numbers[label] for label in labels], dtype=np.int64)
 
     def _laws(self, p: LawLike, name: str = "p") -> Floats:
-        laws = self._family.as_rows(in_order(p, self._space.size, self._places, name), name)
+        laws = self._family.as_rows(in_outcome_order(p, self._space.size, self._places, name), name)
         check_laws(laws)
         return laws
 

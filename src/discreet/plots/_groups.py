@@ -15,11 +15,11 @@ from discreet.plots._style import (
     Axes,
     AxesLike,
     Figure,
-    canvas,
     check_canvas,
-    legible,
+    figure_and_panels,
     library_style,
     panel_title,
+    text_or_fallback,
 )
 
 _MOST_PANELS = 24
@@ -53,9 +53,9 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     shown = np.argsort(-whole, kind="stable")[:most]
     tall = 2.2 if first.domain.edges is not None else 0.75 + _WIDE * len(shown)
     if ax is None:
-        title = legible(title or _usual_title(found), _usual_title(found))
+        title = text_or_fallback(title or _usual_title(found), _usual_title(found))
     with library_style():
-        drawn, panels = canvas(
+        drawn, panels = figure_and_panels(
             ax,
             title,
             size=(2.2 + 2.3 * columns, 1.0 + rows * tall),
@@ -65,7 +65,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
         for place, (axes, name) in enumerate(zip(panels, names, strict=False)):
             panel_title(
                 axes,
-                legible(shorten_name(str(name), 24), f"group {place + 1}"),
+                text_or_fallback(shorten_name(str(name), 24), f"group {place + 1}"),
                 f"{found.groups[name].clients:,} clients{', tell nothing' if name in found.silent else ''}",
             )
             if first.domain.edges is not None:
@@ -119,7 +119,9 @@ def _draw_shares(
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     domain = [str(group.domain.names[place]) for place in shown]
-    texts = [legible(shorten_name(text, 20), f"outcome {place}") for text, place in zip(domain, shown, strict=True)]
+    texts = [
+        text_or_fallback(shorten_name(text, 20), f"outcome {place}") for text, place in zip(domain, shown, strict=True)
+    ]
     axes.set_yticks(rows, texts if labels else [""] * len(rows), color=INK, parse_math=False)
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
@@ -180,11 +182,11 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
         shown = np.arange(len(law.estimate))
     if ax is None:
         usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
-        title = legible(title or usual, usual)
+        title = text_or_fallback(title or usual, usual)
     with library_style():
-        drawn, (axes,) = canvas(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
+        drawn, (axes,) = figure_and_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
         _draw_changes(axes, law, shown)
-        texts = [legible(shorten_name(str(domain.names[place])), f"outcome {place}") for place in shown]
+        texts = [text_or_fallback(shorten_name(str(domain.names[place])), f"outcome {place}") for place in shown]
         axes.set_yticks(np.arange(len(shown)), texts, color=INK, parse_math=False)
         hidden = len(law.estimate) - len(shown)
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""

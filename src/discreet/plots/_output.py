@@ -22,10 +22,10 @@ from discreet.plots._style import (
     Axes,
     AxesLike,
     Figure,
-    canvas,
-    legible,
+    figure_and_panels,
     library_style,
     panel_title,
+    text_or_fallback,
 )
 
 Floats = NDArray[np.float64]
@@ -45,10 +45,10 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
         )
     with library_style():
         if law.dim == 1:
-            drawn, (axes,) = canvas(ax, title, size=(7.6, 4.3))
+            drawn, (axes,) = figure_and_panels(ax, title, size=(7.6, 4.3))
             _draw_curves(axes, law)
         else:
-            drawn, panels = canvas(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
+            drawn, panels = figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
             _draw_images(drawn, panels, law)
     return drawn
 
@@ -196,8 +196,8 @@ def output(
     check_count("most", most)
     client = _ClientOutput.of(sampler, sampler.family, p, released)
     with library_style():
-        drawn, (axes,) = canvas(ax, title, size=(6.4, 5.2))
-        _draw(axes, client, most)
+        drawn, (axes,) = figure_and_panels(ax, title, size=(6.4, 5.2))
+        _draw_client_output(axes, client, most)
     return drawn
 
 
@@ -238,10 +238,10 @@ class _ClientOutput:
         return np.append(first, self.released)
 
 
-def _draw(axes: Axes, client: _ClientOutput, most: int) -> None:
+def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     shown = client.shown_outcomes(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [legible(shorten_name(client.names[place]), f"outcome {place}") for place in shown]
+    names = [text_or_fallback(shorten_name(client.names[place]), f"outcome {place}") for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)

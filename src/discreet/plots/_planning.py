@@ -27,8 +27,8 @@ from discreet.plots._style import (
     Axes,
     AxesLike,
     Figure,
-    canvas,
     check_canvas,
+    figure_and_panels,
     library_style,
     panel_title,
 )
@@ -122,15 +122,15 @@ def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, ti
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
     with library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = canvas(ax, title, size=size, panels=(rows, columns), share=True)
+        drawn, panels = figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
-            _draw(axes, curve, named=place == 0)
+            _draw_risk_panel(axes, curve, named=place == 0)
             if place >= len(curves) - columns:
                 axes.set_xlabel("privacy budget ε")
     return drawn
 
 
-def _draw(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
+def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
     axes.plot(curve.epsilon, mollifier, color=COLOURS["mollifier"], clip_on=False)
@@ -155,7 +155,7 @@ def _draw(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
             _name_bracketed(axes)
     elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
-        _name_both(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
+        _name_two_curves(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
         axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
 
@@ -172,7 +172,7 @@ def _name_bracketed(axes: Axes) -> None:
         )  # fmt: skip
 
 
-def _name_both(
+def _name_two_curves(
     axes: Axes,
     x: NDArray[np.float64],
     upper: NDArray[np.float64],
@@ -183,16 +183,16 @@ def _name_both(
     """Write both names beside their falling curves, half-way down; if they fall too early or too late, in the empty corner."""
     right, left = (int(np.nanargmin(np.abs(y - 0.5 * np.nanmax(y)))) for y in (upper, lower))
     if 0.35 * len(x) <= left and right <= 0.75 * len(x):
-        _write(axes, upper_text, "mollifier", (x[right], upper[right]), (8, 4), "left", "data")
-        _write(axes, lower_text, "optimal", (x[left], lower[left]), (-8, -4), "right", "data")
+        _write_curve_name(axes, upper_text, "mollifier", (x[right], upper[right]), (8, 4), "left", "data")
+        _write_curve_name(axes, lower_text, "optimal", (x[left], lower[left]), (-8, -4), "right", "data")
         return
     corner, side = ((0.04, 0.06), "left") if left > 0.5 * len(x) else ((0.98, 0.94), "right")
     heights = (16, 0) if side == "left" else (-12, -28)
     for text, who, height in zip((upper_text, lower_text), ("mollifier", "optimal"), heights, strict=True):
-        _write(axes, text.replace("\n", " "), who, corner, (0, height), side, "axes fraction")
+        _write_curve_name(axes, text.replace("\n", " "), who, corner, (0, height), side, "axes fraction")
 
 
-def _write(
+def _write_curve_name(
     axes: Axes, text: str, who: str, place: tuple[float, float], shift: tuple[int, int], side: str, coordinates: str
 ) -> None:
     """Text in a curve's colour, shifted by points from a place; it grows away from that place."""
@@ -260,7 +260,7 @@ def frontier(
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
     with library_style():
-        drawn, (axes,) = canvas(ax, title, size=(6.8, 4.8))
+        drawn, (axes,) = figure_and_panels(ax, title, size=(6.8, 4.8))
         panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
@@ -353,7 +353,7 @@ def plan(
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
     found = _compute_plan(family, clients, budgets, accuracy, confidence)
     with library_style():
-        drawn, (left, right) = canvas(ax, title, size=(11.6, 4.6), panels=(1, 2))
+        drawn, (left, right) = figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
         _draw_risk(left, found)
         _draw_errors(right, found)
     return drawn

@@ -24,11 +24,11 @@ from discreet.plots._style import (
     Axes,
     AxesLike,
     Figure,
-    canvas,
     check_canvas,
-    legible,
+    figure_and_panels,
     library_style,
     panel_title,
+    text_or_fallback,
 )
 
 Floats = NDArray[np.float64]
@@ -68,11 +68,11 @@ def population(
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
         released = "reports" if isinstance(found, ReportedPopulation) else "samples"
         usual = f"The population behind {found.clients:,} private {released} {promise}"
-        title = usual if title is None else legible(title, usual)
+        title = usual if title is None else text_or_fallback(title, usual)
     shares = _PopulationShares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
     with library_style():
-        drawn, (axes,) = canvas(ax, title, size=(8.4, height))
+        drawn, (axes,) = figure_and_panels(ax, title, size=(8.4, height))
         if shares.edges is None:
             _draw_labels(axes, shares, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
@@ -176,7 +176,7 @@ def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(
         rows,
-        [legible(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
+        [text_or_fallback(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
         color=INK,
         parse_math=False,
     )
@@ -239,7 +239,7 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
     if title is None and ax is None:
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
     with library_style():
-        drawn, (left, right) = canvas(ax, title, size=(10.0, 4.0), panels=(1, 2))
+        drawn, (left, right) = figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_frequencies(left, found)
         _draw_bounds(right, found)
     return drawn
@@ -247,13 +247,15 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    panel_title(axes, "The leading event", legible(shorten_name(event.description, 52), "event 1"))
+    panel_title(axes, "The leading event", text_or_fallback(shorten_name(event.description, 52), "event 1"))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
     names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
-    told = [legible(shorten_name(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)]
+    told = [
+        text_or_fallback(shorten_name(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)
+    ]
     axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")

@@ -107,7 +107,7 @@ def _glyphs() -> frozenset[int]:
     return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
 
 
-def legible(text: str, instead: str) -> str:
+def text_or_fallback(text: str, instead: str) -> str:
     """The text, or `instead` if no installed font can write it."""
     return text if all(ord(letter) in _glyphs() for letter in text) else instead
 
@@ -130,7 +130,7 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.15, h_pad=0.1, wspace=0.03))
 
 
-def canvas(
+def figure_and_panels(
     ax: AxesLike | None,
     title: str | None,
     *,

@@ -10,14 +10,6 @@ from discreet._base.numerics import (
     log_bracket,
     stated_decimal,
 )
-from discreet.privacy._epsilon import (
-    DELTA as DELTA,
-    DELTA_IS as DELTA_IS,
-    Approximate,
-    Pure,
-    at_most_exp as at_most_exp,
-    check_epsilon as check_epsilon,
-)
 from discreet.privacy._functional import Functional
 from discreet.privacy._gaussian import (
     LEAST_PROBABILITY as LEAST_PROBABILITY,
@@ -25,7 +17,18 @@ from discreet.privacy._gaussian import (
     normal_cdf as normal_cdf,
     normal_quantile_below as normal_quantile_below,
 )
-from discreet.privacy._notion import EXPONENT as EXPONENT, Privacy, check_budget as check_budget, extreme_masses
+from discreet.privacy._notion import (
+    DELTA as DELTA,
+    DELTA_IS as DELTA_IS,
+    EXPONENT as EXPONENT,
+    Approximate,
+    Privacy,
+    Pure,
+    at_most_exp as at_most_exp,
+    check_budget as check_budget,
+    check_epsilon as check_epsilon,
+    extreme_masses,
+)
 from discreet.privacy._parsing import chosen_privacy, privacy_document as privacy_document, read_privacy as read_privacy
 
 __all__ = [

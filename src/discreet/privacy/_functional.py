@@ -104,7 +104,7 @@ class Functional(Privacy):
         return hash((Functional, self._points))
 
 
-def _places() -> list[float]:
+def _evaluation_points() -> list[float]:
     """The points at which a function is evaluated: evenly spaced, and denser towards 0 and 1."""
     near = [2.0 ** -(1 + step / _NEAR_STEPS) for step in range((_NEAR_OCTAVES - 1) * _NEAR_STEPS)]
     far = [2.0 ** -(_NEAR_OCTAVES + step / _FAR_STEPS) for step in range((_FAR_OCTAVES - _NEAR_OCTAVES) * _FAR_STEPS)]
@@ -114,7 +114,7 @@ def _places() -> list[float]:
 
 def _table_of_function(f: Callable[[float], float]) -> list[tuple[Any, Any]]:
     table = []
-    for x in _places():
+    for x in _evaluation_points():
         try:
             table.append((x, f(x)))
         except (TypeError, ValueError, ArithmeticError) as error:

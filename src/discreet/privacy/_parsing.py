@@ -12,10 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.privacy._epsilon import Approximate, Pure
 from discreet.privacy._functional import Functional
 from discreet.privacy._gaussian import Gaussian
-from discreet.privacy._notion import Privacy
+from discreet.privacy._notion import Approximate, Privacy, Pure
 
 
 def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:

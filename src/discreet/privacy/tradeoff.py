@@ -40,7 +40,7 @@ from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, LargeEpsilonWarning, is_called_by_user, warn_caller
 from discreet.families import LARGEST_ENUMERATED, Band, Bounds, Simplex, splits_evenly
 from discreet.privacy import Privacy, Pure
-from discreet.privacy._epsilon import check_epsilon
+from discreet.privacy._notion import check_epsilon
 
 __all__ = ["Constants", "Risk"]
 

@@ -36,7 +36,7 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
-def implementation(entries: int) -> ModuleType:
+def projection_module(entries: int) -> ModuleType:
     """The module that projects rows of that many entries in total, `_compiled` or `_vectorised`, with the same results."""
     found = "compiled" if compiled_for(numpy_seconds(entries)) else "vectorised"
     return importlib.import_module(f"discreet.projection._{found}")
@@ -131,7 +131,7 @@ class Box:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        bad = implementation(rows.size).affine(
+        bad = projection_module(rows.size).affine(
             rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law
         )
         if bad >= 0:

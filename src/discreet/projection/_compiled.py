@@ -249,7 +249,7 @@ def _clipped_and_middle(mass: Any, slope: float, lower: Any, upper: Any) -> tupl
 
 
 @kernel(error_model="numpy")
-def _neighbours(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
+def _nearest_breakpoints(mass: Any, slope: float, lower: Any, upper: Any) -> tuple[float, float]:
     """The nearest breakpoints on either side of a slope: 0 or infinity if there is none."""
     below, above = 0.0, np.inf
     for place in range(mass.size):
@@ -294,7 +294,7 @@ def solve_held(mass: Any, unheld: float, lower: Any, upper: Any) -> tuple[float,
             too_small = slope
         bracketed = too_small > 0.0 and too_large < np.inf
         if middle <= NEGLIGIBLE:
-            below, above = _neighbours(mass, slope, lower, upper)
+            below, above = _nearest_breakpoints(mass, slope, lower, upper)
             if abs(excess) <= ROUNDING:  # a flat piece at height one: its near end
                 return (below if below > 0.0 else slope), 0.0
             if excess < 0.0 and above == np.inf:
@@ -397,7 +397,7 @@ def _solve(p: Any, seen: tuple[int, float, float], lower: Any, upper: Any) -> An
 
 
 @kernel(error_model="numpy")
-def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
+def _fill_affine_law(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -> None:
     if slope < np.inf:
         for place in range(p.size):
             low = bound_at(lower, place)
@@ -410,7 +410,9 @@ def _fill(p: Any, slope: float, lift: float, lower: Any, upper: Any, out: Any) -
 
 
 @kernel(error_model="numpy", nogil=True)
-def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any) -> int:
+def _solve_and_fill_rows(
+    laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, slope: Any, lift: Any, out: Any
+) -> int:
     for row in range(len(laws)):
         seen = inspect_law(laws[row], lower)
         if seen[0] == 0:
@@ -418,7 +420,7 @@ def _affine(laws: Any, lower: Any, upper: Any, ceiling: Any, projecting: bool, s
         if projecting:
             slope[row], lift[row] = solve(laws[row], seen, lower, ceiling)
         if row < len(out):
-            _fill(laws[row], slope[row], lift[row], lower, upper, out[row])
+            _fill_affine_law(laws[row], slope[row], lift[row], lower, upper, out[row])
     return -1
 
 
@@ -428,6 +430,8 @@ def affine(
     """As `vectorised.affine`."""
 
     def work(rows: slice) -> int:
-        return int(_affine(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows]))
+        return int(
+            _solve_and_fill_rows(laws[rows], lower, upper, ceiling, projecting, slope[rows], lift[rows], out[rows])
+        )
 
     return first_bad_row(work, len(laws), laws.size)

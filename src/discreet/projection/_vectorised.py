@@ -86,7 +86,7 @@ def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats
     if isinstance(lower, np.ndarray):
         return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _held_by_rows(laws):
+    for rows, line, place, to in _support_entries(laws):
         mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
         slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
     return slope, lift
@@ -95,19 +95,19 @@ def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats
 def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
     """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
     slope, lift = np.empty(len(laws)), np.empty(len(laws))
-    for rows, line, place, to in _held_by_rows(laws):
+    for rows, line, place, to in _support_entries(laws):
         mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
         low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
         slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
     return slope, lift
 
 
-def _held_by_rows(
+def _support_entries(
     laws: Floats,
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
     """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
     held = laws > NEGLIGIBLE
-    for rows in _of_like_length(held.sum(axis=1)):
+    for rows in _rows_of_similar_length(held.sum(axis=1)):
         line, place = np.nonzero(held[rows])
         yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
 
@@ -122,7 +122,7 @@ def _pad_rows(
     return packed, number
 
 
-def _of_like_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows whose lists may be padded with zeros to one length: short ones together, each long one alone."""
     together = np.flatnonzero(number <= NARROW)
     if together.size:
@@ -209,7 +209,7 @@ def _solve_held(
             step = np.where(sloped, (1.0 - clipped) / middle, np.inf)
         excess = clipped + slope * middle - 1.0
         at_one = np.abs(excess) <= ROUNDING
-        below, above = _neighbours(mass, value, lower, upper)
+        below, above = _nearest_breakpoints(mass, value, lower, upper)
         beyond = ~sloped & ~at_one & (excess < 0.0) & (above == np.inf)
         done = beyond | at_one | (sloped & (np.abs(step - slope) <= SETTLED * slope))
         near = np.abs(step - slope) <= SUM_TOLERANCE * slope
@@ -242,7 +242,7 @@ def _bound_of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
     return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
 
 
-def _neighbours(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+def _nearest_breakpoints(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
     """The nearest breakpoints on either side of each row's slope: 0 or infinity if there is none."""
     held = mass > NEGLIGIBLE
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -89,7 +89,7 @@ def compress(state: Any, words: Any, first: Any, so_far: Any, last: bool) -> Non
 
 
 @kernel()
-def finish(state: Any, words: Any, number: int) -> None:
+def absorb_message(state: Any, words: Any, number: int) -> None:
     """Absorb the first `number` >= 1 words into a keyed state. `words` has room up to the end of the last block."""
     blocks = (number + BLOCK - 1) // BLOCK
     for place in range(number, BLOCK * blocks):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet._base.kernels import kernel
-from discreet.release._blake2b import finish
+from discreet.release._blake2b import absorb_message
 from discreet.release._clients import AFFINE_BLOCKS, MASKED_BLOCKS, RANKED_BLOCKS
 from discreet.release._keyed import WIDE_FORM, WORDS
 from discreet.release._lattice import TOTAL
@@ -76,7 +76,7 @@ def _write_block_words(keyed: Any, message: Any, length: int, turn: int, state: 
     message[0] = np.uint64(turn)
     for place in range(8):
         state[place] = keyed[8 + place]
-    finish(state, message, length)
+    absorb_message(state, message, length)
 
 
 @kernel()

@@ -33,7 +33,7 @@ _EXPONENT = np.uint64(0x7FF)
 
 
 @kernel()
-def add_up(bits: Any, first: Any, last: Any, limbs: Any) -> None:
+def sum_floats_exactly(bits: Any, first: Any, last: Any, limbs: Any) -> None:
     """Sum the floats with these bits (as 64-bit integers) in rows first <= row < last into `limbs`."""
     limbs[:] = 0
     for row in range(first, last):
@@ -54,7 +54,7 @@ def add_up(bits: Any, first: Any, last: Any, limbs: Any) -> None:
 
 
 @kernel()
-def at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
+def is_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any, right: Any) -> bool:
     """Whether 2^shift some >= factor total, with shift and the bits of the factor at most 54. (`left`, `right`: scratch.)"""
     left[:] = 0
     right[:] = 0
@@ -147,12 +147,12 @@ def write_records(
             place += 1
         words[used + distinct] = (np.uint64(keys[first]) << _HALF) | np.uint64(place - first)
         distinct += 1
-    _reduce(words, used, distinct)
+    _divide_by_gcd(words, used, distinct)
     return distinct
 
 
 @kernel()
-def _reduce(words: Any, used: int, distinct: int) -> None:
+def _divide_by_gcd(words: Any, used: int, distinct: int) -> None:
     """Divide the counts of narrow pairs by their greatest common divisor."""
     common = np.uint64(0)
     for place in range(distinct):
@@ -197,7 +197,7 @@ def _count_in_bits(keys: Any, number: int, size: int, words: Any, used: int, see
             tallies[key] = np.uint32(0)
             distinct += 1
             bits ^= lowest
-    _reduce(words, used, distinct)
+    _divide_by_gcd(words, used, distinct)
     return distinct
 
 
@@ -326,7 +326,7 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         there = share >= 1.0
         if abs(share - 1.0) <= error:
             known = _add_up_outcome(bits, rows, ends, place, exact, known)
-            there = at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
+            there = is_share_at_least(exact[1], NOTHING_BITS, exact[0], 1, exact[2], exact[3])
         if there:
             held += 1
         else:
@@ -341,9 +341,11 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
         number = np.int64(below) + (1 if scaled - below >= 0.5 else 0)
         if abs(scaled - below - 0.5) <= error * scaled:
             known = _add_up_outcome(bits, rows, ends, place, exact, known)
-            while at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
+            while is_share_at_least(exact[1], scale_bits + 1, exact[0], 2 * number + 1, exact[2], exact[3]):
                 number += 1
-            while number and not at_least(exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]):
+            while number and not is_share_at_least(
+                exact[1], scale_bits + 1, exact[0], 2 * number - 1, exact[2], exact[3]
+            ):
                 number -= 1
         numbers[place] = number
 
@@ -352,8 +354,8 @@ def _put_on_grid(bits: Any, rows: int, sums: Any, ends: Any, total: float, disti
 def _add_up_outcome(bits: Any, rows: int, ends: Any, place: int, exact: Any, known: bool) -> bool:
     """The exact sum of one outcome, and the exact total unless it is known."""
     if not known:
-        add_up(bits, 0, rows, exact[0])
-    add_up(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
+        sum_floats_exactly(bits, 0, rows, exact[0])
+    sum_floats_exactly(bits, np.int64(ends[place - 1]) if place else 0, np.int64(ends[place]), exact[1])
     return True
 
 

@@ -91,7 +91,7 @@ def scaled_over_reference(mass: float, steep: float) -> Any:
 
 
 @kernel(error_model="numpy")
-def clipped_above(value: float, low: Any, high: Any) -> Any:
+def excess_over_lower(value: float, low: Any, high: Any) -> Any:
     """A value in units of 2^-62, clipped to [L, U], rounded down, less L.
 
     L and U are floats too, exactly, so clipping before rounding gives the same integer as clipping after it.
@@ -119,7 +119,7 @@ def _scale_mass_over(mass: float, steep: float, floors: Any) -> Any:
 def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
     value = _scale_mass(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
-    return clipped_above(value, bound_at(lower, place), bound_at(upper, place))
+    return excess_over_lower(value, bound_at(lower, place), bound_at(upper, place))
 
 
 @kernel(error_model="numpy")
@@ -257,7 +257,7 @@ def _solve_row_over(
 
 
 @kernel(error_model="numpy", nogil=True)
-def _draw(
+def _draw_rows(
     laws: Any,
     floors: Any,
     ceilings: Any,
@@ -303,7 +303,7 @@ def draw(
 
     def work(rows: slice) -> int:
         return int(
-            _draw(
+            _draw_rows(
                 laws[rows], box.lower, box.ceiling, lattice.lower, lattice.upper, lattice.shared_total, lattice.shared_edges,
                 lattice.portions, projecting, slope[rows], lift[rows], uniform[rows], out[rows],
             )

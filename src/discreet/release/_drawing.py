@@ -24,7 +24,7 @@ from discreet._base.kernels import compiled_for
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import is_law, refuse_bad_law
 from discreet.projection import NEGLIGIBLE, Affine, blocks, first_bad, numpy_seconds, solve_held_rows, solve_rows
-from discreet.release._lattice import TOTAL, Integers, Lattice, all_fit, portion_out
+from discreet.release._lattice import TOTAL, Integers, Lattice, is_sum_within, portion_out
 
 
 def outcomes(lattice: Lattice, laws: NDArray[np.float64], mixing: Affine | None, uniform: Integers) -> Integers:
@@ -136,7 +136,7 @@ def _solve_laws(lattice: Lattice, laws: NDArray[np.float64]) -> tuple[NDArray[np
     held = laws > NEGLIGIBLE
     unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
-    rows = ~all_fit(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total)
+    rows = ~is_sum_within(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total)
     if rows.any():
         slope[rows], lift[rows] = solve_held_rows(
             laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]

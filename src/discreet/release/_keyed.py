@@ -278,7 +278,7 @@ def read_secret(path: str | Path, *, state: str | Path | None = None) -> Secret:
         after=" (and make a new one if they may have)",
         check=lambda status: _check_one_name(path, status),
     )
-    return Secret(parse_secret(content, path), state_beside(path) if state is None else check_path("state", state))
+    return Secret(parse_secret(content, path), rounds_path(path) if state is None else check_path("state", state))
 
 
 def parse_secret(content: bytes, path: str | Path) -> bytes:
@@ -310,7 +310,7 @@ def as_secret(secret: "Secret | str | Path | None") -> Secret | None:
     return read_secret(secret)
 
 
-def state_beside(path: str | Path) -> Path:
+def rounds_path(path: str | Path) -> Path:
     """The default path of the record of rounds of a secret's file."""
     return Path(f"{os.path.realpath(path)}.rounds")
 

@@ -67,7 +67,7 @@ def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers,
     return np.minimum(fine, floor_product(np.maximum(upper - lower - 1, 0), Fraction(TOTAL, rest), TOTAL))
 
 
-def all_fit(spans: Integers, available: int) -> NDArray[np.bool_]:
+def is_sum_within(spans: Integers, available: int) -> NDArray[np.bool_]:
     """Whether the sum of each row, without overflow, is at most `available`: then a client's outcomes are all at their ceilings."""
     low = (spans & _MASK).sum(axis=-1)
     high = (spans >> _HALF).sum(axis=-1) + (low >> _HALF)
@@ -165,7 +165,7 @@ class Lattice:
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
             widest = representable(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
-                lattice = cls(box, _bound(lower), _bound(upper))
+                lattice = cls(box, _number_or_array(lower), _number_or_array(upper))
                 if lattice._is_sound():
                     return lattice
         return None
@@ -303,7 +303,7 @@ def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Int
     yield integers(np.ceil(exact))
 
 
-def _bound(values: Integers) -> int | Integers:
+def _number_or_array(values: Integers) -> int | Integers:
     """One number for a uniform reference, else a read-only array."""
     if values.ndim == 0:
         return int(values)

@@ -45,7 +45,7 @@ from discreet.release._keyed import (
     integer_law_of_counts,
     integer_law_of_weights,
 )
-from discreet.release._lattice import TOTAL, all_fit
+from discreet.release._lattice import TOTAL, is_sum_within
 from discreet.release._randomness import BITS
 
 
@@ -59,7 +59,7 @@ def _excesses_over_reference(
     shared = int(plan.edges[-1])
     unheld = (shared - np.where(present, lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
     slope = np.full(len(masses), np.inf)
-    rows = ~all_fit(np.where(present, upper - lower, 0), TOTAL - shared)
+    rows = ~is_sum_within(np.where(present, upper - lower, 0), TOTAL - shared)
     if rows.any():
         slope[rows], _ = solve_listed(masses[rows], lengths[rows], low[rows], high[rows], unheld[rows])
     with np.errstate(over="ignore"):
@@ -178,7 +178,7 @@ def draw(
 
 def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) -> tuple[list[Law], list[bytes]]:
     """What clients hold in whole numbers, and their canonical inputs; raises `RefusedRow` for the first that is refused."""
-    laws = list(_laws(size, clients, first, last))
+    laws = list(_integer_laws(size, clients, first, last))
     return laws, list(map(_message, _heads(clients, first, last), laws))
 
 
@@ -199,7 +199,7 @@ def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64]
         digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
-def _laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
+def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
     """The law of each client in whole numbers."""
     lengths = np.diff(clients.ends[first : last + 1])
     if (lengths > LONGEST).any():
@@ -304,16 +304,16 @@ def _message(head: _MessageHead, law: Law) -> bytes:
 def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """The outcomes of integers beyond the shared part."""
     found = [0 if numbers.size else _outcome_of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
-    for some in _lists_of(laws):
+    for some in _padded_laws(laws):
         if isinstance(plan, UniformPlan):
-            own, base = _over_uniform(plan, some.masses, some.lengths)
+            own, base = _excesses_over_uniform(plan, some.masses, some.lengths)
         else:
             own = _excesses_over_reference(plan, some.masses, some.lengths, some.outcomes)
         for line, row in enumerate(some.rows):
             number = some.lengths[line]
             held, mine = some.outcomes[line, :number].tolist(), own[line, :number].tolist()
             if isinstance(plan, UniformPlan):
-                found[row] = _outcome(plan, held, mine, int(base[line, 0]), uniform[row])
+                found[row] = _outcome_over_uniform(plan, held, mine, int(base[line, 0]), uniform[row])
             else:
                 found[row] = _outcome_over_reference(plan, held, mine, uniform[row])
     return found
@@ -322,11 +322,13 @@ def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[
 def _outcome_of_nothing(plan: UniformPlan | ReferencePlan, uniform: int) -> int:
     """The outcome of a client without records: one of the reference."""
     if isinstance(plan, UniformPlan):
-        return _outcome(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
+        return _outcome_over_uniform(plan, [], [], TOTAL // plan.size - plan.lower, uniform)
     return _outcome_over_reference(plan, [], [], uniform)
 
 
-def _over_uniform(plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]) -> tuple[Any, Any]:
+def _excesses_over_uniform(
+    plan: UniformPlan, masses: NDArray[np.float64], lengths: NDArray[np.int64]
+) -> tuple[Any, Any]:
     """The excess over L of outcomes in the support, and of those outside."""
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
@@ -343,7 +345,7 @@ class _PaddedLaws(NamedTuple):
     masses: NDArray[np.float64]
 
 
-def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
+def _padded_laws(laws: list[Law]) -> Iterator[_PaddedLaws]:
     """The non-empty laws, those of similar length together."""
     masses, places, held = [], [], []
     for row, (outcomes, numbers) in enumerate(laws):
@@ -354,7 +356,7 @@ def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
             held.append(outcomes[counts])
             places.append(row)
     lengths = np.array([mass.size for mass in masses], dtype=np.int64)
-    for rows in _of_like_length(lengths):
+    for rows in _rows_of_similar_length(lengths):
         shape = rows.size, int(lengths[rows].max())
         which, much = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         for line, row in enumerate(rows):
@@ -362,7 +364,7 @@ def _lists_of(laws: list[Law]) -> Iterator[_PaddedLaws]:
         yield _PaddedLaws([places[row] for row in rows], lengths[rows], which, much)
 
 
-def _of_like_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Groups of rows of similar length, to be padded to one length; long rows stay alone."""
     kinds = np.ceil(np.log2(np.maximum(lengths, 1)))
     for kind in np.unique(kinds):
@@ -381,7 +383,7 @@ def _excess(plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.floa
     return np.fmin(np.fmax(float(plan.lower), value), float(plan.upper)).astype(np.int64) - plan.lower
 
 
-def _outcome(plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int) -> int:
+def _outcome_over_uniform(plan: UniformPlan, held: list[int], own: list[int], base: int, uniform: int) -> int:
     """The outcome of an integer beyond the shared part."""
     found, rest = _locate_in_gaps(uniform - plan.size * plan.lower, base, own, held, plan.size)
     if found >= 0:

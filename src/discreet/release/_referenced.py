@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from discreet._base.kernels import kernel
 from discreet.projection import solve_held
 from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
-from discreet.release._compiled import clipped_above, quotient, scaled_over_reference, share_of_total
+from discreet.release._compiled import excess_over_lower, quotient, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL
 
 cgutils: Any = numba.core.cgutils  # without types of their own
@@ -117,7 +117,7 @@ def _room(plan: Any, first: Any, last: Any) -> Any:
 
 
 @kernel()
-def _among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
+def _place_among_portions(plan: Any, outcomes: Any, wanted: Any) -> Any:
     """The place in the running sum of S, from a place in the sum without held outcomes."""
     for place in range(outcomes.size):
         held = np.int64(outcomes[place])
@@ -167,7 +167,7 @@ def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: A
     for place in range(outcomes.size):
         held = outcomes[place]
         value = scaled_over_reference(masses[place], steep)
-        own[place] = clipped_above(value, plan.held[held, LOWER], plan.held[held, UPPER])
+        own[place] = excess_over_lower(value, plan.held[held, LOWER], plan.held[held, UPPER])
 
 
 @kernel()
@@ -207,5 +207,5 @@ def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
         rest -= own[place]
     limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
     if rest < limit:
-        return np.int64(IN_PORTIONS), _among_portions(plan, outcomes, quotient(rest, whole, limit))
+        return np.int64(IN_PORTIONS), _place_among_portions(plan, outcomes, quotient(rest, whole, limit))
     return np.int64(_outcome_in_fill(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

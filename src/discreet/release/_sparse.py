@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
 from discreet.projection import solve_uniform_compiled
-from discreet.release._blake2b import BLOCK, finish, keyed_state
+from discreet.release._blake2b import BLOCK, absorb_message, keyed_state
 from discreet.release._blocks import report_of_law
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
 from discreet.release._clients import (
@@ -371,7 +371,7 @@ def draw(
         if digest.size or order.size or _needs_words(plan):
             for place in range(8):
                 state[place] = keyed[place]
-            finish(state, words, used + number * (2 if form == WIDE_FORM else 1))
+            absorb_message(state, words, used + number * (2 if form == WIDE_FORM else 1))
         uniform = np.int64(state[0] >> _SPARE_BITS)
         drawn[row], wanted[row - begun] = _shared_outcome(plan, uniform)
         if drawn[row] == _LATE:

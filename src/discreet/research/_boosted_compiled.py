@@ -264,11 +264,11 @@ def walk(
     if not tabled:
         height[:] = _boost(networks, weights, x.astype(np.float32), width, clipped, bound)
     for chain in range(count if tabled else 0):
-        at, here = 0.0, _read(table, (0.0 - low[0]) * density)
+        at, here = 0.0, _interpolate_table(table, (0.0 - low[0]) * density)
         for _ in range(steps):
             there = at + rng.standard_normal()
             if low[0] <= there <= high[0]:
-                level = _read(table, (there - low[0]) * density) - 0.5 * there * there
+                level = _interpolate_table(table, (there - low[0]) * density) - 0.5 * there * there
                 gain = level - (here - 0.5 * at * at)
                 if gain >= 0.0 or rng.random() < math.exp(gain):
                     at, here = there, level + 0.5 * there * there
@@ -291,6 +291,6 @@ def walk(
 
 
 @numba.njit(inline="always")
-def _read(table: Any, place: float) -> float:
+def _interpolate_table(table: Any, place: float) -> float:
     k = min(int(place), _TABLE - 1)
     return float(table[k] + (place - k) * (table[k + 1] - table[k]))

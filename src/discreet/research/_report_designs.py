@@ -73,7 +73,7 @@ class DesignCase:
         return all(self.mean("designed", divergence) < self.mean(rival, divergence) for rival in DESIGN_RIVALS)
 
 
-def cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
+def design_cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
     """Sets in their recorded order, budgets in theirs."""
     found: dict[tuple[str, float], list[DesignedSplit]] = {}
     for row in rows:
@@ -83,7 +83,7 @@ def cases(rows: Sequence[DesignedSplit]) -> list[DesignCase]:
 
 def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     """The findings of the comparison, in sentences."""
-    found = cases(rows)
+    found = design_cases(rows)
     wins = ", ".join(f"{divergence_label(f)} {sum(case.won(f) for case in found)}" for f in PAPER_DIVERGENCES)
     lost = [case for case in found if not all(case.won(f) for f in PAPER_DIVERGENCES)]
     above = [case.above_floor - 1.0 for case in found]
@@ -93,12 +93,12 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
         (
             "The smallest mean.",
             f"Of {len(found)} cases the design has a smaller mean than Q*, the linear mechanism, the mollifier and the best uniform floor "
-            f"in: {wins}." + (f" It does not on {_where(lost)}." if lost else ""),
+            f"in: {wins}." + (f" It does not on {_cases_text(lost)}." if lost else ""),
         ),
         (
             "Distance from the lower bound.",
             f"Its mean KL is {statistics.median(above):.1%} above the certified floor in the median, and {max(above):.0%} at worst"
-            + (f"; more than 10% on {_where(far)}." if far else "."),
+            + (f"; more than 10% on {_cases_text(far)}." if far else "."),
         ),
         (
             "Certificates.",
@@ -128,7 +128,7 @@ def design_findings(rows: Sequence[DesignedSplit]) -> list[Finding]:
     return said
 
 
-def _where(found: Sequence[DesignCase]) -> str:
+def _cases_text(found: Sequence[DesignCase]) -> str:
     budgets: dict[str, list[str]] = {}
     for case in found:
         budgets.setdefault(case.title, []).append(f"{case.epsilon:g}")
@@ -137,7 +137,7 @@ def _where(found: Sequence[DesignCase]) -> str:
 
 def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     """Mean divergence by sampler, set and budget."""
-    found = cases(rows)
+    found = design_cases(rows)
     epsilons = sorted({case.epsilon for case in found})
     body = []
     for title in dict.fromkeys(case.title for case in found):
@@ -183,7 +183,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     mixed = [name for name in kinds if name not in (*pays, *fails)]
     said = []
     if pays:
-        told = "; ".join(f"{named[name]} {_range(kinds[name])}" for name in pays)
+        told = "; ".join(f"{named[name]} {_gap_range_text(kinds[name])}" for name in pays)
         said.append(
             (
                 "Where a design made elsewhere pays.",
@@ -206,7 +206,7 @@ def shift_findings(rows: Sequence[ShiftedDesign]) -> list[Finding]:
     return said
 
 
-def _range(rows: Sequence[ShiftedDesign]) -> str:
+def _gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
     closed = [row.gap_share for row in rows]
     return f"{min(closed):.0%} to {max(closed):.0%}"
 
@@ -364,7 +364,7 @@ _ACROSS = 3
 def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     """One panel for each set; the floor is at 1."""
     found: dict[str, list[DesignCase]] = {}
-    for case in cases(run.rows):
+    for case in design_cases(run.rows):
         found.setdefault(case.title, []).append(case)
     down = -(-len(found) // _ACROSS)
     with library_style():

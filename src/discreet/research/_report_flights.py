@@ -131,13 +131,13 @@ def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) ->
         ordered = np.sort(profile.realised)
         axes.plot(share, ordered, color=_COLOURS[profile.mechanism], linewidth=2.2)
         quarter = clients // 4
-        _say(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism])
+        _annotate_panel(axes, profile.note, (share[quarter], ordered[quarter]), (6, -6), _COLOURS[profile.mechanism])
     axes.set_xlim(0.0, 1.0)
     axes.set_ylim(bottom=0.0)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.set_xlabel("share of aircraft with at most this cost")
     axes.locator_params(axis="y", nbins=6)
-    for height, name in _apart(ends, 0.1 * axes.get_ylim()[1]):
+    for height, name in _spread_label_heights(ends, 0.1 * axes.get_ylim()[1]):
         worst = next(value for value, owner in ends if owner == name)
         axes.annotate(
             f"{name}\n{worst:.2f} at worst",
@@ -146,7 +146,7 @@ def _draw_profiles(axes: Axes, profiles: Sequence[CostProfile], measure: str) ->
         )  # fmt: skip
 
 
-def _apart(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
+def _spread_label_heights(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, str]]:
     """The heights of the names, moved down if two would collide."""
     placed: list[tuple[float, str]] = []
     for height, name in sorted(ends, key=lambda end: -round(end[0], 9)):
@@ -155,7 +155,7 @@ def _apart(ends: Sequence[tuple[float, str]], gap: float) -> list[tuple[float, s
     return placed
 
 
-def _say(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str) -> None:
+def _annotate_panel(axes: Axes, text: str, place: tuple[float, float], shift: tuple[int, int], colour: str) -> None:
     axes.annotate(text, place, shift, textcoords="offset points", color=colour, ha="left", va="top", fontsize=9)
 
 

@@ -57,7 +57,7 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion(row), name, *map(_value_text, told), _worse(found)])
+            body.append([row.title, _notion(row), name, *map(_value_text, told), _worse_count_text(found)])
     return [*head, "worse off, by any f"], body
 
 
@@ -67,18 +67,18 @@ def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureC
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {})
-            body += _beside(["10 outcomes, minimax", _notion(row), name], cited, found.minimax)
+            body += _comparison_rows(["10 outcomes, minimax", _notion(row), name], cited, found.minimax)
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = published.FOLLOW_UP_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _beside([what, _notion(place), name], cited, ours)
+                body += _comparison_rows([what, _notion(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
-def _beside(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
+def _comparison_rows(what: list[str], cited: Mapping[str, float], ours: Mapping[str, float]) -> list[list[str]]:
     lines = []
     for f, value in cited.items():
         halved = published.text_hellinger(1.0) if f == "hellinger" else 1.0
@@ -125,7 +125,10 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[Finding]:
         )
     )
     gaps = [
-        _gap(each) for row in finite for name, each in row.classes.items() if name != "wide" and each.published_minimax
+        _largest_calibration_gap(each)
+        for row in finite
+        for name, each in row.classes.items()
+        if name != "wide" and each.published_minimax
     ]
     wide = [(row, row.classes["wide"]) for row in finite if row.kind == "gaussian"]
     row, most = max(wide, key=lambda one: one[1].weight / one[1].published_weight)
@@ -210,12 +213,12 @@ def _classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudg
     return [each for row in rows for each in row.classes.values()]
 
 
-def _gap(found: ClassAtBudget) -> float:
+def _largest_calibration_gap(found: ClassAtBudget) -> float:
     """The largest relative difference between minimax values by the two calibrations."""
     return max(abs(value - found.minimax[f]) / found.minimax[f] for f, value in found.published_minimax.items())
 
 
-def _worse(found: ClassAtBudget) -> str:
+def _worse_count_text(found: ClassAtBudget) -> str:
     """The number of clients and divergences for which the projection is worse."""
     return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
 
@@ -232,12 +235,12 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     """The mechanism with the smallest mean distance, budget by budget, and with the smallest worst case."""
     said = []
     for epsilon in sorted({row.epsilon for row in rows}):
-        nearest = [_nearest(row, "mean") for row in rows if row.epsilon == epsilon]
+        nearest = [_nearest_mechanism(row, "mean") for row in rows if row.epsilon == epsilon]
         counts = ", ".join(
             f"{ORDERED_LABELS[name]} on {nearest.count(name)}" for name in ORDERED_MECHANISMS if name in nearest
         )
         said.append(f"ε = {epsilon:g}: {counts} of {len(nearest)} sets")
-    worst = sum(_nearest(row, "single_outcome") == "transport" for row in rows)
+    worst = sum(_nearest_mechanism(row, "single_outcome") == "transport" for row in rows)
     return [
         (
             f"Ordered data: the transport sampler has the smallest worst case in {worst} of {len(rows)}; the mean depends on the budget.",
@@ -246,7 +249,7 @@ def _ordered_findings(rows: Sequence[OrderedSet]) -> list[tuple[str, str]]:
     ]
 
 
-def _nearest(row: OrderedSet, which: str) -> str:
+def _nearest_mechanism(row: OrderedSet, which: str) -> str:
     return min(ORDERED_MECHANISMS, key=lambda name: float(getattr(row.distances[name], which)))
 
 
@@ -268,16 +271,16 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
-        _lines(line[0], those, "mean")
+        _draw_distance_lines(line[0], those, "mean")
         panel_title(line[0], f"{those[0].title}: mean", f"Wasserstein-1 of {those[0].clients:,} {those[0].who}")
-        _lines(line[1], those, "single_outcome")
+        _draw_distance_lines(line[1], those, "single_outcome")
         panel_title(line[1], "worst client", "with a single outcome")
-        _client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
+        _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
     add_legend(drawn, grid[0][0])
     return drawn
 
 
-def _lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
+def _draw_distance_lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
     budgets = [row.epsilon for row in rows]
     for name in ORDERED_MECHANISMS:
         values = [getattr(row.distances[name], which) for row in rows]
@@ -293,7 +296,7 @@ def _lines(axes: Axes, rows: Sequence[OrderedSet], which: str) -> None:
     axes.set_ylabel(rows[0].measure)
 
 
-def _client(axes: Axes, row: OrderedSet) -> None:
+def _draw_example_client(axes: Axes, row: OrderedSet) -> None:
     places = np.asarray(row.places)
     axes.bar(places, row.shown, 0.8 * row.step, color="#DDDDDD", label="what it holds")
     for name in ORDERED_MECHANISMS:
@@ -322,9 +325,9 @@ _ROUNDING = 1e-15  # below which a divergence is none
 def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]:
     """One picture for each experiment."""
     drawers: dict[str, Callable[[Sequence[Any]], Figure]] = {
-        "local_finite": _finite,
-        "local_mixtures": _mixtures,
-        "local_plane": _plane,
+        "local_finite": _finite_figure,
+        "local_mixtures": _mixtures_figure,
+        "local_plane": _plane_figure,
         "ordered": ordered_figure,
     }
     with library_style():
@@ -335,7 +338,7 @@ def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]
     return found
 
 
-def _finite(rows: Sequence[FiniteClasses]) -> Figure:
+def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
     """Ten outcomes (or the smallest number recorded): a line of panels for each notion, a panel for each divergence."""
     fewest = min(row.outcomes for row in rows)
     those = [row for row in rows if row.outcomes == fewest]
@@ -362,15 +365,15 @@ def _finite(rows: Sequence[FiniteClasses]) -> Figure:
                     edgecolor="#222222",
                     linewidth=0.8,
                     zorder=3,
-                    label=_theirs(name),
+                    label=_published_label(name),
                 )
-            _budgets(axes, places, own, KIND_LABELS[kind][1])
+            _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _theirs("local")))
+    add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
     return drawn
 
 
-def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
+def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     """The largest KL (bars) and the mean (dots): a line for each shape, a panel for each notion; pale: linear, full: projection."""
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
@@ -381,7 +384,7 @@ def _mixtures(rows: Sequence[MixtureClasses]) -> Figure:
         for axes, kind in zip(line, kinds, strict=True):
             own = sorted((row for row in rows if (row.shape, row.kind) == (shape, kind)), key=lambda row: row.budget)
             _mixture_panel(axes, own)
-            _budgets(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
+            _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], own[0].title)
     add_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
@@ -401,7 +404,7 @@ def _mixture_panel(axes: Axes, rows: Sequence[MixtureClasses]) -> None:
         axes.scatter(x, means, s=9, color="white", edgecolor="#222222", linewidth=0.7, zorder=3)
 
 
-def _plane(rows: Sequence[PlaneLaw]) -> Figure:
+def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
     """The client, and its output distributions in lines of panels: pure by projection, Gaussian as published, Gaussian by projection."""
     found = {row.unit: row for row in rows}
     lines = [
@@ -434,11 +437,11 @@ def _plane(rows: Sequence[PlaneLaw]) -> Figure:
     return drawn
 
 
-def _theirs(name: str) -> str:
+def _published_label(name: str) -> str:
     return f"{'both' if name == 'local' else name}, by the published calibration"
 
 
-def _budgets(axes: Axes, places: Any, rows: Sequence[Any], symbol: str) -> None:
+def _label_budget_axis(axes: Axes, places: Any, rows: Sequence[Any], symbol: str) -> None:
     axes.set_xticks(places, [f"{row.budget:g}" for row in rows])
     axes.set_xlabel(symbol)
     axes.locator_params(axis="y", nbins=5)

@@ -51,11 +51,11 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
     with library_style():
         match run.rows[0]:
             case RingLaw():
-                drawn = _ring(run.rows)
+                drawn = _ring_figure(run.rows)
             case FiniteLaw():
                 drawn = _finite_mechanism(run.rows)
             case MixtureClient():
-                drawn = _mixtures(run.rows)
+                drawn = _mixtures_figure(run.rows)
             case _:
                 drawn = _worst_cases(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
@@ -63,7 +63,7 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
     return drawn
 
 
-def _ring(rows: Sequence[RingLaw]) -> Figure:
+def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
     found = {row.unit: row for row in rows}
     titles = {
         "original": ("original", "the Gaussian ring"),
@@ -133,7 +133,7 @@ def _worst_cases(rows: Sequence[WorstCases]) -> Figure:
     return _three_panels(title, [row.epsilon for row in rows], bars, labels, "worst-case divergence")
 
 
-def _mixtures(rows: Sequence[MixtureClient]) -> Figure:
+def _mixtures_figure(rows: Sequence[MixtureClient]) -> Figure:
     budgets, names = recorded_epsilons(rows), recorded_mechanisms(rows)
     bars = {
         name: {f: [client_costs(rows, e, name, f).max() for e in budgets] for f in PAPER_DIVERGENCES} for name in names

@@ -109,7 +109,7 @@ class Contest:
         return mean_error(self.row, rival) < WORTH_ASKING * self.row.uniform["tv"]
 
 
-def by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
+def rows_by_set(rows: Sequence[SetAtBudget]) -> dict[str, list[SetAtBudget]]:
     """The rows of each set, smallest budget first, sets in their recorded order."""
     found: dict[str, list[SetAtBudget]] = {}
     for row in rows:
@@ -145,7 +145,7 @@ def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str
     """Best sample and best oracle with their TV errors: a line for each set, a column for each budget."""
     head = ["set", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
-    for those in by_set(rows).values():
+    for those in rows_by_set(rows).values():
         cells = []
         for contest in map(Contest, those):
             mark = {"sample": "sample", "oracle": "oracle", None: "either"}[contest.winner]
@@ -160,7 +160,7 @@ def share_table(rows: Sequence[SetAtBudget], measure: str = "tv") -> tuple[list[
     head = ["set", "ε", *(REPORT_LABELS[name] for name in _SHOWN)]
     scale, digits = (1.0, 3) if measure == "tv" else (1e6, 1)
     body = []
-    for those in by_set(rows).values():
+    for those in rows_by_set(rows).values():
         for row in those:
             cells = [f"{scale * mean_error(row, name, measure):,.{digits}f}" for name in _SHOWN]
             body.append([row.title, f"{row.epsilon:g}", *cells])
@@ -171,7 +171,7 @@ def fidelity_table(rows: Sequence[SetAtBudget], divergence: str = "tv") -> tuple
     """Mean (worst) divergence of a client under each mechanism: a line for each set and mechanism, a column for each budget."""
     head = ["set", "mechanism", *(f"ε = {epsilon:g}" for epsilon in recorded_epsilons(rows))]
     body = []
-    for those in by_set(rows).values():
+    for those in rows_by_set(rows).values():
         for name in SAMPLES:
             told = [
                 f"{row.realised[name][divergence].mean:.3f} ({row.realised[name][divergence].worst:.3f})"
@@ -185,20 +185,20 @@ def _set_label(row: SetAtBudget) -> str:
     return f"{row.title} (k = {row.outcomes}, n = {row.clients:,})"
 
 
-def _at(row: SetAtBudget) -> str:
+def _set_at_budget_text(row: SetAtBudget) -> str:
     return f"{row.title} at ε = {row.epsilon:g}"
 
 
-def _against(contest: Contest) -> str:
+def _contest_errors_text(contest: Contest) -> str:
     return (
         f"{REPORT_LABELS[contest.sample]} {mean_error(contest.row, contest.sample):.3f}, {REPORT_LABELS[contest.oracle]} "
         f"{mean_error(contest.row, contest.oracle):.3f}"
     )
 
 
-def _where(rows: Sequence[SetAtBudget]) -> str:
+def _sets_at_budgets_text(rows: Sequence[SetAtBudget]) -> str:
     """The places in words: film genres at ε = 0.5, 1; lecture ratings at ε = 2."""
-    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in by_set(rows).values()}
+    budgets = {those[0].title: ", ".join(f"{row.epsilon:g}" for row in those) for those in rows_by_set(rows).values()}
     return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
 
 
@@ -211,7 +211,8 @@ def _oracle_wins(contests: Sequence[Contest]) -> list[Finding]:
         (
             "Where an oracle wins.",
             f"For the histogram alone an oracle is closer than any sample in {len(won)} of {len(contests)} cases "
-            f"({_where([contest.row for contest in won])}). By most on {_at(most.row)}: {_against(most)}.",
+            f"({_sets_at_budgets_text([contest.row for contest in won])}). By most on {_set_at_budget_text(most.row)}: "
+            f"{_contest_errors_text(most)}.",
         )
     ]
 
@@ -227,14 +228,14 @@ def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
         kinds = Counter(SHORT_LABELS[contest.sample] for contest in worth)
         said += (
             f" In {len(worth)} of them it also beats the uniform distribution by a tenth or more "
-            f"({_where([contest.row for contest in worth])}); "
+            f"({_sets_at_budgets_text([contest.row for contest in worth])}); "
             f"the best kind is {', '.join(f'{name} in {count}' for name, count in kinds.most_common())}. "
-            f"By most on {_at(least.row)}: {_against(least)}."
+            f"By most on {_set_at_budget_text(least.row)}: {_contest_errors_text(least)}."
         )
     optimal = [Contest(contest.row, ("optimal",)) for contest in contests]
     alone = [contest.row for contest in optimal if contest.winner == "sample" and contest.sample_informs]
     if alone:
-        said += f" Q* samples alone do both on {_where(alone)}."
+        said += f" Q* samples alone do both on {_sets_at_budgets_text(alone)}."
     return [("Where a sample wins.", said)]
 
 
@@ -242,7 +243,7 @@ def _same_mechanism(rows: Sequence[SetAtBudget]) -> list[Finding]:
     alike = [row for row in rows if row.subset_size == 1]
     if not alike:
         return []
-    starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in by_set(alike).values())
+    starts = "; ".join(f"{those[0].title} ε ≥ {those[0].epsilon:g}" for those in rows_by_set(alike).values())
     return [
         (
             "Where they are the same.",
@@ -260,19 +261,19 @@ def _nothing_learnt(contests: Sequence[Contest]) -> list[Finding]:
         (
             "Where samples hardly help.",
             f"In {len(idle)} cases nothing private is a tenth closer than the uniform distribution, which needs no "
-            f"data ({_where(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
+            f"data ({_sets_at_budgets_text(idle)}). A biased sample that is nearly uniform then looks good beside a noisy oracle; "
             f"neither is informative.",
         )
     ]
 
 
-def _nearest_to(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
+def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[SetAtBudget]:
     """Each set at the recorded budget nearest to the given one."""
-    return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in by_set(rows).values()]
+    return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
 
 
 def _bias(rows: Sequence[SetAtBudget]) -> Finding:
-    shown = _nearest_to(rows, 1.0)
+    shown = _sets_nearest_budget(rows, 1.0)
     told = [
         f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
     ]
@@ -305,7 +306,8 @@ def _average_clients(rows: Sequence[SetAtBudget]) -> Finding:
     means = [gain.realised[name]["tv"].mean for name in ("mollifier", "optimal")]
     return (
         "The average client.",
-        f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_at(gain)}: mean TV {means[0]:.3f} "
+        f"Smallest mean divergence, by number of cases of {len(rows)}: {'; '.join(parts)}. By most on {_set_at_budget_text(gain)}: "
+        f"mean TV {means[0]:.3f} "
         f"(mollifier) against {means[1]:.3f} (Q*). Both boxes have the same ratio e^ε. That of Q* is placed for a "
         f"client with a single outcome, which gives the smallest worst case; for a client with several outcomes a "
         f"lower floor is better.",
@@ -323,17 +325,18 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
         for more, less in ((ours.mean, theirs.mean), (ours.median, theirs.median), (ours.worst, theirs.worst))
     )
     said = f"The largest TV of a client is smaller under Q* than under the mollifier in {len(rows) - len(behind)} of {len(rows)} cases"
-    said += f" (not on {_where(behind)}, whose worst client is not the worst possible)" if behind else ""
+    said += f" (not on {_sets_at_budgets_text(behind)}, whose worst client is not the worst possible)" if behind else ""
     worst = [most.realised[name]["tv"].worst for name in ("optimal", "mollifier")]
     return (
         "The worst client.",
-        f"{said}; by most on {_at(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear mechanism, mean, median or worst of any "
+        f"{said}; by most on {_set_at_budget_text(most)}: {worst[0]:.3f} against {worst[1]:.3f}. Against the linear "
+        "mechanism, mean, median or worst of any "
         f"of the three divergences is larger in {above} cases.",
     )
 
 
 def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
-    shown = _nearest_to(rows, 4.0)
+    shown = _sets_nearest_budget(rows, 4.0)
     told = [
         f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
     ]
@@ -366,7 +369,7 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     rows = run.rows
     with library_style():
         found = {"population": _overview(rows)}
-        found |= {f"population-{name}": _one_set(those) for name, those in by_set(rows).items()}
+        found |= {f"population-{name}": _one_set(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
                 mark_quick(drawn, "QUICK RUN: few repetitions")
@@ -374,13 +377,13 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
 
 
 def _overview(rows: Sequence[SetAtBudget]) -> Figure:
-    sets, budgets = by_set(rows), recorded_epsilons(rows)
+    sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
     set_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
     axes = drawn.subplots()
     for line, those in enumerate(sets.values()):
         for row in those:
-            _cell(axes, budgets.index(row.epsilon), line, Contest(row))
+            _draw_contest_cell(axes, budgets.index(row.epsilon), line, Contest(row))
     axes.set_xlim(-0.5, len(budgets) - 0.5)
     axes.set_ylim(len(sets) - 0.5, -0.5)
     axes.set_xticks(range(len(budgets)), [f"ε = {epsilon:g}" for epsilon in budgets])
@@ -399,7 +402,7 @@ def _overview(rows: Sequence[SetAtBudget]) -> Figure:
     return drawn
 
 
-def _cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
+def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
     axes.add_patch(_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.informative else "italic"
     names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
@@ -422,17 +425,17 @@ def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
         panel_title(
             axes, f"Cost for a client: {divergence_label(f)}", "from its distribution to its output distribution"
         )
-        _costs(axes, rows, f)
+        _draw_cost_curves(axes, rows, f)
     panel_title(
         panels[2],
         "The curator's error",
         f"total variation to the average client, one report each, {rows[0].repetitions} times",
     )
-    _errors(panels[2], rows)
+    _draw_error_curves(panels[2], rows)
     return drawn
 
 
-def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
+def _draw_cost_curves(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
     worst = {name: [row.realised[name][f].worst for row in rows] for name in SAMPLES}
     alike = bool(np.allclose(worst["optimal"], worst["linear"], rtol=1e-6))
     lines: dict[str, tuple[list[float], str, Any]] = {}
@@ -441,20 +444,22 @@ def _costs(axes: Axes, rows: Sequence[SetAtBudget], f: str) -> None:
         if not (alike and name == "linear"):
             label = "Q* and linear, worst" if alike and name == "optimal" else f"{SHORT_LABELS[name]}, worst"
             lines[label] = worst[name], COLOURS[name], (0, (4, 2))
-    _lines(axes, rows, lines)
+    _draw_named_curves(axes, rows, lines)
 
 
-def _errors(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
+def _draw_error_curves(axes: Axes, rows: Sequence[SetAtBudget]) -> None:
     lines: dict[str, tuple[list[float], str, Any]] = {
         "uniform, without data": ([row.uniform["tv"] for row in rows], "#AAAAAA", (0, (1.2, 1.6)))
     }
     for name in ("raw", *reversed(RIVALS)):
         label = REPORT_LABELS[name] if name == "raw" else REPORT_LABELS[name].split(",")[0]
         lines[label] = [mean_error(row, name) for row in rows], _RIVAL_COLOURS[name], _DASHES.get(name, "solid")
-    _lines(axes, rows, lines)
+    _draw_named_curves(axes, rows, lines)
 
 
-def _lines(axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]) -> None:
+def _draw_named_curves(
+    axes: Axes, rows: Sequence[SetAtBudget], lines: Mapping[str, tuple[list[float], str, Any]]
+) -> None:
     """Curves on two logarithmic axes, each named beside its right end; names that would collide are moved apart."""
     budgets = [row.epsilon for row in rows]
     for values, colour, dashes in lines.values():
@@ -517,7 +522,7 @@ def population_page(run: RecordedRun[SetAtBudget], pictures: Mapping[str, bytes]
         "<h3>Total variation of a client, mean (worst)</h3>",
         html_table(*fidelity_table(rows), texts=2, rule_on=None),
     ]
-    for name, those in by_set(rows).items():
+    for name, those in rows_by_set(rows).items():
         parts += [
             f"<h2>{html.escape(describe_set(those[0]))}</h2>",
             f"<p class='quiet'>Domain: {html.escape(those[0].domain)}. Source: {html.escape(those[0].source)}.</p>",

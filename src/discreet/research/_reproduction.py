@@ -81,26 +81,26 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
 def write_paper(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
     """Draw every figure as .png and .pdf, and write their page; return its path."""
     pictures = {name: _save_picture(paper_figure(run), name, run.header, folder) for name, run in runs.items()}
-    return _page(report_page(runs, pictures), folder / "report.html")
+    return _save_page(report_page(runs, pictures), folder / "report.html")
 
 
 def write_population(run: RecordedRun[SetAtBudget], folder: Path) -> Path:
     """The same for the comparison on real clients."""
     figures = population_figures(run).items()
     pictures = {name: _save_picture(figure, name, run.header, folder) for name, figure in figures}
-    return _page(population_page(run, pictures), folder / "population.html")
+    return _save_page(population_page(run, pictures), folder / "population.html")
 
 
 def write_designs(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
     """The same for designs: on unseen clients, with the worst case kept, and on clients of another kind."""
     designs = runs["designs"]
     picture = _save_picture(design_figure(designs), "designs", designs.header, folder)
-    return _page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
+    return _save_page(design_page(designs, runs["keeps"], runs["shifts"], picture), folder / "designs.html")
 
 
 def write_learned(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
     """The page on designs learned privately and on the population behind designed samples."""
-    return _page(learned_page(runs["learned"], runs["reweighted"]), folder / "learned.html")
+    return _save_page(learned_page(runs["learned"], runs["reweighted"]), folder / "learned.html")
 
 
 def write_follow_up(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
@@ -109,7 +109,7 @@ def write_follow_up(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:
     pictures = {
         name: _save_picture(picture, f"follow-up-{name}", runs[name].header, folder) for name, picture in drawn.items()
     }
-    return _page(follow_up_page(runs, pictures), folder / "follow-up.html")
+    return _save_page(follow_up_page(runs, pictures), folder / "follow-up.html")
 
 
 def _save_picture(figure: Figure, name: str, header: Header, folder: Path) -> bytes:
@@ -120,6 +120,6 @@ def _save_picture(figure: Figure, name: str, header: Header, folder: Path) -> by
     return (folder / f"{stem}.png").read_bytes()
 
 
-def _page(text: str, path: Path) -> Path:
+def _save_page(text: str, path: Path) -> Path:
     path.write_text(text, encoding="utf-8")
     return path

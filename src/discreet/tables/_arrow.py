@@ -272,7 +272,7 @@ class _GuardedFile:
             raise DiscreetError(f"{self._name} is damaged: a message has {size:,} bytes of metadata; write it again")
         metadata = self._whole(size)
         try:
-            length, buffers = _layout(metadata)
+            length, buffers = _message_layout(metadata)
         except (struct.error, IndexError):
             raise DiscreetError(f"{self._name} is damaged: a message cannot be read; write it again") from None
         if length < 0:
@@ -313,30 +313,32 @@ def _check_blocks(name: str, file: Any) -> None:
     file.seek(size - len(tail) - length)
     index = file.read(length)
     try:
-        blocks = [*_blocks(index, 2), *_blocks(index, 3)]
+        blocks = [*_index_blocks(index, 2), *_index_blocks(index, 3)]
         for offset, metadata_length, body_length in blocks:
             if min(offset, metadata_length, body_length) < 0 or offset + metadata_length + body_length > size:
                 raise IndexError
             file.seek(offset)
             metadata = file.read(metadata_length)
             start = 8 if metadata[:4] == _CONTINUED else 4
-            claimed, buffers = _layout(metadata[start:])
+            claimed, buffers = _message_layout(metadata[start:])
             if claimed > body_length:
                 raise IndexError
             body = offset + metadata_length
-            _refuse_bomb(name, body_length, (_eight(file, body + at) for at in buffers if 0 <= at < body_length))
+            _refuse_bomb(
+                name, body_length, (_read_eight_bytes(file, body + at) for at in buffers if 0 <= at < body_length)
+            )
     except (struct.error, IndexError):
         raise DiscreetError(f"{name} is damaged: its index does not fit what it holds; write it again") from None
 
 
-def _eight(file: Any, place: int) -> bytes:
+def _read_eight_bytes(file: Any, place: int) -> bytes:
     file.seek(place)
     return bytes(file.read(8))
 
 
-def _blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
+def _index_blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
     """(offset, length of the metadata, length of the body) of each message in a list of the index (Arrow's File.fbs)."""
-    listed = _table(index, _at(index, 0), number)
+    listed = _referenced_table(index, _offset_target(index, 0), number)
     if not listed:
         return
     (many,) = struct.unpack_from("<I", index, listed)
@@ -344,17 +346,17 @@ def _blocks(index: bytes, number: int) -> Iterator[tuple[int, int, int]]:
         yield struct.unpack_from("<qi4xq", index, listed + 4 + 24 * each)
 
 
-def _layout(metadata: bytes) -> tuple[int, list[int]]:
+def _message_layout(metadata: bytes) -> tuple[int, list[int]]:
     """(length of the body, where in it compressed buffers start) of a message; flatbuffers, as Arrow's Message.fbs lays it out."""
-    message = _at(metadata, 0)
-    kind, length = _field(metadata, message, 1, "<B"), _field(metadata, message, 3, "<q")
+    message = _offset_target(metadata, 0)
+    kind, length = _read_field(metadata, message, 1, "<B"), _read_field(metadata, message, 3, "<q")
     if kind not in (_DICTIONARY, _BATCH):
         return length, []
-    batch = _table(metadata, message, 2)
+    batch = _referenced_table(metadata, message, 2)
     if kind == _DICTIONARY and batch:
-        batch = _table(metadata, batch, 1)
-    buffers = _table(metadata, batch, 2) if batch else 0
-    if not buffers or not _table(metadata, batch, 3):  # without compression
+        batch = _referenced_table(metadata, batch, 1)
+    buffers = _referenced_table(metadata, batch, 2) if batch else 0
+    if not buffers or not _referenced_table(metadata, batch, 3):  # without compression
         return length, []
     (number,) = struct.unpack_from("<I", metadata, buffers)
     if number > len(metadata):
@@ -363,12 +365,12 @@ def _layout(metadata: bytes) -> tuple[int, list[int]]:
     return length, [start for start, size in pairs if size]
 
 
-def _at(data: bytes, place: int) -> int:
+def _offset_target(data: bytes, place: int) -> int:
     """The target of an offset at that place."""
     return place + int(struct.unpack_from("<I", data, place)[0])
 
 
-def _slot(data: bytes, table: int, number: int) -> int:
+def _field_place(data: bytes, table: int, number: int) -> int:
     """The place of a table's field; 0 if it has none."""
     directory = table - int(struct.unpack_from("<i", data, table)[0])
     if directory < 0:
@@ -380,11 +382,11 @@ def _slot(data: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _field(data: bytes, table: int, number: int, kind: str) -> int:
-    place = _slot(data, table, number)
+def _read_field(data: bytes, table: int, number: int, kind: str) -> int:
+    place = _field_place(data, table, number)
     return int(struct.unpack_from(kind, data, place)[0]) if place else 0
 
 
-def _table(data: bytes, table: int, number: int) -> int:
-    place = _slot(data, table, number)
-    return _at(data, place) if place else 0
+def _referenced_table(data: bytes, table: int, number: int) -> int:
+    place = _field_place(data, table, number)
+    return _offset_target(data, place) if place else 0

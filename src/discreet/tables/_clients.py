@@ -165,10 +165,10 @@ def plain_clients(clients: pa.Array) -> pa.Array:
         clients = without_dictionaries(clients)
         if clients.null_count:  # a null word of the dictionary, not visible in the indices
             raise DiscreetError(f"column 'client' holds {clients.null_count} nulls; leave those rows out")
-    return _names("column 'client'", clients)
+    return _as_client_names("column 'client'", clients)
 
 
-def _names(where: str, clients: pa.Array) -> pa.Array:
+def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     """A column without dictionaries and nulls as 64-bit integers or as texts."""
     if is_text(clients.type):
         return clients.cast(pa.large_string())
@@ -221,7 +221,7 @@ def _names_in_part(part: pa.Array) -> pa.Array:
     """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")
-    return part if part.type == pa.null() else _names("the list", part)
+    return part if part.type == pa.null() else _as_client_names("the list", part)
 
 
 def composite_list(path: Path, columns: Sequence[str]) -> pa.Array:

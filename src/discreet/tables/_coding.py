@@ -260,7 +260,7 @@ def agreed_coding(agreement: Agreement, given: Any = None, other: Any = None) ->
     if isinstance(agreement.family, ContinuousTerms):
         refuse_domain(agreement, given)
         return Coding(LineCells.of(agreement.sampler()), other)
-    domain = agreement.domain if given is None else _same(agreement, as_domain(given))
+    domain = agreement.domain if given is None else _check_agreed_domain(agreement, as_domain(given))
     if isinstance(domain, Digested):
         raise DiscreetError(
             f"agreement {agreement.id} holds a digest of its {domain.size:,} labels; give the labels too: domain= (--domain)"
@@ -293,7 +293,7 @@ def agreed_family(agreement: Agreement, coding: Coding) -> FiniteFamily:
     return agreement.on_outcomes.on(coding.domain).family()
 
 
-def _same(agreement: Agreement, domain: Domain) -> Domain:
+def _check_agreed_domain(agreement: Agreement, domain: Domain) -> Domain:
     """The domain, if it is the agreed one. A list of texts that are whole numbers may represent the numbers."""
     readings = [domain]
     if isinstance(domain, Labels) and all(isinstance(label, str) and is_whole(label) for label in domain.labels):

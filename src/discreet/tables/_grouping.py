@@ -20,12 +20,12 @@ def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: An
     parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
     starts = part_starts(parts, 1 << bits, outcomes)
     if text_ends.size:
-        text_ends, text = texts_in_order(parts, starts, text_ends, text)
+        text_ends, text = arrange_texts_by_part(parts, starts, text_ends, text)
     else:
-        integers = in_order(parts, starts, integers)
+        integers = arrange_by_part(parts, starts, integers)
     if counts.size:
-        counts = in_order(parts, starts, counts)
-    return starts, integers, text_ends, text, in_order(parts, starts, outcomes), counts
+        counts = arrange_by_part(parts, starts, counts)
+    return starts, integers, text_ends, text, arrange_by_part(parts, starts, outcomes), counts
 
 
 def by_client(
@@ -74,12 +74,12 @@ def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
         if outcomes[row] >= MARK_OUTSIDE:
             parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
-    _add_up(starts)
+    _cumulate_sums(starts)
     return starts
 
 
 @kernel()
-def _add_up(numbers: Any) -> None:
+def _cumulate_sums(numbers: Any) -> None:
     """The cumulative sums. (numba's own `cumsum` would import scipy's linear algebra.)"""
     for place in range(1, numbers.size):
         numbers[place] += numbers[place - 1]
@@ -104,7 +104,7 @@ def parts_of_texts(ends: Any, text: Any, bits: int, seed: Any) -> Any:
 
 
 @kernel(nogil=True)
-def in_order(parts: Any, starts: Any, values: Any) -> Any:
+def arrange_by_part(parts: Any, starts: Any, values: Any) -> Any:
     """The values in order of part, without those to leave out."""
     cursors = starts.copy()
     ordered = np.empty(starts[-2], dtype=values.dtype)
@@ -117,12 +117,12 @@ def in_order(parts: Any, starts: Any, values: Any) -> Any:
 
 
 @kernel(nogil=True)
-def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
-    """As `in_order`, for texts: their ends and their bytes."""
-    lengths = in_order(parts, starts, ends[1:] - ends[:-1])
+def arrange_texts_by_part(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
+    """As `arrange_by_part`, for texts: their ends and their bytes."""
+    lengths = arrange_by_part(parts, starts, ends[1:] - ends[:-1])
     new_ends = np.zeros(lengths.size + 1, dtype=np.int64)
     new_ends[1:] = lengths
-    _add_up(new_ends)
+    _cumulate_sums(new_ends)
     ordered = np.empty(new_ends[-1], dtype=np.uint8)
     cursors = starts.copy()
     for row in range(parts.size):
@@ -136,7 +136,7 @@ def texts_in_order(parts: Any, starts: Any, ends: Any, text: Any) -> Any:
 
 
 @kernel()
-def _larger(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
+def _double_table(slots: Any, keys_are_hashes: bool, seed: Any) -> Any:
     """The table `slots` of pairs (key, 1 + number) at twice its size."""
     larger = np.zeros(2 * slots.size, dtype=np.int64)
     mask = np.uint64(slots.size - 1)
@@ -171,7 +171,7 @@ def numbered_integers(clients: Any, seed: Any, hint: int) -> Any:
                 numbers[row] = number
                 number += 1
                 if number == known.size:
-                    slots = _larger(slots, False, seed)
+                    slots = _double_table(slots, False, seed)
                     mask = np.uint64(slots.size // 2 - 1)
                     known = np.concatenate((known, np.empty_like(known)))
                 break
@@ -202,7 +202,7 @@ def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> Any:
                 numbers[row] = number
                 number += 1
                 if number == first_rows.size:
-                    slots = _larger(slots, True, seed)
+                    slots = _double_table(slots, True, seed)
                     mask = np.uint64(slots.size // 2 - 1)
                     first_rows = np.concatenate((first_rows, np.empty_like(first_rows)))
                 break
@@ -263,7 +263,7 @@ def lists_by_client(numbers: Any, clients: int, values: Any, lengths: Any) -> An
     ends = np.zeros(clients + 1, dtype=np.int64)
     for row in range(numbers.size):
         ends[np.int64(numbers[row]) + 1] += lengths[row] if lengths.size else 1
-    _add_up(ends)
+    _cumulate_sums(ends)
     cursors = ends[:-1].copy()
     gathered = np.empty(values.size, dtype=values.dtype)
     place = 0

@@ -75,7 +75,7 @@ class Release:
         if folder is not None:
             folder = check_path("folder", folder)
         if ledger is not None:
-            request = _with_secret_of(request, ledger)
+            request = _use_ledger_secret(request, ledger)
         elif request.secret is not None:
             Rounds(request.secret).check_without_ledger()
         self._source = source = source_of(table)
@@ -414,7 +414,7 @@ def sample_file(
         return release.summary
 
 
-def _with_secret_of(request: Request, ledger: PopulationLedger) -> Request:
+def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
     """The request under the secret of the ledger, the only one under which the ledger knows its clients."""
     if not isinstance(ledger, PopulationLedger):
         raise DiscreetError(

@@ -215,7 +215,7 @@ class Parts:
             yield partial(self._large_client, part)
             return
         smaller = Parts(seed=int(self._seed), budget=self._share, folder=self._above, depth=self._depth + 1)
-        for piece in self._from_disk(part):
+        for piece in self._part_on_disk(part):
             smaller.add(piece.names, piece.outcomes, piece.counts if piece.counts.size else None)
         self.spilled_bytes += smaller.spilled_bytes
         for groups in smaller.groups():
@@ -231,14 +231,14 @@ class Parts:
         return self._group(part)
 
     def _group(self, part: int) -> ClientGroup:
-        pieces = [*self._held_by(part), *self._from_disk(part)]
+        pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
         if not pieces:
-            return ClientGroup(_column(np.empty(0, dtype=np.int64)), _no_clients())
+            return ClientGroup(_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
 
-    def _held_by(self, part: int) -> Iterator[RecordArrays]:
+    def _part_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
             if starts[part] < starts[part + 1]:
                 yield records.rows_between(starts[part], starts[part + 1])
@@ -246,7 +246,7 @@ class Parts:
     def _make_room(self) -> None:
         """Count equal records together if that halves the largest part; write records to disk if there are still too many."""
         sizes = sum(np.diff(starts[: (1 << _BITS) + 1]) for starts, _ in self._chunks)
-        largest = RecordArrays.join_pieces(list(self._held_by(int(np.argmax(sizes)))))
+        largest = RecordArrays.join_pieces(list(self._part_in_memory(int(np.argmax(sizes)))))
         if 2 * largest.combined_rows.nbytes < largest.nbytes:
             self._combine()
         if 2 * self._held > self._budget:
@@ -256,7 +256,7 @@ class Parts:
         """Count equal records of each part together."""
         starts, found = np.zeros((1 << _BITS) + 1, dtype=np.int64), list[RecordArrays]()
         for part in range(1 << _BITS):
-            if pieces := list(self._held_by(part)):
+            if pieces := list(self._part_in_memory(part)):
                 found.append(RecordArrays.join_pieces(pieces).combined_rows)
                 starts[part + 1] = found[-1].outcomes.size
         self._chunks = [(np.cumsum(starts), RecordArrays.join_pieces(found))]
@@ -267,7 +267,7 @@ class Parts:
         if self._scratch is None:
             self._scratch = Scratch(self._above)
         for part in range(1 << _BITS):
-            pieces = list(self._held_by(part))
+            pieces = list(self._part_in_memory(part))
             if pieces:
                 records = RecordArrays.join_pieces(pieces)
                 self._blocks[part].append(self._scratch.write(records))
@@ -275,7 +275,7 @@ class Parts:
                 self.spilled_bytes += records.nbytes
         self._chunks, self._held = [], 0
 
-    def _from_disk(self, part: int) -> Iterator[RecordArrays]:
+    def _part_on_disk(self, part: int) -> Iterator[RecordArrays]:
         for block in self._blocks[part]:
             assert self._scratch is not None
             yield RecordArrays(*self._scratch.read(block))
@@ -298,7 +298,7 @@ def group_records(
     )
 
 
-def _no_clients() -> ClientColumns:
+def _empty_client_columns() -> ClientColumns:
     return ClientColumns(
         np.empty(0, dtype=np.int64),
         np.empty(0, dtype=np.int64),

@@ -107,7 +107,7 @@ class Reading:
             name: pl.String() if has_no_type(name) else schema[name] for name in (*columns.clients, columns.value)
         }
         listed = isinstance(kinds[columns.value], (pl.List, pl.Array))
-        value_kind: Any = _inner(kinds[columns.value])
+        value_kind: Any = _value_type(kinds[columns.value])
         truths = value_kind == pl.Boolean and not coding.has_cells
         dates = _are_dates(columns.value, value_kind) and isinstance(coding.text_kind, pl.String)
         read_as = coding.text_kind if has_no_type(columns.value) or truths or dates else value_kind
@@ -126,7 +126,7 @@ class Reading:
             listed=listed,
             float_counts=columns.count is not None
             and not has_no_type(columns.count)
-            and _inner(schema[columns.count]).is_float(),
+            and _value_type(schema[columns.count]).is_float(),
             arrays=tuple(name for name in columns.names if isinstance(schema[name], pl.Array)),
             show_values=show_values,
             null_clients=null_clients,
@@ -344,7 +344,7 @@ class RecordReader:
         self._failed = self._failed or self._in_error()
         if self._failed:
             return
-        for start, end in _slices(clients):
+        for start, end in _bounded_row_ranges(clients):
             names = clients.slice(start, end - start).to_arrow()
             yield CodedRows(names, outcomes[start:end], None if counts is None else counts[start:end])
 
@@ -505,8 +505,8 @@ def _fit_labels(coding: Coding, labels: tuple[Any, ...], column: str, kind: pl.D
         if kind in (pl.String, pl.Categorical, pl.Enum) or (agreed and kind.is_integer()):
             return coding
         if kind.is_integer():
-            other = None if coding.other is None else _whole(coding.other, column)
-            return replace(coding, domain=Labels(tuple(_whole(label, column) for label in labels)), other=other)
+            other = None if coding.other is None else _integer_label(coding.other, column)
+            return replace(coding, domain=Labels(tuple(_integer_label(label, column) for label in labels)), other=other)
     what = "texts" if texts else "integers"
     raise DiscreetError(
         f"column {column!r} holds {kind} values but the labels are {what}; write its values as the labels are written (1, not 1.0)"
@@ -539,8 +539,8 @@ def outcome_codes(coding: Coding, column: str) -> pl.Expr:
 def _cell_of(coding: Coding, value: pl.Expr, low: float, high: float, cell: pl.Expr) -> pl.Expr:
     """The cell numbers of values; values beyond an end are marked with that end if they are to go there."""
     below, above = (MARK_BELOW, MARK_ABOVE) if coding.other == NEAREST else (MARK_OUTSIDE, MARK_OUTSIDE)
-    past = pl.when(value.is_nan()).then(_mark(MARK_NAN)).when(value < low).then(_mark(below))
-    inside = past.when(value > high).then(_mark(above)).when(value.is_not_null())
+    past = pl.when(value.is_nan()).then(_mark_literal(MARK_NAN)).when(value < low).then(_mark_literal(below))
+    inside = past.when(value > high).then(_mark_literal(above)).when(value.is_not_null())
     return _codes_or_marks(value, inside.then(cell.cast(pl.UInt32, strict=False)))
 
 
@@ -557,14 +557,16 @@ def _cells_of(coding: Coding, value: pl.Expr, line: CellDomain) -> pl.Expr:
 
 def _codes_or_marks(value: pl.Expr, code: pl.Expr) -> pl.Expr:
     """The codes; for values without one, the mark of the reason."""
-    return pl.coalesce(code, pl.when(value.is_null()).then(_mark(MARK_MISSING)).otherwise(_mark(MARK_OUTSIDE)))
+    return pl.coalesce(
+        code, pl.when(value.is_null()).then(_mark_literal(MARK_MISSING)).otherwise(_mark_literal(MARK_OUTSIDE))
+    )
 
 
-def _mark(mark: np.uint32) -> pl.Expr:
+def _mark_literal(mark: np.uint32) -> pl.Expr:
     return pl.lit(int(mark), pl.UInt32)
 
 
-def _whole(label: str, column: str) -> int:
+def _integer_label(label: str, column: str) -> int:
     if not is_whole(label):
         raise DiscreetError(f"column {column!r} holds integers but label {label!r} is none; cast the column to text")
     return int(label)
@@ -599,19 +601,19 @@ def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.counts
     if isinstance(kind, (pl.List, pl.Array)) != listed:
         raise DiscreetError(f"columns {columns.value!r} and {name!r} are not both lists or both single values")
-    inner: Any = _inner(kind)
+    inner: Any = _value_type(kind)
     if columns.count is not None and not (inner.is_integer() or inner.is_float()):
         raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")
     if not inner.is_numeric():
         raise DiscreetError(f"weight column {name!r} holds {inner} values, not numbers")
 
 
-def _inner(kind: Any) -> Any:
+def _value_type(kind: Any) -> Any:
     """The type of the values of a column, or of those in its lists."""
     return kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
 
 
-def _slices(clients: pl.Series) -> Iterator[tuple[int, int]]:
+def _bounded_row_ranges(clients: pl.Series) -> Iterator[tuple[int, int]]:
     """Ranges of rows first <= row < last with a bounded size of names: a dictionary on disk may unpack to far more."""
     if clients.dtype != pl.String or not len(clients):
         yield 0, len(clients)

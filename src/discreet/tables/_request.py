@@ -110,9 +110,9 @@ class Request:
     def __init__(self, **terms: Unpack[RequestTerms]) -> None:
         _check_terms(terms)
         check_choice("null_clients", terms.get("null_clients", "error"), _NULL_CLIENTS)
-        agreement = _agreement_in(terms)
-        coding = _coding(terms, agreement)
-        mechanism = _mechanism(terms, agreement)
+        agreement = _requested_agreement(terms)
+        coding = _requested_coding(terms, agreement)
+        mechanism = _requested_mechanism(terms, agreement)
         self.__dict__.update(  # so that it is immutable
             columns=Columns(
                 client=terms["client"],
@@ -121,11 +121,11 @@ class Request:
                 weight=terms.get("weight"),
             ),
             coding=coding,
-            epsilon=_term("epsilon", terms, agreement),
+            epsilon=_requested_term("epsilon", terms, agreement),
             mechanism=mechanism,
-            rounds=_term("rounds", terms, agreement),
+            rounds=_requested_term("rounds", terms, agreement),
             round=_round(terms, agreement),
-            purpose=_term("purpose", terms, agreement),
+            purpose=_requested_term("purpose", terms, agreement),
             agreement=agreement,
             secret=as_secret(terms.get("secret")),
             show_values=terms.get("show_values", False),
@@ -256,7 +256,7 @@ def _check_terms(terms: Any) -> None:
         raise TypeError(f"a request needs {' and '.join(missing)}: the columns of clients and values")
 
 
-def _agreement_in(terms: RequestTerms) -> Agreement | None:
+def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     """The given agreement, or the one that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
     if sum(given is not None for given in (family, sampler, agreement)) > 1:
@@ -272,7 +272,7 @@ def _agreement_in(terms: RequestTerms) -> Agreement | None:
         epsilon = terms.get("epsilon")
         if epsilon is None:
             raise DiscreetError("epsilon is not given; say epsilon= beside family=")
-        name = _mechanism(terms, None)
+        name = _requested_mechanism(terms, None)
         if name == ReportSampler.name:
             sampler = ReportSampler(cast("Simplex", family), epsilon=epsilon)  # which refuses any other
         else:
@@ -281,10 +281,12 @@ def _agreement_in(terms: RequestTerms) -> Agreement | None:
         return agreement
     if not isinstance(sampler, (Sampler, ReportSampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
-    return Agreement.of(sampler, rounds=_term("rounds", terms, None), purpose=_term("purpose", terms, None))
+    return Agreement.of(
+        sampler, rounds=_requested_term("rounds", terms, None), purpose=_requested_term("purpose", terms, None)
+    )
 
 
-def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
+def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
     domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
     outside = terms.get("outside", "error")
     if not isinstance(outside, str) or outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
@@ -300,7 +302,7 @@ def _coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
     return Coding(as_domain(domain), other, nulls)
 
 
-def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
+def _requested_mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
     """The requested mechanism; an error if it contradicts the agreement."""
     goal, mechanism = terms.get("goal"), terms.get("mechanism")
     asked = mechanism_for(goal, mechanism)
@@ -309,7 +311,7 @@ def _mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
     return str(agreed_term("mechanism", None if goal is None and mechanism is None else asked, agreement))
 
 
-def _term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
+def _requested_term(name: str, terms: RequestTerms, agreement: Agreement | None) -> Any:
     """A term: given, agreed on, or the default; an error if it contradicts the agreement."""
     given = terms.get(name)
     if agreement is not None:

@@ -188,7 +188,7 @@ class JsonLines:
                 raise self._refusal(file, number, what)
             if value == _NAN:
                 line[name] = None
-            elif isinstance(value, _Number) and not _WHOLE.fullmatch(value):
+            elif isinstance(value, _NumberText) and not _WHOLE.fullmatch(value):
                 what = (
                     f": {name!r} is a number that is not written as a whole one (1.0, 1e3, -0), and clients are texts or integers; write 1 "
                     "for 1.0, or a text, in quotes, if the client was called so in earlier releases"
@@ -198,7 +198,7 @@ class JsonLines:
     def _texts(self, chunk: Chunk, file: str, name: str) -> list[str | None]:
         """A column of a chunk. Remaining non-texts are truth values, or an error."""
         column = [line.get(name) for _, line in chunk]
-        if not set(map(type, column)) <= {str, _Number, type(None)}:
+        if not set(map(type, column)) <= {str, _NumberText, type(None)}:
             for place, value in enumerate(column):
                 if isinstance(value, bool):
                     column[place] = _TRUTHS[value]
@@ -223,7 +223,7 @@ class JsonLines:
         return DiscreetError(f"{self.name if len(self._files) == 1 else file}, line {number}{what}")
 
 
-class _Number(str):
+class _NumberText(str):
     """A number as written."""
 
 
@@ -238,10 +238,10 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_NAN = _Number("NaN")
+_NAN = _NumberText("NaN")
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique_fields, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+    object_pairs_hook=_unique_fields, parse_int=_NumberText, parse_float=_NumberText, parse_constant=_NumberText
 )
 
 

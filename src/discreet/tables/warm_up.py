@@ -24,11 +24,11 @@ def warm_up() -> None:
     mechanisms.warm_up()
     with use_only(Code.COMPILED):
         for names in ([1, 2], ["a", "b"]):
-            _release(names)
-        _design()
+            _compile_release(names)
+        _compile_design()
 
 
-def _release(names: list[int] | list[str]) -> None:
+def _compile_release(names: list[int] | list[str]) -> None:
     table = pa.table({"client": names * 20, "value": [0, 1, 2, 1] * 10, "n": [1, 2] * 20})
     listed = [*names, names[0]]
     for count, weight in ((None, None), ("n", None), (None, "n")):
@@ -43,7 +43,7 @@ def _release(names: list[int] | list[str]) -> None:
     refuse_repeated_clients(clients_of(backwards, pa.array([[0], [1]]), None))
 
 
-def _design() -> None:
+def _compile_design() -> None:
     """Design for clients with one outcome of twenty each, and for clients with all: the sparse and the dense code."""
     for clients in (np.eye(20), np.full((20, 20), 0.05)):
         design(Simplex(20), epsilon=1.0, clients=clients)

@@ -233,7 +233,7 @@ class _Launch:
             if p.is_cuda:
                 room.stream(self.plan.stream()).synchronize()
         if room.flag[0]:
-            host.refuse(rows)
+            host.refuse_bad_rows(rows)
 
     def _draw_small(self, done: Iterator[int]) -> None:
         """Draw many rows while the integers of the next are read."""

@@ -179,7 +179,7 @@ class Terms:
         return Bounds(0.0, math.exp(min(self.privacy.epsilon, 1000.0) / 2.0) + 1.0)
 
 
-def terms_of(*, epsilon: float | None = None, privacy: Privacy | None = None, upper: float | None = None) -> Terms:
+def make_terms(*, epsilon: float | None = None, privacy: Privacy | None = None, upper: float | None = None) -> Terms:
     """The terms, or the error about them."""
     if upper is not None:
         _UPPER.check(
@@ -214,14 +214,14 @@ class DeviceBox:
         b = Fraction(constants.b)
         most = (1 + _MARGIN) * b * TOTAL + size
         shared = (1 - _MARGIN) * b * TOTAL - size
-        ratio = _ratio(terms.privacy, Fraction(constants.B) / b, shared / TOTAL, most / TOTAL)
+        ratio = _largest_private_ratio(terms.privacy, Fraction(constants.B) / b, shared / TOTAL, most / TOTAL)
         least = (1 - Fraction(1, 1 << 23)) * Fraction(ratio) * shared - size
         if size > LARGEST_SIZE or most > TOTAL or least < TOTAL:
             raise refused
         return cls(constants.b, constants.B, ratio, math.ceil(most), math.floor(shared))
 
 
-def _ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
+def _largest_private_ratio(privacy: Privacy, widest: Fraction, least: Fraction, most: Fraction) -> float:
     """rho: the largest known ratio that keeps the notion for every shared part between the two; 1 if there is none."""
     if isinstance(privacy, Pure):
         return _float32_below(at_most_exp(privacy.epsilon) * (1 - Fraction(1, 1 << 22)))
@@ -268,15 +268,15 @@ class _ReferenceGroup:
 
 def laws(rows: TensorRows) -> Floats:
     """The clients' distributions in float64, checked."""
-    return _laws(rows.p, rows.name, rows.logits, rows.temperature)
+    return _tensor_laws(rows.p, rows.name, rows.logits, rows.temperature)
 
 
-def references(rows: TensorRows) -> Floats | None:
+def reference_laws(rows: TensorRows) -> Floats | None:
     """The reference distributions in float64, checked; None if there are none."""
-    return None if rows.reference is None else _laws(rows.reference, "reference", rows.logits, 1.0)
+    return None if rows.reference is None else _tensor_laws(rows.reference, "reference", rows.logits, 1.0)
 
 
-def _laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
+def _tensor_laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> Floats:
     array = tensor.to("cpu", torch.float64).contiguous().numpy()
     if logits:
         return law_of_logits(array if temperature == 1.0 else array / temperature, array.shape[1], name)
@@ -288,7 +288,7 @@ def _laws(tensor: torch.Tensor, name: str, logits: bool, temperature: float) -> 
 
 
 def _reference_groups(rows: TensorRows, terms: Terms) -> Iterator[_ReferenceGroup]:
-    own, public = laws(rows), references(rows)
+    own, public = laws(rows), reference_laws(rows)
     if public is None:
         yield _ReferenceGroup(slice(0, len(own)), slice(None), own, uniform_sampler(rows.size, terms))
         return
@@ -344,10 +344,10 @@ def output(rows: TensorRows, terms: Terms) -> Floats:
     return found
 
 
-def refuse(rows: TensorRows) -> None:
+def refuse_bad_rows(rows: TensorRows) -> None:
     """Raise the error for rows that a GPU found not to be distributions."""
     laws(rows)
-    references(rows)
+    reference_laws(rows)
     raise DiscreetError(
         f"{rows.name} or reference holds a row that is not a distribution in float32: logits are numbers or -inf, "
         f"at least one of them finite; "

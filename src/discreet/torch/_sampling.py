@@ -24,7 +24,7 @@ from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import TOTAL, IntegerFiller, SystemEntropy
 from discreet.torch import _host as host
-from discreet.torch._host import TensorRows, Terms, rows_of, terms_of
+from discreet.torch._host import TensorRows, Terms, make_terms, rows_of
 
 P = ParamSpec("P")
 _TRITON = find_spec("triton") is not None
@@ -54,25 +54,25 @@ def _check_arguments(
             with one, which is Husain's mollifier. `fitted_upper` chooses it on public rows.
         temperature: divides the clients' logits.
     """
-    terms = _terms(epsilon, privacy, upper)
+    terms = _chosen_terms(epsilon, privacy, upper)
     warn_of_weak_privacy(terms.privacy)
     return rows_of(logits, probabilities, reference, temperature), terms
 
 
 @lru_cache(maxsize=256, typed=True)
 def _cached_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
-    return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+    return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
-def _terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
+def _chosen_terms(epsilon: float | None, privacy: Privacy | None, upper: float | None) -> Terms:
     """The terms, cached between calls; unhashable numbers (arrays without an axis) are not cached."""
     try:
         return _cached_terms(epsilon, privacy, upper)
     except TypeError:
-        return terms_of(epsilon=epsilon, privacy=privacy, upper=upper)
+        return make_terms(epsilon=epsilon, privacy=privacy, upper=upper)
 
 
-def _with_arguments(
+def _accept_keywords_of(
     asked: Callable[P, tuple[TensorRows, Terms]],
 ) -> Callable[[Callable[[TensorRows, Terms], torch.Tensor]], Callable[P, torch.Tensor]]:
     """A function of rows and terms as one of the keywords that make them, with their documentation, so that the list exists once."""
@@ -91,7 +91,7 @@ def _with_arguments(
     return taking
 
 
-@_with_arguments(_check_arguments)
+@_accept_keywords_of(_check_arguments)
 def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
 
@@ -111,7 +111,7 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return found.reshape(rows.shape)
 
 
-@_with_arguments(_check_arguments)
+@_accept_keywords_of(_check_arguments)
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The integers that `release` draws with: each row sums to 2^62, and over one reference no entry exceeds e^epsilon times another's.
 
@@ -121,10 +121,10 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     Raises:
         DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range.
     """
-    return _weights(rows, terms).reshape(*rows.shape, rows.size)
+    return _integer_weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
-@_with_arguments(_check_arguments)
+@_accept_keywords_of(_check_arguments)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """The output distribution Q(.|P) of each row.
 
@@ -135,7 +135,11 @@ def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
         DiscreetError: for an invalid distribution, a reference that does not fit, or terms out of range.
     """
     on_gpu = _on_gpu(rows)
-    laws = _weights(rows, terms).to(torch.float64) / TOTAL if on_gpu else torch.from_numpy(host.output(rows, terms))
+    laws = (
+        _integer_weights(rows, terms).to(torch.float64) / TOTAL
+        if on_gpu
+        else torch.from_numpy(host.output(rows, terms))
+    )
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
 
@@ -156,7 +160,7 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
     return torch.from_numpy(host.draw_outcomes(rows, terms, uniform)).to(rows.p.device)
 
 
-def _weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
+def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 

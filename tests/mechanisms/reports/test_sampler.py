@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, NotPrivateWarning
 from discreet.mechanisms import ReportSampler, _report_sampler as _sampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, RankedSubsets
 from discreet.privacy import Approximate, Pure
-from discreet.privacy._epsilon import at_most_exp
+from discreet.privacy._notion import at_most_exp
 from discreet.release import TOTAL
 from discreet.release._keyed import Question, RunKey, Secret, client_message, draw_below, keyed_words, next_below
 from discreet.release._randomness import _SeededRandomness

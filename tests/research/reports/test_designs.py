@@ -8,7 +8,7 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._report_designs import (
-    cases,
+    design_cases,
     design_figure,
     design_findings,
     design_page,
@@ -44,7 +44,7 @@ SHIFT = ShiftedDesign(
 
 
 def test_a_tie_is_no_win_and_all_splits_count() -> None:
-    early, late = cases(ROWS)
+    early, late = design_cases(ROWS)
     assert early.mean("designed", "kl") == pytest.approx(0.205)
     assert early.won("kl")
     assert not late.won("kl")

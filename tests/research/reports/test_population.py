@@ -12,13 +12,13 @@ from discreet.plots._style import save
 from discreet.research._report_population import (
     RIVALS,
     Contest,
-    by_set,
     contest_table,
     fidelity_table,
     mean_error,
     population_figures,
     population_findings,
     population_page,
+    rows_by_set,
     separate_heights,
     share_table,
 )
@@ -89,7 +89,7 @@ def test_who_is_closer(
 
 
 def test_findings_say_who_wins_where(recorded: RecordedRun[SetAtBudget]) -> None:
-    low, middle, high = by_set(recorded.rows)["skewed4"]
+    low, middle, high = rows_by_set(recorded.rows)["skewed4"]
     rows = [
         with_errors(low, mollifier=0.123, subset=0.456),
         with_errors(middle, linear=0.321, unary=0.111),
@@ -115,9 +115,9 @@ def test_small_tables_follow_the_records(recorded: RecordedRun[SetAtBudget]) -> 
     head, body = contest_table(rows)
     assert head == ["set", "ε = 0.5", "ε = 1", "ε = 4"]
     assert [len(line) for line in body] == [4, 4]
-    first = Contest(by_set(rows)["skewed4"][0])
+    first = Contest(rows_by_set(rows)["skewed4"][0])
     assert f"{mean_error(first.row, first.sample):.3f} / {mean_error(first.row, first.oracle):.3f}" in body[0][1]
-    told = by_set(rows)["skewed30"][2].realised["linear"]["tv"]
+    told = rows_by_set(rows)["skewed30"][2].realised["linear"]["tv"]
     assert fidelity_table(rows)[1][5][1:][-1] == f"{told.mean:.3f} ({told.worst:.3f})"
 
 

@@ -15,7 +15,7 @@ from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget
 from discreet.privacy import extreme_masses
 from discreet.release import TOTAL
-from discreet.torch._host import DeviceBox, terms_of
+from discreet.torch._host import DeviceBox, make_terms
 from tests.needed import needed_module
 
 needed_module("transformers", "pip install '.[transformers]'")
@@ -41,7 +41,7 @@ def test_the_profile_covers_the_integers_of_every_reference(
 ) -> None:
     told = box_profile(epsilon, upper, size)
     weights = np.random.default_rng(seed).dirichlet(np.full(size, 0.1)) + 1e-12
-    most = terms_of(epsilon=epsilon, upper=upper).bounds.upper
+    most = make_terms(epsilon=epsilon, upper=upper).bounds.upper
     lattice = dc.OptimalSampler(dc.Band(weights, lower=0, upper=most, any_client=True), epsilon=epsilon).lattice
     lower, upper_mass = extreme_masses(Fraction(lattice.shared_total, TOTAL), lattice.largest_ratio)
     for beta in (part * epsilon for part in (0.0, 0.25, 0.5, 0.75, 0.95)):
@@ -53,7 +53,7 @@ def test_the_profile_covers_the_integers_of_every_reference(
 )  # of the last an integer for each token is much of b 2^62
 @pytest.mark.parametrize("upper", [None, 1.5, 30.0])
 def test_the_profile_covers_what_a_gpu_may_share(epsilon: float, upper: float | None) -> None:
-    box = DeviceBox.around(128_256, terms_of(epsilon=epsilon, upper=upper))
+    box = DeviceBox.around(128_256, make_terms(epsilon=epsilon, upper=upper))
     told = box_profile(epsilon, upper, 128_256)
     for shared in (box.surely_shared, (box.surely_shared + box.unshared) // 2, box.unshared):
         part, ratio = Fraction(min(shared, TOTAL - 1), TOTAL), Fraction(math.exp(epsilon))

@@ -202,7 +202,7 @@ class _FunctionCache:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The function compiled for these types, or None."""
-        _prepare(context)
+        _initialise_numba_runtime(context)
         key = self._key(signature, context.codegen())
         for root in cache_roots():
             kept = self._files_in(root)
@@ -319,7 +319,7 @@ class _FunctionFiles:
 
 def _note_sources(module: str) -> None:
     for name in _reachable(module) - _sources.keys():
-        _sources[name] = _source(sys.modules[name])
+        _sources[name] = _source_digest(sys.modules[name])
 
 
 @cache
@@ -385,16 +385,21 @@ def _reachable(module: str) -> set[str]:
         found.add(name)
         for value in list(vars(sys.modules[name]).values()):
             origin = getattr(value, "__module__", None)
-            if callable(value) and not isinstance(value, type) and isinstance(origin, str) and _is_ours(origin):
+            if (
+                callable(value)
+                and not isinstance(value, type)
+                and isinstance(origin, str)
+                and _is_package_module(origin)
+            ):
                 new |= {origin} - found
     return found
 
 
-def _is_ours(module: str) -> bool:
+def _is_package_module(module: str) -> bool:
     return module in sys.modules and f"{module}.".startswith(f"{_NAME}.") and not f"{module}.".startswith(f"{_HOME}.")
 
 
-def _source(module: ModuleType) -> bytes:
+def _source_digest(module: ModuleType) -> bytes:
     loader = module.__spec__.loader if module.__spec__ is not None else None
     text = getattr(loader, "get_source", lambda name: None)(module.__name__)
     if text is None:  # without a source file the loaded code cannot be identified
@@ -426,7 +431,7 @@ def _compile_result() -> Any:
     return import_module("numba.core.compiler").CompileResult
 
 
-def _prepare(context: Any) -> None:
+def _initialise_numba_runtime(context: Any) -> None:
     """Make numba ready to load a function.
 
     Numba itself would import everything that it needs to compile one, which takes several times as long as loading. Compiled code needs only

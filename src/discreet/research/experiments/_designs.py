@@ -135,7 +135,7 @@ class DesignComparison:
 
     def row(self, declared: ClientSet, laws: Floats, epsilon: float, split: int) -> DesignedSplit:
         """Everything recorded of one split."""
-        examples, served = split_of(laws, self.share, self.seed or 0, split)
+        examples, served = split_clients(laws, self.share, self.seed or 0, split)
         family = Simplex(laws.shape[1])
         smoother = Smoother(epsilon, self.keep)
         choice = smoother.choose(examples)
@@ -154,7 +154,7 @@ class DesignComparison:
             split=split,
             examples=len(examples),
             served=len(served),
-            parts=parts_of(choice.smoothing),
+            parts=smoothing_parts(choice.smoothing),
             means={kind: mean_divergences(served, one) for kind, one in samplers.items()},
             floor=floor.bound,
             gap=(floor.value - floor.bound) / floor.value if floor.value else 0.0,
@@ -163,13 +163,13 @@ class DesignComparison:
         )
 
 
-def parts_of(smoothing: Smoothing) -> tuple[float, ...] | None:
+def smoothing_parts(smoothing: Smoothing) -> tuple[float, ...] | None:
     """The division of the weight: (redrawn examples, point masses), for the model also the share of the safe floor; None for no design."""
     parts = smoothing.redrawn, smoothing.points
     return {"parts": parts, "model": (*parts, HALF)}.get(smoothing.rule)
 
 
-def split_of(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:
+def split_clients(laws: Floats, share: float, seed: int, split: int) -> tuple[Floats, Floats]:
     """Examples and clients to serve."""
     order = np.random.default_rng([seed, split]).permutation(len(laws))
     number = max(FOLDS, round(share * len(laws)))
@@ -261,7 +261,7 @@ class KeepComparison:
 
     def row(self, declared: ClientSet, laws: Floats, epsilon: float) -> KeptAtBudget:
         """Everything recorded of one set at one budget."""
-        examples, served = split_of(laws, self.share, self.seed or 0, 0)
+        examples, served = split_clients(laws, self.share, self.seed or 0, 0)
         family = Simplex(len(declared.outcomes))
         optimal = OptimalSampler(family, epsilon=epsilon)
         kept = []
@@ -430,7 +430,7 @@ class ShiftComparison:
 
     def row(self, shift: Shift, examples: Floats, others: Floats, epsilon: float) -> ShiftedDesign:
         """Everything recorded of one shift at one budget."""
-        at_home, served = split_of(others, 0.2, self.seed or 0, 0)
+        at_home, served = split_clients(others, 0.2, self.seed or 0, 0)
         family = Simplex(served.shape[1])
         smoother = Smoother(epsilon)
         samplers: dict[str, Sampler[FiniteFamily]] = {

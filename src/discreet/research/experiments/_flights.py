@@ -117,7 +117,7 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
     rivals: dict[str, Sampler[FiniteFamily]] = {
         name: kind(family, epsilon=epsilon) for name, kind in MECHANISMS.items()
     }
-    shown = _place(logbooks, aircraft)
+    shown = _aircraft_number(logbooks, aircraft)
     records = logbooks.counts[shown].sum()
     client = ShownAircraft(
         logbooks.clients[shown], int(records), laws[shown], sampler.output(laws[shown]), str(released[shown])
@@ -135,7 +135,7 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
     )
 
 
-def _place(logbooks: Logbooks, aircraft: str | None) -> int:
+def _aircraft_number(logbooks: Logbooks, aircraft: str | None) -> int:
     if aircraft is None:
         return int(np.argmax(logbooks.counts.sum(axis=1)))
     if aircraft not in logbooks.clients:

@@ -153,13 +153,13 @@ def compare_class(family: Any, privacy: Privacy, clients: int, costs: CostFuncti
         published_weight=their_weight,
         tight=ours.risk("kl").tight,
         minimax={f: float(ours.risk(f)) for f in FOLLOW_UP_DIVERGENCES if np.isfinite(float(ours.risk(f)))},
-        published_minimax=_by_formula(bounds.lower, bounds.upper, their_weight),
+        published_minimax=_published_minimax_values(bounds.lower, bounds.upper, their_weight),
         clients=clients,
         pointwise={f: Pointwise.of(projected[f], mixed[f]) for f in projected},
     )
 
 
-def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
+def _published_minimax_values(lower: float, upper: float, weight: float) -> dict[str, float]:
     """The published closed form: (1 - r1)/(r2 - r1) f(r2) + (r2 - 1)/(r2 - r1) f(r1); None if the weight exceeds 1."""
     if weight >= 1.0:
         return {}
@@ -170,7 +170,7 @@ def _by_formula(lower: float, upper: float, weight: float) -> dict[str, float]:
     return {f: value for f, value in found.items() if np.isfinite(value)}
 
 
-def by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
+def costs_by_divergence(laws: Sequence[Any], output: Callable[[Any], Any]) -> dict[str, Floats]:
     """The divergences of continuous clients to their output distributions, one at a time."""
     found = [[float(law.divergence(f)) for f in FOLLOW_UP_DIVERGENCES] for law in map(output, laws)]
     return {f: np.array(column) for f, column in zip(FOLLOW_UP_DIVERGENCES, np.transpose(found), strict=True)}
@@ -333,7 +333,7 @@ class LocalMixtures:
 
 
 def _costs_of(laws: Sequence[Mixture]) -> CostFunction:
-    return lambda sampler: by_divergence(laws, sampler.output)
+    return lambda sampler: costs_by_divergence(laws, sampler.output)
 
 
 SCALE, PLANE_HALF_WIDTH, PLANE_SIDE = 2.0, 2.0, 81
@@ -501,7 +501,7 @@ def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: f
         who=declared.clients,
         measure=measure,
         step=step,
-        places=_places(declared, step),
+        places=_outcome_positions(declared, step),
         clients=len(laws),
         epsilon=epsilon,
         certified=transport.bound,
@@ -511,7 +511,7 @@ def _compare_mechanisms(unit: str, declared: ClientSet, laws: Floats, epsilon: f
     )
 
 
-def _places(declared: ClientSet, step: float) -> tuple[float, ...]:
+def _outcome_positions(declared: ClientSet, step: float) -> tuple[float, ...]:
     """The positions of the outcomes: the middles of cells, or the values themselves."""
     intervals = {"delays": DELAY, "cholesterol": HDL}
     if declared.name in intervals:

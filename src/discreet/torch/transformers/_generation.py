@@ -152,7 +152,7 @@ def generate(
 
     own = context("private", model, prompts, Context if together else SeparateContexts)
     common = context("public", model if public_model is None else public_model, openings, Context)
-    _write(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
+    _write_tokens(rows, own, common, made[0], known, end_tokens(model, tokenizer), padding)
     found = [
         PrivateText(
             tokenizer.decode(row.tokens, skip_special_tokens=True),
@@ -164,7 +164,7 @@ def generate(
     return found[0] if isinstance(private, str) else found
 
 
-def _write(
+def _write_tokens(
     rows: list[TextInProgress],
     private: Context | SeparateContexts,
     public: Context | SeparateContexts,

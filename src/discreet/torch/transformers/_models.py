@@ -20,7 +20,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
-from discreet._base.files import reason
+from discreet._base.files import error_reason
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path
 
 
@@ -182,7 +182,7 @@ def load_model(folder: str | Path, *, device: str | None = None, quiet: bool = F
         RuntimeError,
         KeyError,
     ) as error:  # raised by transformers and torch for an invalid model
-        raise DiscreetError(f"model {folder} cannot be loaded on {where}: {reason(error)}") from error
+        raise DiscreetError(f"model {folder} cannot be loaded on {where}: {error_reason(error)}") from error
     return LoadedModel(model, tokenizer, _digest(place))
 
 

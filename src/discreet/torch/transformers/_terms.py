@@ -30,7 +30,7 @@ from discreet.ledger import Budget
 from discreet.privacy import check_epsilon
 from discreet.privacy.tradeoff import optimal_constants
 from discreet.release import BITS, TOTAL
-from discreet.torch._host import terms_of
+from discreet.torch._host import make_terms
 
 _MARGIN = Fraction(1, 1 << 12)
 _DELTA = Range(0.0, 1.0, high_open=True)
@@ -39,7 +39,7 @@ _TOP_P = Range(0.0, 1.0, low_open=True)
 
 def box_profile(epsilon: float, upper: float | None, vocabulary: int) -> BoxProfile:
     """The profile of one token from the box of these terms over `vocabulary` tokens, for every possible sum of L."""
-    bounds = terms_of(epsilon=epsilon, upper=upper).bounds
+    bounds = make_terms(epsilon=epsilon, upper=upper).bounds
     b = Fraction(optimal_constants(bounds, epsilon).b)
     off = max(_MARGIN * b, _MARGIN * b / 2 + Fraction(2 * vocabulary, TOTAL))  # twice the bound, for the floats below
     most, least = (
@@ -124,7 +124,7 @@ class TokenTerms:
     purpose: str = ""
 
     def __post_init__(self) -> None:
-        privacy: Any = terms_of(epsilon=self.epsilon, upper=self.upper).privacy
+        privacy: Any = make_terms(epsilon=self.epsilon, upper=self.upper).privacy
         object.__setattr__(self, "epsilon", privacy.epsilon)
         check_count("tokens", self.tokens, most=MOST_SAMPLES, fix="it is how many tokens a text has at most")
         check_count("vocabulary", self.vocabulary, least=2, fix="it is how many tokens the model knows")
@@ -200,7 +200,7 @@ class TokenTerms:
     @property
     def bounds(self) -> Bounds:
         """The band around the public distribution that the box is made for."""
-        return terms_of(epsilon=self.epsilon, upper=self.upper).bounds
+        return make_terms(epsilon=self.epsilon, upper=self.upper).bounds
 
     def within(self, budget: Budget) -> TokenTerms:
         """The same terms with as many tokens as a budget allows, at its delta; an error if it allows none.
