@@ -13,5 +13,5 @@ def wide(everything: Sweep, otherwise: Sweep) -> Sweep:
 
 
 def examples(count: int) -> int:
-    """So many random examples in a soak, otherwise an eighth of them, but ten at least where a soak has as many."""
-    return wide(count, max(count // 8, min(count, 10)))
+    """So many random examples in a soak, otherwise a quarter of them."""
+    return wide(count, count // 4)
