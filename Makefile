@@ -24,11 +24,12 @@ demo: $(COMMAND)
 test:
 	$(MAKE) --no-print-directory --jobs 4 types suite
 
-# Every core has a worker: more threads in each would only wait for one another.
+# Slow tests wait for services, browsers and disks: one worker more than there are cores. More threads in each would only wait for one another.
+WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 suite quick slowest: export OMP_NUM_THREADS := 1
 
 suite: lint $(COMPILED) $(TOOLS)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
 quick: $(READY) $(COMPILED)

@@ -222,6 +222,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.accounting.shuffled_epsilon": lambda _: call(PROFILE, clients=100, delta=1e-3),
     "discreet.agreement.BlockTerms": lambda _: call("affine", w=None, q=5, t=1, c=2),
     "discreet.agreement.JointTerms": lambda _: call(2, "product"),
+    "discreet.agreement.Schedule": lambda _: call("2026-01-01", "day"),
     "discreet.audit.black_box_audit": lambda _: call(
         lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, delta=0.0, privacy=None, draws=400, confidence=0.99
     ),

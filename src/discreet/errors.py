@@ -160,18 +160,18 @@ class Range:
     def check(self, name: str, value: Any, fix: str = "") -> float:
         """Return the value as a float, or raise an error that names it, the range and the fix."""
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise DiscreetError(f"{name} = {value!r} is not a number{_fix(fix)}")
+            raise DiscreetError(f"{name} = {value!r} is not a number{_fix_clause(fix)}")
         try:
             number = float(value)
         except OverflowError:  # a whole number beyond every float
             huge: Any = value
             number = math.inf if huge > 0 else -math.inf
         if number not in self:
-            raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix(fix)}")
+            raise DiscreetError(f"{name} = {number:g} is not in {self}{_fix_clause(fix)}")
         return number
 
 
-def _fix(fix: str) -> str:
+def _fix_clause(fix: str) -> str:
     return f"; {fix}" if fix else ""
 
 
@@ -191,11 +191,11 @@ def check_kind(name: str, value: Any, kind: type, fix: str) -> None:
 def check_count(name: str, value: Any, least: int = 1, most: int = 10**18, fix: str = "") -> int:
     """Return the value as an int between `least` and `most`, or raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise DiscreetError(f"{name} = {value!r} is not a whole number{_fix(fix)}")
+        raise DiscreetError(f"{name} = {value!r} is not a whole number{_fix_clause(fix)}")
     if value < least:
-        raise DiscreetError(f"{name} = {value} is less than {least}{_fix(fix)}")
+        raise DiscreetError(f"{name} = {value} is less than {least}{_fix_clause(fix)}")
     if int(value) > most:
-        raise DiscreetError(f"{name} is more than {most:,}{_fix(fix)}")
+        raise DiscreetError(f"{name} is more than {most:,}{_fix_clause(fix)}")
     return int(value)
 
 

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from discreet.client import Client
-from discreet.client._client import _digest
+from discreet.client._client import _identity_digest
 from discreet.errors import LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.release._keyed import parse_secret
@@ -54,7 +54,7 @@ def take_part(address: str, path: Path, data: int, fatal: int | None, careless: 
             path.unlink()
             os.unlink(f"{path}.identity")
             with Ledger.create(path, Budget(epsilon=1.0)).binding() as binding:
-                binding.bind(_digest(parse_secret(secret, path)))
+                binding.bind(_identity_digest(parse_secret(secret, path)))
             Path(f"{path}.identity").write_bytes(secret)
             Path(f"{path}.identity").chmod(0o600)
         client = Client(address, ledger=path, budget=1.0, identity=f"{path}.identity", timeout=PATIENCE)

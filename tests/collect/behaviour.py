@@ -14,7 +14,7 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, Store, Verdict, digest
+from discreet.collect._store import Arrival, Store, Verdict, text_digest
 
 DAY = "2026-07-01"
 
@@ -26,7 +26,7 @@ def agreed(outcomes: Any, *, epsilon: float = 1.0, rounds: int = 1, purpose: str
 
 def arrival(client: Any, outcome: int = 0, key: Any = "first") -> Arrival:
     """A sample of a client, under a key of its own unless told otherwise."""
-    return Arrival(digest("client", str(client)), digest("key", str(client), str(key)), outcome)
+    return Arrival(text_digest("client", str(client)), text_digest("key", str(client), str(key)), outcome)
 
 
 @dataclass

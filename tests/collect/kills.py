@@ -29,7 +29,7 @@ from discreet import LinearSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.client._protocol import JSON, SAMPLES
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, Store, Verdict, digest
+from discreet.collect._store import Arrival, Store, Verdict, text_digest
 from discreet.errors import StoreError
 from tests.collect.mortal import serve_until_killed
 from tests.collect.postgres import Server, server, until
@@ -123,7 +123,7 @@ class Seen:
         place = ("discreet speaker", AGREED.id, "1")
         for key_of, verdict in ((lambda key: key, Verdict.AGAIN), (lambda key: f"{key}-other", Verdict.SPOKEN)):
             arrivals = [
-                Arrival(digest(*place, name), digest("discreet sent", key_of(key)), outcome)
+                Arrival(text_digest(*place, name), text_digest("discreet sent", key_of(key)), outcome)
                 for name, (key, outcome) in self.sent.items()
             ]
             assert set(store.count(AGREED.id, 1, arrivals, "2026-01-01")) <= {verdict}

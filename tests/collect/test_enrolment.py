@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from discreet.collect import open_store
-from discreet.collect._enrolment import enrol_tokens, gateway_of, read_tokens, token_digest, write_tokens
+from discreet.collect._enrolment import authorized_gateway, enrol_tokens, read_tokens, token_digest, write_tokens
 from discreet.collect._requests import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
@@ -66,7 +66,7 @@ def test_without_tokens_everybody_speaks_and_no_header_matters(where: str) -> No
         everybody = store.enrolment()
     assert not everybody.needed
     for said in ([], ["Basic abc"], ["Bearer abc"]):
-        assert gateway_of(everybody, said) is None
+        assert authorized_gateway(everybody, said) is None
 
 
 def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -> None:
@@ -81,12 +81,12 @@ def test_a_token_of_a_gateway_is_no_client_and_a_client_no_gateway(where: str) -
                 enrol_tokens(store, tokens, gateways)
         assert store.enrolment() == enrolled
         assert store.known_tokens([token_digest("another-token-001")]) == set()
-    assert gateway_of(enrolled, []) is None
-    assert gateway_of(enrolled, [f"Basic {GATEWAY}"]) is None
-    assert gateway_of(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
+    assert authorized_gateway(enrolled, []) is None
+    assert authorized_gateway(enrolled, [f"Basic {GATEWAY}"]) is None
+    assert authorized_gateway(enrolled, [f"bearer {GATEWAY}"]) == enrolled.gateways[token_digest(GATEWAY)]
     for said in (f"Bearer {CLIENT}", "Bearer ", "Bearer é", f"Bearer {GATEWAY}0"):
         with pytest.raises(RequestProblem) as refused:
-            gateway_of(enrolled, [said])
+            authorized_gateway(enrolled, [said])
         assert refused.value.status == 401
         assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
 

@@ -12,7 +12,7 @@ import pytest
 from discreet.collect import _catalogue as estimates, open_store
 from discreet.collect._catalogue import CONFIDENCES, Catalogue, Estimates
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, digest
+from discreet.collect._store import Arrival, text_digest
 from tests.collect.running import agreed, one, running
 
 
@@ -50,7 +50,7 @@ def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, mo
         told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
         assert len({each.tag for each in told}) == 1
         assert (store.reads, len(took)) == (1, 1)
-        store.count(collected.id, 1, [Arrival(digest("a"), digest("k"), 3)], "2026-01-01")
+        store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         version[0] += 1
         told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
         assert {json.loads(each.body)["samples"] for each in told} == {1}
@@ -69,7 +69,7 @@ def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: p
 
     async def main() -> None:
         assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 0
-        store.count(collected.id, 1, [Arrival(digest("a"), digest("k"), 3)], "2026-01-01")
+        store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 1
 
     asyncio.run(main())

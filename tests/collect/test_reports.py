@@ -24,7 +24,7 @@ from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable
 from discreet.collect._pool import KEPT, MOST_GROUPS
 from discreet.collect._reading import ReportNumbers
-from discreet.collect._store import Arrival, Store, Verdict, digest, stored_reports
+from discreet.collect._store import Arrival, Store, Verdict, stored_reports, text_digest
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
@@ -52,7 +52,8 @@ def arrivals(reports: Any, first: int = 0) -> list[Arrival]:
     """One report of each of so many clients."""
     stored = stored_reports(np.asarray(reports, dtype=np.uint64)).tolist()
     return [
-        Arrival(digest("client", str(first + i)), digest("key", str(first + i)), each) for i, each in enumerate(stored)
+        Arrival(text_digest("client", str(first + i)), text_digest("key", str(first + i)), each)
+        for i, each in enumerate(stored)
     ]
 
 
@@ -83,7 +84,7 @@ def test_the_store_holds_the_table_of_all_reports(store: Store, blocks: BlockFam
         found = ReportCounts.from_table(sampler, store.counts(agreement.id, 1))
         assert (found.reports, found.supports().tolist()) == (done, expected.supports().tolist())
     assert store.count(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
-    other = [Arrival(each.client, digest("other key"), each.outcome) for each in sent[:3]]
+    other = [Arrival(each.client, text_digest("other key"), each.outcome) for each in sent[:3]]
     assert store.count(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
     assert store.counts(agreement.id, 1).tolist() == expected.table.tolist()
 
@@ -95,7 +96,10 @@ def test_what_is_no_report_is_refused_and_nothing_is_counted(store: Store) -> No
     for wrong in (sampler.blocks.blocks, -1):
         with pytest.raises(DiscreetError, match="no report"):
             store.count(
-                agreement.id, 1, [Arrival(digest("a"), digest("k"), 3), Arrival(digest("b"), digest("k"), wrong)], DAY
+                agreement.id,
+                1,
+                [Arrival(text_digest("a"), text_digest("k"), 3), Arrival(text_digest("b"), text_digest("k"), wrong)],
+                DAY,
             )
     assert not store.counts(agreement.id, 1).any()
 
@@ -110,7 +114,7 @@ def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(store: S
     for number in range(MOST_GROUPS + 1):
         plain = agreed(3, purpose=str(number))
         store.add(plain)
-        store.count(plain.id, 1, [Arrival(digest("a"), digest("k"), 2)], DAY)
+        store.count(plain.id, 1, [Arrival(text_digest("a"), text_digest("k"), 2)], DAY)
         assert store.counts(plain.id, 1).tolist() == [0, 0, 1]
     assert store.counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
 

@@ -12,7 +12,7 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import _writing as writing, open_store
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, Verdict, digest
+from discreet.collect._store import Arrival, Verdict, text_digest
 from discreet.collect._writing import StoreWriter, today
 from discreet.errors import StoreError
 from tests.collect.running import agreed
@@ -56,7 +56,7 @@ def store(tmp_path: Path, agreement: Agreement) -> Iterator[Gated]:
 
 
 def arrivals(*names: str) -> list[Arrival]:
-    return [Arrival(digest(name), digest("key"), 0) for name in names]
+    return [Arrival(text_digest(name), text_digest("key"), 0) for name in names]
 
 
 def writer(store: Any, faults: list[BaseException] | None = None) -> StoreWriter:

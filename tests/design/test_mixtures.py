@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import laplace, norm
 
 import discreet as dc
-from discreet.design._floors import band_of
+from discreet.design._floors import band_of_floor
 from discreet.design.mixtures import (
     Bracket,
     FineCells,
@@ -98,7 +98,7 @@ def test_no_kernel_costs_more_than_the_upper_side(family: Any, name: str) -> Non
     worst = worst_kernel_divergence(line, floor, epsilon, f)
     fine = FineCells.of(line, floor)
     assert fine.masses.sum() == pytest.approx(0.6)
-    sampler = dc.OptimalSampler(band_of(fine.masses, epsilon, dc.Simplex(fine.masses.size)), epsilon=epsilon)
+    sampler = dc.OptimalSampler(band_of_floor(fine.masses, epsilon, dc.Simplex(fine.masses.size)), epsilon=epsilon)
     centres = np.append(np.random.default_rng(0).uniform(-family.radius, family.radius, 5), [family.radius])
     q = sampler.output(fine.laws(centres))
     x = np.linspace(float(line.edges[0]), float(line.edges[-1]), 200_001)

@@ -83,17 +83,17 @@ def test_pairs_keep_a_notion_exactly_where_every_event_does() -> None:
             errors = [(float(other[event].sum()), 1.0 - float(one[event].sum())) for event in events]
             slack = min(y - notion.tradeoff(min(x, 1.0)) for x, y in errors)
             if abs(slack) > 1e-9:
-                assert notions._pair_keeps(one, other, notion) == (slack > 0.0)
+                assert notions._pair_keeps_notion(one, other, notion) == (slack > 0.0)
             kept += slack > 0.0
         assert 30 < kept < 270
-        assert not notions._pair_keeps(np.array([1.0, 0.0]), np.array([0.0, 1.0]), notion)
+        assert not notions._pair_keeps_notion(np.array([1.0, 0.0]), np.array([0.0, 1.0]), notion)
 
 
 def test_the_proof_holds_whatever_the_multipliers_are() -> None:
     """The bound is a statement about numbers: wrong multipliers make it lower, and never higher than the optimum."""
     band = dc.Band([1, 1, 2], lower=0.3, upper=1.7)
     points = vertices(np.broadcast_to(band.reference, 3), 0.3, 1.7)
-    promises = notions.PairPromises.of(dc.Approximate(0.5, delta=0.05), 1.0)
+    promises = notions.PairConstraints.of(dc.Approximate(0.5, delta=0.05), 1.0)
     programme = notions.PairProgramme(points, promises, dc.divergence("tv"), 1.0)
     optimum = optimal_tv(points, [(math.exp(0.5), 0.05)])
     rows = programme.whole

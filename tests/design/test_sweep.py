@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.design._curves import Differences
+from discreet.design._curves import FiniteDifferences
 from tests.design.sweep import DIVERGENCES, OWN, Case, answer, generated
 from tests.soaking import wide
 
@@ -36,7 +36,7 @@ def test_lines_of_an_f_with_three_edges_are_below_it() -> None:
 
     rng = np.random.default_rng(0)
     t = np.concatenate([np.exp(rng.uniform(-14.0, 14.0, 300)), [0.5, 1.0, 2.0], 2.0 * np.exp([-1e-6, 1e-10, 1e-7])])
-    curve = Differences(DIVERGENCES["three edges"])
+    curve = FiniteDifferences(DIVERGENCES["three edges"])
     asked = np.concatenate([np.full(t.size, level) for level in (-3.0, -2.2, -1.5, -0.2, 0.0, 0.2, 0.5, 0.7)])
     slopes, intercepts = curve.line(asked, np.tile(t, 8))
     corners = [Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(10**9)]
@@ -49,7 +49,7 @@ def test_lines_of_an_f_with_three_edges_are_below_it() -> None:
 def test_lines_touch_where_they_are_asked_to(name: str) -> None:
     """With an intercept between those on the two sides of a kink the line goes through it; elsewhere it touches f at t."""
     f = DIVERGENCES[name]
-    curve = Differences(f)
+    curve = FiniteDifferences(f)
     t = np.array([0.01, 0.3, 0.9, 1.0, 1.1, 3.0, 40.0])
     slopes, intercepts = curve.line(curve.first(t), t)
     values = np.asarray(f.f(t))

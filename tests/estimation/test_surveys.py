@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._surveys import _Levels, _QuestionReports
+from discreet.estimation._surveys import _QuestionReports, _TreeLevels
 from discreet.survey import Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
 from tests.soaking import wide
 
@@ -80,7 +80,8 @@ def test_consistent_shares_are_the_weighted_least_squares_of_all_questions() -> 
     }
     equations, values = [], []
     for place, outcome in matrices.items():
-        weight = math.sqrt(found[place].clients / sampler.strategies[place].variance)
+        size = len(found[place].names)
+        weight = math.sqrt(found[place].clients / sampler.strategies[place].variance * (size - 1) / size)
         table = np.zeros((len(found[place].names), len(cells)))
         table[[outcome(*cell) for cell in cells], np.arange(len(cells))] = 1.0
         equations.append(weight * table)
@@ -99,12 +100,12 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     sampler = SurveySampler(Survey({"x": Number(0, 1)}, [quantiles("x")]), epsilon=2.0)
     reports = sampler.release_table({"x": rng.beta(2, 5, 20_000)}, rng=rng)
     asked = _QuestionReports(sampler, 0, sampler.split(reports))
-    levels = _Levels(asked)
+    levels = _TreeLevels(asked)
     cells, equations, values = levels._tree.cells, [], []
     for place, count in enumerate(levels._levels):
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
-        values.append(weight * asked._part_shares(place))
+        values.append(weight * asked._unbiased_part_shares(place))
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
     solved = np.linalg.lstsq(np.vstack(equations), np.concatenate(values), rcond=None)[0]
@@ -112,7 +113,9 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     edges = np.array([1, cells // 3, cells - 1])
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
     coefficients = levels.coefficients(queries)
-    linear_form = edges / cells + sum(each.T @ asked._part_shares(place) for place, each in enumerate(coefficients))
+    linear_form = edges / cells + sum(
+        each.T @ asked._unbiased_part_shares(place) for place, each in enumerate(coefficients)
+    )
     assert linear_form == pytest.approx(levels.distribution[edges], abs=1e-10)
     noise = sum(
         each * np.square(c - c.mean(axis=0)).sum(axis=0) for each, c in zip(levels._noise, coefficients, strict=True)
@@ -162,9 +165,9 @@ def test_an_outlook_says_what_is_hopeless() -> None:
 
 
 def test_reports_that_are_missing_or_none_are_refused() -> None:
-    sampler = SurveySampler(Survey({"a": 3}, [shares("a"), shares("a", weight=1e-9)]), epsilon=1.0)
+    sampler = SurveySampler(Survey({"a": 3}, [shares("a"), shares("a", weight=1e-6)]), epsilon=1.0)
     reports = sampler.release_rows([0] * 50, rng=np.random.default_rng(1))
-    for wrong, message in (([], "no reports"), ([10**9], "no report"), (reports, "no client was asked")):
+    for wrong, message in (([], "no reports"), ([10**9], "no report"), (np.stack([reports, reports]), "one dimension")):
         with pytest.raises(DiscreetError, match=message):
             answer_survey(sampler, wrong)
     with pytest.raises(DiscreetError, match="confidence"):
@@ -182,3 +185,28 @@ def test_a_quantile_at_the_edge_of_the_range_and_of_few_clients() -> None:
     assert (found.law.low <= found.law.high).all()
     assert (found.law.low >= 0.0).all()
     assert (found.law.high <= 1.0).all()
+
+
+def test_a_question_that_nobody_was_asked_says_nothing_and_costs_the_others_nothing() -> None:
+    asked = [shares("a"), *(each for each in QUESTIONS[2:5]), linear([[1, 0, -2]], "a")]
+    sampler = SurveySampler(Survey({"a": 3, "amount": Number(0, 500)}, asked), epsilon=1.0)
+    rng = np.random.default_rng(4)
+    reports = sampler.release_table({"a": [0, 1, 2] * 100, "amount": np.arange(300.0)}, rng=rng)
+    mine = [report for report in reports.tolist() if sampler.parts[sampler.part_of(report)].question == 0]
+    found = answer_survey(sampler, mine)
+    assert found[0].clients == len(mine)
+    assert found[0].consistent.sum() == pytest.approx(1.0)
+    for answer, (low, high) in zip(list(found)[1:], [(0, 500), (0, 500), (0, 1), (-2, 1)], strict=True):
+        assert answer.clients == 0
+        assert np.isnan(answer.law.estimate).all()
+        assert (answer.law.low == low).all()
+        assert (answer.law.high == high).all()
+        assert len(answer.rows()) == len(answer.nearest)
+
+
+def test_a_sum_is_as_precise_as_the_share_that_it_is() -> None:
+    sampler = SurveySampler(Survey({"b": 2}, [shares("b"), linear([[1, 0]], "b")]), epsilon=1.0)
+    first, second = survey_outlook(sampler, 2000)
+    assert first.standard_error == pytest.approx(second.standard_error, rel=1e-9)
+    scaled = SurveySampler(Survey({"b": 2}, [linear([[1000, 0]], "b")]), epsilon=1.0)
+    assert survey_outlook(scaled, 10**6)[0].hopeless is False

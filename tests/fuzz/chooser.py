@@ -130,7 +130,7 @@ class Chooser:
             bounds = {
                 "lower": self.among([0.0, 0.3, self.number()]),
                 "upper": self.among([1.5, 4.0, self.number()]),
-                "everybody": self.among([False, False, True, self.number()]),
+                "any_client": self.among([False, False, True, self.number()]),
             }
             return dc.DensityBand(self.density(), box if self.below(2) else (-1.0, 1.5), **bounds)
         kind = dc.LaplaceMixtures if what == 2 else dc.GaussianMixtures

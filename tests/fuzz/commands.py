@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, digest
+from discreet.collect._store import Arrival, text_digest
 from discreet.tables import write_secret
 from tests.fuzz.chooser import Chooser
 
@@ -184,7 +184,10 @@ def _exporting(c: Chooser, folder: Path) -> list[str]:
         agreement = Agreement.of(dc.LinearSampler(dc.Simplex(c.among([1, 3, ["a", "b"]])), epsilon=1.0))
         store.add(agreement)
         store.count(
-            agreement.id, 1, [Arrival(digest(str(n)), digest("key"), 0) for n in range(c.below(4))], "2026-01-01"
+            agreement.id,
+            1,
+            [Arrival(text_digest(str(n)), text_digest("key"), 0) for n in range(c.below(4))],
+            "2026-01-01",
         )
     if c.below(2):
         content = bytearray(path.read_bytes())

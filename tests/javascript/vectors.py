@@ -33,7 +33,7 @@ from discreet.release import RunKey, client_message, keyed_words, next_below
 from discreet.release._clients import plan_of
 from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
-from discreet.release._plain import _outcomes
+from discreet.release._plain import _unshared_outcomes
 
 VECTORS = 10_000
 REPORTS = 3_000
@@ -182,7 +182,7 @@ def _cases(agreement: Agreement, sampler: Any, rng: np.random.Generator) -> Iter
             own = [place for place, integer in enumerate(integers) if integer >= sampler.lattice.shared_total]
             drawn = [integer // int(sampler.lattice.lower) for integer in integers]
             for place, found in zip(
-                own, _outcomes(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
+                own, _unshared_outcomes(plan, [laws[i] for i in own], [integers[i] for i in own]), strict=True
             ):
                 drawn[place] = found
             yield _case(domain, outcomes, counts, integers, drawn, None)

@@ -16,9 +16,9 @@ from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
 from discreet.release import TOTAL, _drawing as constant_time, _plain as plain, _sparse as sparse
 from discreet.release._clients import ClientColumns, ReferencePlan, plan_of
-from discreet.release._compiled import quotient
+from discreet.release._compiled import multiply_and_divide
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
-from discreet.release._lattice import fraction_of, portion_out
+from discreet.release._lattice import portion_out, scaled_fractions
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
@@ -77,7 +77,9 @@ def by_sparse(plan: Any, held: Held, integers: list[int]) -> list[int]:
 def by_plain(plan: Any, held: Held, integers: list[int]) -> list[int]:
     law = np.array(list(held), dtype=np.uint64), np.array(list(held.values()), dtype=np.uint64)
     shared = int(plan.edges[-1])
-    found = iter(plain._outcomes(plan, [law for u in integers if u >= shared], [u for u in integers if u >= shared]))
+    found = iter(
+        plain._unshared_outcomes(plan, [law for u in integers if u >= shared], [u for u in integers if u >= shared])
+    )
     return [next(found) if u >= shared else int(np.searchsorted(plan.edges, u, side="right")) - 1 for u in integers]
 
 
@@ -148,7 +150,7 @@ def test_a_client_without_records_draws_from_the_reference(problem: tuple[Any, H
     plan = plan_of(lattice, None)
     portion = portion_out(lattice.portions, np.array([TOTAL - lattice.shared_total]), lattice.shared_total)
     left = TOTAL - lattice.shared_total - int(portion.sum())
-    fill = release._lattice.hand_out(np.asarray(lattice.upper) - lattice.lower - portion, left)
+    fill = release._lattice.hand_out_units(np.asarray(lattice.upper) - lattice.lower - portion, left)
     weights = lattice.lower + portion + fill
     assert (weights <= lattice.upper).all()
     integers = ends_of([int(n) for part in (lattice.lower, portion, fill) for n in part])
@@ -195,8 +197,8 @@ def test_the_frequencies_are_those_of_the_law() -> None:
 @settings(max_examples=examples(300), deadline=None)
 def test_wide_quotients_are_exact(c: int, b: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, c))
-    assert quotient(a, b, c) == a * b // c == int(fraction_of(np.array([a]), b, c)[0])
-    assert quotient(a, b, 0) == 0
+    assert multiply_and_divide(a, b, c) == a * b // c == int(scaled_fractions(np.array([a]), b, c)[0])
+    assert multiply_and_divide(a, b, 0) == 0
 
 
 @pytest.mark.slow

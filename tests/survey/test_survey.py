@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import discreet as dc
+from discreet.domain import Bins
 from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
@@ -75,6 +76,11 @@ def test_reports_are_drawn_with_their_probabilities_from_entropy_and_from_a_secr
         counts = np.array([(reports == number).sum() for number in numbers])
         chi = float(np.sum(np.square(counts - scale * expected) / (scale * expected)))
         assert chi < len(numbers) + 6 * math.sqrt(2 * len(numbers))
+    other = SurveySampler(Survey(survey.columns, [mean("amount"), shares("colour")]), epsilon=1.5)
+    assert [other.release_keyed(key, client, [row], [1]) for client in range(50)] != keyed[:50]
+    for wrong, often in (([1.7], [1]), ([1 << 64], [1]), ([True], [1]), ([1, 2], [1]), ([1], [1 << 70]), ([1], [0])):
+        with pytest.raises(DiscreetError):
+            sampler.release_keyed(key, "a", wrong, often)  # type: ignore[arg-type]
     assert keyed[:50] == [sampler.release_keyed(key, client, [row], [1]) for client in range(50)]
 
 
@@ -128,8 +134,19 @@ BAD: list[tuple[Any, str]] = [
     (lambda: Survey(SMALL, [shares("hour", "hour")]), "each column once"),
     (lambda: Survey(SMALL, [shares("amount")]), "holds numbers"),
     (lambda: Survey(SMALL, [mean("hour")]), "no numbers between bounds"),
-    (lambda: Survey(SMALL, [linear([[1, 2]], "region")]), "one finite number for each of 3"),
-    (lambda: Survey(SMALL, [linear([[1, 2, float("nan")]], "region")]), "one finite number"),
+    (lambda: Survey(SMALL, [linear([[1, 2]], "region")]), "for each of 3 outcomes"),
+    (lambda: Survey(SMALL, [linear([[1, 2, float("nan")]], "region")]), "at most 1e100"),
+    (lambda: Survey({"a": ["x"]}, [shares("a")]), "one outcome"),
+    (lambda: Survey({"a": Bins([0, 0.1, 1])}, [mean("a")]), "no numbers between bounds"),
+    (lambda: Survey(SMALL, [histogram("amount", cells=7)]), "read to 6 cells"),
+    (lambda: Survey(SMALL, [linear(np.zeros((0, 3)), "region")]), "in every row"),
+    (lambda: Survey(SMALL, [linear([[1e200, 0, 0]], "region")]), "at most 1e100"),
+    (lambda: mean("amount", weight=1.7e308), "weight"),
+    (lambda: SurveySampler(Survey(SMALL, QUESTIONS), epsilon=1e-17), "say nothing"),
+    (lambda: Dates(datetime.datetime(2026, 1, 1), "2026-02-01"), "no date"),
+    (lambda: SurveyColumns({"a": 2}).encode({"a": np.ma.masked_array([0, 1], [True, False])}), "masked"),
+    (lambda: SurveyColumns({"a": Number(0, 1)}).encode({"a": np.zeros((2, 2))}), "several dimensions"),
+    (lambda: SurveySampler(Survey(SMALL, QUESTIONS), epsilon=1.0).release_rows([[1], [1, 2]]), "rows are not"),
     (lambda: shares(), "columns is empty"),
     (lambda: quantiles("amount", at=[1.0]), "at = 1"),
     (lambda: mean("amount", weight=0.0), "weight = 0"),
@@ -148,7 +165,7 @@ def test_numbers_that_are_no_reports_are_refused() -> None:
     sampler = SurveySampler(Survey({"place": 20}, [shares("place"), shares("place", weight=2.0)]), epsilon=1.0)
     good = sampler.release_rows(np.arange(20), rng=np.random.default_rng(2))
     assert sampler.check_reports(good).tolist() == good.tolist()
-    for wrong in ([1 << 63], [-1], [0.5], ["a"], [0]):  # 0 is a mask of no outcome
+    for wrong in ([1 << 63], [-1], [0.5], ["a"], [True], [[1]], [0]):  # 0 is a mask of no outcome
         with pytest.raises(DiscreetError, match="report"):
             sampler.check_reports(wrong)
 

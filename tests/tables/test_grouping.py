@@ -78,7 +78,7 @@ def test_rows_in_order_of_part(clients: Any, seed: Any, bits: int, amounts: Any,
     outcomes = np.array(data.draw(several(st.sampled_from(MARKS), len(clients))), dtype=np.uint32)
     arrays = (*who(clients), outcomes, amounts(len(clients)))
     before = [array.copy() for array in arrays]
-    compiled, plain = (code.in_parts(*map(read_only_view, arrays), bits, seed) for code in (grouping, PLAIN))
+    compiled, plain = (code.records_by_part(*map(read_only_view, arrays), bits, seed) for code in (grouping, PLAIN))
     same(compiled, plain)
     same(tuple(before), arrays)
     kept = int((outcomes < MARK_OUTSIDE).sum())

@@ -74,7 +74,7 @@ def read_lines(path: str | Path, what: str, *, each: str) -> list[str]:
     return lines
 
 
-def check_target(
+def check_output_path(
     path: str | Path, *, what: str = "output", replace: bool = False, fix: str = "name another file"
 ) -> None:
     """Refuse a name under which no file may be written: something else than a plain file, or any file unless `replace`."""
@@ -130,7 +130,7 @@ def atomic_write(
         check_can_keep_private(path, what=what)
     if folders:
         _make_folder(target, what)
-    check_target(path, what=what, replace=replace, fix=fix)
+    check_output_path(path, what=what, replace=replace, fix=fix)
     partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
         handle = os.open(partial, os.O_WRONLY | NEW_FILE, 0o600 if private else 0o666)
@@ -138,11 +138,11 @@ def atomic_write(
         raise DiscreetError(f"{what} {path} cannot be written: {error_reason(error)}") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            _give_mode(file, target, private=private)
+            _set_file_mode(file, target, private=private)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        check_target(path, what=what, replace=replace, fix=fix)
+        check_output_path(path, what=what, replace=replace, fix=fix)
         if replace:
             os.replace(partial, target)
         else:
@@ -164,7 +164,7 @@ def _make_folder(target: Path, what: str) -> None:
         raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
 
 
-def _give_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
+def _set_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:
     if private:
         os.fchmod(file.fileno(), 0o600)  # for every umask
         return

@@ -29,7 +29,7 @@ def refuse_after_fork() -> None:
     _used = True
 
 
-def _note_threads() -> None:
+def _note_running_workers() -> None:
     global _noted
     try:
         names = [path.read_text(errors="replace") for path in Path("/proc/self/task").glob("*/comm")]
@@ -44,4 +44,4 @@ def _mark_workers_lost() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_note_threads, after_in_child=_mark_workers_lost)
+    os.register_at_fork(before=_note_running_workers, after_in_child=_mark_workers_lost)

@@ -36,7 +36,7 @@ def labelled_values(values: Any, name: str) -> LabelledValues | None:
     if isinstance(values, Mapping):
         return LabelledValues(tuple(values), _dict_numbers(values, name))
     labels = _last_axis_names(values)
-    if labels is None or _is_default(labels):
+    if labels is None or _is_default_index(labels):
         return None
     found = tuple(labels)
     try:
@@ -54,7 +54,7 @@ def carries_labels(values: Any) -> bool:
     if isinstance(values, Mapping):
         return True
     names = _last_axis_names(values)
-    return names is not None and not _is_default(names)
+    return names is not None and not _is_default_index(names)
 
 
 def plain_column(column: Any) -> Any:
@@ -76,7 +76,9 @@ def plain_column(column: Any) -> Any:
 
 def is_frame(values: Any) -> bool:
     """Whether iterating over the values gives column names instead of values."""
-    return isinstance(values, Mapping) or (_attribute(values, "columns") is not None and hasattr(values, "__array__"))
+    return isinstance(values, Mapping) or (
+        _data_attribute(values, "columns") is not None and hasattr(values, "__array__")
+    )
 
 
 def in_outcome_order(values: Any, size: int, places: Places, name: str, missing: float = 0.0) -> Any:
@@ -103,7 +105,7 @@ def in_outcome_order(values: Any, size: int, places: Places, name: str, missing:
 
 def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     """Two distributions under the same labels, in one order; missing labels are 0. Without labels they are unchanged."""
-    names = [dict.fromkeys(_labels(values)) for values in (p, q)]
+    names = [dict.fromkeys(_all_labels(values)) for values in (p, q)]
     if not any(names):
         return p, q
     for name, other, labels in (("p", "q", names[0]), ("q", "p", names[1])):
@@ -120,10 +122,10 @@ def align_laws(p: Any, q: Any) -> tuple[Any, Any]:
     return in_outcome_order(p, len(index), places, "p"), in_outcome_order(q, len(index), places, "q")
 
 
-def _labels(values: Any) -> list[Any]:
+def _all_labels(values: Any) -> list[Any]:
     """All labels of values, themselves or in a list."""
     if isinstance(values, (list, tuple)) and values and not isinstance(values[0], (numbers.Number, np.generic, str)):
-        return [label for one in values for label in _labels(one)]
+        return [label for one in values for label in _all_labels(one)]
     if not carries_labels(values):
         return []
     return list(values if isinstance(values, Mapping) else _last_axis_names(values))
@@ -163,18 +165,18 @@ def _last_axis_names(values: Any) -> Any:
     if not hasattr(values, "__array__"):
         return None
     for attribute in ("column_names", "columns", "index"):
-        found = _attribute(values, attribute)
+        found = _data_attribute(values, attribute)
         if found is not None:
             return found
     return None
 
 
-def _attribute(values: Any, name: str) -> Any:
+def _data_attribute(values: Any, name: str) -> Any:
     found = getattr(values, name, None)
     return None if found is None or callable(found) else found
 
 
-def _is_default(names: Any) -> bool:
+def _is_default_index(names: Any) -> bool:
     """Whether it is pandas' RangeIndex from 0 in steps of 1, which names nothing."""
     return (getattr(names, "start", None), getattr(names, "step", None)) == (0, 1) and getattr(
         names, "stop", None

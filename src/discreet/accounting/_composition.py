@@ -240,7 +240,7 @@ def broken_line_loss(notion: Functional) -> PrivacyLoss:
     values, masses = [], []
     for (left, high), (right, low) in itertools.pairwise(corners):
         if high > low:
-            values.append(_log_up((high - low) / (right - left)))
+            values.append(_log_rounded_up((high - low) / (right - left)))
             masses.append(float_up(high - low))
     order = np.argsort(values, kind="stable")
     found = np.array(values)[order], np.array(masses)[order]
@@ -249,7 +249,7 @@ def broken_line_loss(notion: Functional) -> PrivacyLoss:
     return PrivacyLoss(*found, attained=False, certain=float_up(1 - corners[0][1]))
 
 
-def _log_up(ratio: Fraction) -> float:
+def _log_rounded_up(ratio: Fraction) -> float:
     """An upper bound of log(ratio), for positive ratios in the range of floats."""
     value = math.log(float_up(ratio))
     return value + 4.0 * math.ulp(max(abs(value), 1.0))

@@ -135,22 +135,24 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
         )
     lattice = sampler if isinstance(sampler, LatticeSampler) else None
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    shared = Fraction(_shared_words(sampler), TOTAL)
+    shared = Fraction(_shared_word_count(sampler), TOTAL)
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2 and then falls: towards 1/2 is upwards
     nearer = alpha * (1.0 + _ULPS) if alpha < 0.5 else max(0.5, alpha - _ULPS)
     return BoxProfile(
-        epsilon=epsilon, alpha=max(nearer, _ALPHA.low), attained=lattice is not None and _is_attained(lattice, alpha)
+        epsilon=epsilon,
+        alpha=max(nearer, _ALPHA.low),
+        attained=lattice is not None and _has_extreme_pair(lattice, alpha),
     )
 
 
-def _shared_words(sampler: LatticeSampler | ReportingSampler) -> int:
+def _shared_word_count(sampler: LatticeSampler | ReportingSampler) -> int:
     """Of 2^62 words, how many have nothing to do with the client."""
     return sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
 
 
-def _is_attained(sampler: LatticeSampler, alpha: float) -> bool:
+def _has_extreme_pair(sampler: LatticeSampler, alpha: float) -> bool:
     """Whether two members of the family are projected to an extreme pair: sets of alpha k outcomes of a uniform reference."""
     family, size = sampler.family, sampler.box.size
     places = alpha * size

@@ -136,7 +136,7 @@ def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     if n == 1:
         return privacy
     if isinstance(privacy, Pure):
-        return Pure(_epsilon_part(privacy.epsilon, n))
+        return Pure(_epsilon_for_each_sample(privacy.epsilon, n))
     found: list[Privacy] = []
     if n <= MOST_EXACT:
         share = _largest_share(lambda epsilon: keeps_together(privacy, *_extreme_box_masses(bounds, epsilon), n))
@@ -144,7 +144,7 @@ def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     elif isinstance(privacy, Approximate):
         found += [Pure(epsilon_per_sample(alpha=bounds.alpha, samples=n, epsilon=privacy.epsilon, delta=privacy.delta))]
     if isinstance(privacy, Gaussian):
-        found.append(Gaussian(_nu_part(privacy.exact_nu, n)))
+        found.append(Gaussian(_nu_for_each_sample(privacy.exact_nu, n)))
     if not found:
         raise DiscreetError(
             f"samples = {n}: {privacy} leaves no share that is known to be allowed; take fewer (at most "
@@ -154,7 +154,7 @@ def _equal_share(privacy: Privacy, n: int, bounds: Bounds) -> Privacy:
     return max(found, key=lambda notion: notion.mixing(bounds))
 
 
-def _epsilon_part(epsilon: float, samples: int) -> float:
+def _epsilon_for_each_sample(epsilon: float, samples: int) -> float:
     """The largest float that is at most an n-th of epsilon, both as written and as a float; the draw uses the smaller of the two too."""
     whole = min(Fraction(epsilon), Fraction(stated_decimal(epsilon)))
     share = float(whole / samples)
@@ -165,7 +165,7 @@ def _epsilon_part(epsilon: float, samples: int) -> float:
     return share
 
 
-def _nu_part(nu: Fraction, samples: int) -> float:
+def _nu_for_each_sample(nu: Fraction, samples: int) -> float:
     """The largest float with n times its square at most nu squared."""
     share = float(nu) / math.sqrt(samples)
     while samples * Fraction(share) ** 2 > nu * nu:

@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from discreet._base.files import atomic_write, check_target, error_reason
+from discreet._base.files import atomic_write, check_output_path, error_reason
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
 from discreet.agreement._family_terms import (
@@ -121,7 +121,7 @@ class Agreement:
     def __post_init__(self) -> None:
         check_mechanism(self.mechanism)
         if self.other is not None:
-            object.__setattr__(self, "other", _check_other(self.other, self.family))
+            object.__setattr__(self, "other", _check_other_outcome(self.other, self.family))
         if self.joint is not None:
             self._check_joint()
         self._check_blocks()
@@ -201,7 +201,7 @@ class Agreement:
         if not isinstance(sampler, (JointSampler, ReportSampler)) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
         made = cls(
-            family=_terms_of(sampler, check_version(version)),
+            family=_sampler_family_terms(sampler, check_version(version)),
             mechanism=sampler.name,
             epsilon=sampler.epsilon,
             rounds=rounds,
@@ -408,7 +408,7 @@ class Agreement:
             raise DiscreetError(
                 f"epsilon = {self.epsilon!r} is not the pure budget of {self.promise}, which is {found.epsilon!r} here"
             )
-        here, agreed = _terms_of(found, self.version).document, self.family.document
+        here, agreed = _sampler_family_terms(found, self.version).document, self.family.document
         for name in (name for name in {**agreed, **here} if here.get(name) != agreed.get(name)):
             raise DiscreetError(
                 f"family.{name} = {here.get(name)!r} is not the {agreed.get(name)!r} that was agreed on{_HINTS.get(name, '')}"
@@ -485,7 +485,7 @@ class Agreement:
             return
         weights = self.family.beside
         if weights is not None:
-            check_target(path, what="agreement")
+            check_output_path(path, what="agreement")
             with atomic_write(weights_path(path), what="file of weights", folders=True) as file:
                 file.write(weights)
         with atomic_write(path, what="agreement", folders=True) as file:
@@ -554,14 +554,14 @@ class Agreement:
             reference=read_reference_terms(check_object("reference", terms["reference"], REFERENCE))
             if "reference" in terms
             else None,
-            other=_check_other(terms["other"], None) if "other" in terms else None,
+            other=_check_other_outcome(terms["other"], None) if "other" in terms else None,
             joint=JointTerms(**check_object("joint", terms["joint"], JOINT)) if "joint" in terms else None,
             blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
             schedule=Schedule(**check_object("schedule", terms["schedule"], SCHEDULE)) if "schedule" in terms else None,
         )
 
 
-def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> int:
+def _check_other_outcome(number: Any, family: FamilyTerms | ContinuousTerms | None) -> int:
     """The number of the outcome that values outside the domain count as; only finite domains have one."""
     found = check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
     if family is None:
@@ -578,11 +578,11 @@ def _check_other(number: Any, family: FamilyTerms | ContinuousTerms | None) -> i
 def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> int:
     family = sampler.family
     if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
-        return _check_other(0, _terms_of(sampler, VERSION))  # raises the error that explains it
+        return _check_other_outcome(0, _sampler_family_terms(sampler, VERSION))  # raises the error that explains it
     return int(family.domain.numbers([label])[0])
 
 
-def _terms_of(
+def _sampler_family_terms(
     sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, version: int
 ) -> FamilyTerms | ContinuousTerms:
     if isinstance(sampler, (JointSampler, ReportSampler)):

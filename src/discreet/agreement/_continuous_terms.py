@@ -220,14 +220,14 @@ def _read_box(box: Any, dim: int) -> Box | None:
     if box is None:
         return None
     good = isinstance(box, list) and len(box) == dim and all(isinstance(ends, list) and len(ends) == 2 for ends in box)
-    if not good or not all(_is_end(end) for ends in box for end in ends):
+    if not good or not all(_is_interval_end(end) for ends in box for end in ends):
         raise DiscreetError(
             f"family.box = {box!r} is not a [low, high] for each of the {dim} axes, null where infinite"
         )
     return tuple((None if low is None else float(low), None if high is None else float(high)) for low, high in box)
 
 
-def _is_end(end: Any) -> bool:
+def _is_interval_end(end: Any) -> bool:
     return end is None or (isinstance(end, (int, float)) and not isinstance(end, bool) and abs(end) < 1e300)
 
 

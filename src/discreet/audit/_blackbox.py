@@ -153,7 +153,7 @@ def parse_samples(output: Any, count: int) -> Samples:
             pass
         else:
             return Samples(matrix.reshape(len(values), -1), (), None)
-    return Samples(None, [_hashable(value) for value in values], lengths)
+    return Samples(None, [_as_hashable(value) for value in values], lengths)
 
 
 def unify_sample_kinds(samples: Sequence[Samples]) -> list[Samples]:
@@ -189,13 +189,13 @@ def _check_count(found: int, wanted: int) -> None:
         )
 
 
-def _hashable(value: Any) -> Hashable:
+def _as_hashable(value: Any) -> Hashable:
     if isinstance(value, (np.str_, np.bytes_)):
         return value.item()  # the plain value
     if isinstance(value, np.ndarray):
         return (value.shape, value.tobytes())
     if isinstance(value, (list, tuple)):
-        return tuple(_hashable(part) for part in value)
+        return tuple(_as_hashable(part) for part in value)
     try:
         hash(value)
     except TypeError:

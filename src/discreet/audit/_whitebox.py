@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.doors import OldName
-from discreet._base.files import atomic_write, check_target
+from discreet._base.files import atomic_write, check_output_path
 from discreet._base.numerics import exp_lower, exp_upper, log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
@@ -93,7 +93,7 @@ class Certificate:
         """The outcome and the two inputs with the largest ratio of weights."""
         return max(
             (
-                (x, _largest_place(column), _smallest_place(column))
+                (x, _largest_row(column), _smallest_row(column))
                 for x, column in enumerate(zip(*self.weights, strict=True))
             ),
             key=lambda place: self._ratio(*place),
@@ -177,7 +177,7 @@ def _is_certificate(path: str | Path) -> bool:
     """Whether a plain file was written by `write`; only its beginning is read."""
     start = f'{{\n "format": {json.dumps(FORMAT)},'.encode()
     try:
-        check_target(path, replace=True)
+        check_output_path(path, replace=True)
         with open(path, "rb") as file:
             return file.read(len(start)) == start
     except (OSError, ValueError):
@@ -205,7 +205,7 @@ def certificate_of(
         table = [list(row) for row in np.asarray(weights, dtype=object)]
     except (TypeError, ValueError):
         raise DiscreetError(f"weights = {weights!r} is not a table of whole numbers, a row for each input") from None
-    rows = [[_whole_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
+    rows = [[_parse_whole_weight(weight, i, x) for x, weight in enumerate(row)] for i, row in enumerate(table)]
     check_kind("mechanism", mechanism, str, "pass a name for it")
     check_kind("inputs", inputs, Sequence, "pass a name for each row of weights")
     if len(rows) < 2 or not rows[0] or len({len(row) for row in rows}) != 1:
@@ -342,15 +342,15 @@ def _fill_in_order(
     return np.asarray(law / law.sum())
 
 
-def _largest_place(column: Sequence[int]) -> int:
+def _largest_row(column: Sequence[int]) -> int:
     return max(range(len(column)), key=lambda row: column[row])
 
 
-def _smallest_place(column: Sequence[int]) -> int:
+def _smallest_row(column: Sequence[int]) -> int:
     return min(range(len(column)), key=lambda row: column[row])
 
 
-def _whole_weight(weight: Any, row: int, place: int) -> int:
+def _parse_whole_weight(weight: Any, row: int, place: int) -> int:
     try:
         whole = int(weight)
     except (TypeError, ValueError, OverflowError):

@@ -25,8 +25,8 @@ from discreet.cli._options import (
     ask_whom_to_serve,
     choose_mechanism,
     mechanism_text,
-    refuse_large,
-    refuse_large_together,
+    refuse_large_epsilon,
+    refuse_large_total_epsilon,
     require_domain,
     schedule_lines,
     spending_text,
@@ -130,13 +130,13 @@ def agree(
             taken = _reports_advantage_text(sampler) if mechanism is None else None
         else:
             sampler = sampler_named(name, family, privacy=promised)
-        refuse_large(sampler.epsilon, allowed=allow_large_epsilon)
+        refuse_large_epsilon(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
         if every is not None and start is None:
             raise DiscreetError("--every says how long a round is; give the first day too: --start DATE")
         schedule = None if start is None else Schedule(start, every="day" if every is None else every)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
-        refuse_large_together(found.doubt_of_rounds, allowed=allow_large_epsilon)
+        refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
     if json:
         together: dict[str, Any] = {"together": str(found.together)} if found.rounds > 1 else {}

@@ -63,7 +63,7 @@ class OneLineErrors(TyperGroup):
             self.commands = {**names, **self.commands}  # for suggestions of similar names
             return None
         if self.commands.get(cmd_name) is None:
-            self.commands[cmd_name] = _command(cmd_name)
+            self.commands[cmd_name] = _load_command(cmd_name)
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -86,14 +86,14 @@ class OneLineErrors(TyperGroup):
                 warnings.showwarning = _warning_printer(warnings.showwarning)
                 code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except (DiscreetError, MissingExtraError) as problem:
-            _fail(str(problem))
+            _exit_with_message(str(problem))
         except OSError as problem:
-            _fail(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
+            _exit_with_message(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
         except Exception as problem:
             message = getattr(problem, "format_message", None)  # an error of the parser, in every version of typer
             if message is None:
                 raise
-            _fail(message())
+            _exit_with_message(message())
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -109,7 +109,7 @@ def _warning_printer(usual: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def _fail(message: str) -> NoReturn:
+def _exit_with_message(message: str) -> NoReturn:
     typer.echo(f"discreet: {visible(' '.join(message.split()))}", err=True)
     sys.exit(USER_ERROR)
 
@@ -133,7 +133,7 @@ def discreet(
         typer.echo(context.get_help())
 
 
-def _command(name: str) -> Any:
+def _load_command(name: str) -> Any:
     module, purpose = COMMANDS[name]
     found = getattr(import_module(f"discreet.cli._{module}"), name)
     if not isinstance(found, typer.Typer):

@@ -206,14 +206,14 @@ def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     verdict = "REFUTED" if found.is_refuted else "not refuted (which proves nothing)"
     return [
         f"{plain(mechanism)}: claimed epsilon {claim}",
-        _bars(found),
+        _leading_event_bars(found),
         made,
         f"empirical_epsilon_lower_bound {number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
         f"[bold]{verdict}[/bold]",
     ]
 
 
-def _bars(found: BlackBoxAudit) -> str:
+def _leading_event_bars(found: BlackBoxAudit) -> str:
     event = found.events[0]
     lines = [f"Leading event: {plain(event.description)}"]
     for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):

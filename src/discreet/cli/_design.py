@@ -17,7 +17,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from discreet import plots
-from discreet._base.files import check_apart, check_apart as check_files_apart, check_target
+from discreet._base.files import check_apart, check_apart as check_files_apart, check_output_path
 from discreet._base.showing import json_number, pluralise
 from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
 from discreet.cli._options import (
@@ -35,8 +35,8 @@ from discreet.cli._options import (
     WeightColumn,
     agreement_of,
     client_option,
-    refuse_large,
-    refuse_large_together,
+    refuse_large_epsilon,
+    refuse_large_total_epsilon,
     require_domain,
     spending_text,
     value_option,
@@ -337,8 +337,8 @@ def design(
     agreement is on the optimal sampler or the mollifier, and the command says so.
     """
 
-    refuse_large(epsilon, allowed=allow_large_epsilon)
-    refuse_large_together(weak_pure_rounds_warning(epsilon, rounds), allowed=allow_large_epsilon)
+    refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
+    refuse_large_total_epsilon(weak_pure_rounds_warning(epsilon, rounds), allowed=allow_large_epsilon)
     if smoothing not in (NO_SMOOTHING, AUTO):
         raise DiscreetError(f"--smoothing {smoothing} is not one of none, auto")
     if keep is not None:
@@ -367,13 +367,13 @@ def design(
         raise DiscreetError(
             "give public records as EXAMPLES with --client COLUMN and --value COLUMN, or private samples with --from FILE"
         )
-    check_target(output, what="agreement")
+    check_output_path(output, what="agreement")
     if plot is not None:
         check_picture(plot)
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
-    with _progress(quiet=quiet) as told:
+    with _progress_bar(quiet=quiet) as told:
         told("reading the examples")
         examples = file_source(source)
         reading = Reading.of(
@@ -391,7 +391,7 @@ def design(
         told("comparing")
         rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _frontier(design_at, found, told)
+        frontier = [] if plot is None else _frontier_designs(design_at, found, told)
     agreement.write(output)
     if plot is not None:
         _save_frontier_plot(frontier, rows, plot)
@@ -423,9 +423,9 @@ def _refuse_example_options(given: dict[str, Any]) -> None:
 def _write_learned(
     learned: Callable[..., LearnedAgreement], files: SampleFiles, output: Path, *, json: bool, quiet: bool
 ) -> None:
-    check_target(output, what="agreement")
+    check_output_path(output, what="agreement")
     files.check(output)
-    with _progress(quiet=quiet) as told:
+    with _progress_bar(quiet=quiet) as told:
         found = learned(told=told)
     found.agreement.write(output)
     if json:
@@ -457,7 +457,7 @@ def _make_design(
     )
 
 
-def _frontier(design_at: Callable[[float], Design], found: Design, told: "_SilentProgress") -> list[Design]:
+def _frontier_designs(design_at: Callable[[float], Design], found: Design, told: "_SilentProgress") -> list[Design]:
     """Designs at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
@@ -491,7 +491,7 @@ class _StageBar(_SilentProgress):
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[_SilentProgress]:
+def _progress_bar(*, quiet: bool) -> Iterator[_SilentProgress]:
     """A progress bar on a terminal, a silent one elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield _SilentProgress()

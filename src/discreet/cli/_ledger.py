@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli._options import AllowLarge, JsonOutput, refuse_large
+from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
@@ -82,7 +82,7 @@ def create(
     json: JsonOutput = False,
 ) -> None:
     """Make a new ledger: the budget of one client, in one file."""
-    refuse_large(epsilon, allowed=allow_large_epsilon)
+    refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     made = Ledger.create(file, Budget(epsilon=epsilon, delta=delta))
     if json:
         write_json({"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}})

@@ -234,14 +234,14 @@ def choose_mechanism(goal: str | None, mechanism: str | None, *, may_ask: bool =
     return mechanism_for(whom, mechanism), LINEAR_BY_DEFAULT if whom is None and mechanism is None else None
 
 
-def refuse_large(epsilon: float | None, *, allowed: bool) -> None:
+def refuse_large_epsilon(epsilon: float | None, *, allowed: bool) -> None:
     """Raise an error for an epsilon above 10, unless it is allowed."""
     doubt = None if epsilon is None or allowed else large_epsilon_warning(epsilon)
     if doubt is not None:
         raise DiscreetError(f"{doubt}; say --allow-large-epsilon if it is")
 
 
-def refuse_large_together(doubt: str | None, *, allowed: bool) -> None:
+def refuse_large_total_epsilon(doubt: str | None, *, allowed: bool) -> None:
     """Raise an error if the total of all rounds is doubtful, unless it is allowed."""
     if doubt is not None and not allowed:
         raise DiscreetError(

@@ -50,7 +50,7 @@ from discreet.research import (
 from discreet.research.experiments.client_sets import missing_sets
 
 
-def _findings(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
+def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
     """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
     said = [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in found]
     if missing:
@@ -134,7 +134,7 @@ def reproduce(
         if quick:
             say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
         missing = [one.name for one in missing_sets() if one.name in ORDERED]
-        say(*_findings(follow_up_findings(following), missing=missing))
+        say(*_findings_text(follow_up_findings(following), missing=missing))
         page = pages[bool(runs)]
         say(_closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
     if clients:
@@ -149,7 +149,7 @@ def reproduce(
             *learned_findings(learned["learned"].rows),
             *reweighted_findings(learned["reweighted"].rows),
         ]
-        say(*_findings(found, missing=[one.name for one in missing_sets()]))
+        say(*_findings_text(found, missing=[one.name for one in missing_sets()]))
         others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
         say(_closing_line(f"{len(clients.rows)} cases", start, pages[-3]), others)
 

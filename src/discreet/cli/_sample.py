@@ -33,8 +33,8 @@ from discreet.cli._options import (
     WeightColumn,
     choose_mechanism,
     disable_core_dumps,
-    refuse_large,
-    refuse_large_together,
+    refuse_large_epsilon,
+    refuse_large_total_epsilon,
     require_domain,
     schedule_lines,
     show_progress,
@@ -200,9 +200,9 @@ def sample(
         agreement=None if agreement is None else Agreement.read(agreement),
         show_values=show_values,
     )
-    refuse_large(request.epsilon, allowed=allow_large_epsilon)
-    refuse_large_together(request.doubt_of_rounds, allowed=allow_large_epsilon)
-    refuse_large(budget, allowed=allow_large_epsilon)
+    refuse_large_epsilon(request.epsilon, allowed=allow_large_epsilon)
+    refuse_large_total_epsilon(request.doubt_of_rounds, allowed=allow_large_epsilon)
+    refuse_large_epsilon(budget, allowed=allow_large_epsilon)
     if dry_run:
         _tell_misfits(source, request, scratch, json=json)
         return

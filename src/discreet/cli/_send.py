@@ -119,13 +119,13 @@ def send(
     Raw records never leave this machine. Names of clients are derived from the secret: nobody without it can link them to clients.
     """
     disable_core_dumps()
-    trusted = _context(ca_file)
+    trusted = _tls_context(ca_file)
     try:
         address_of(to, plain_http=plain_http, tls=trusted)
     except DiscreetError as error:
         raise DiscreetError(str(error).replace("url", "--to", 1)) from None
     held = read_secret(secret)
-    token = None if gateway_token_file is None else _token(gateway_token_file)
+    token = None if gateway_token_file is None else _read_gateway_token(gateway_token_file)
     labels = stated_domain(domain, None, None, None)
     books = None if ledger is None else open_ledger(ledger, budget, held, quiet=quiet or json)
     with (
@@ -174,7 +174,7 @@ def _summary_lines(sent: Sent, to: str) -> list[str]:
     return lines
 
 
-def _token(path: Path) -> str:
+def _read_gateway_token(path: Path) -> str:
     """The token in a file that only its owner may read."""
     try:
         check_private(path, os.stat(path), what="--gateway-token-file")
@@ -188,7 +188,7 @@ def _token(path: Path) -> str:
     return lines[0].strip()
 
 
-def _context(ca_file: Path | None) -> ssl.SSLContext | None:
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext | None:
     if ca_file is None:
         return None
     context = ssl.create_default_context()

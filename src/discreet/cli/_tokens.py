@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet._base.files import error_reason
-from discreet.cli._options import AllowLarge, JsonOutput, refuse_large
+from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
 from discreet.cli._printing import plain, say, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
@@ -64,7 +64,7 @@ def tokens(
     json: JsonOutput = False,
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
-    refuse_large(epsilon, allowed=allow_large_epsilon)
+    refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     for option, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
         if given is not None and examples is not None:
             raise DiscreetError(f"{option} and --examples, which chooses it, exclude each other; give one of the two")

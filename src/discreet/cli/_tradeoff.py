@@ -225,7 +225,7 @@ def _tradeoff_report(
         ]
     noted = [f"delta = {delta:g}: optimal is (epsilon, delta)-LDP, the mollifier purely epsilon-LDP"] if delta else []
     others = "sampler with the same promise" if delta or gaussian else "epsilon-LDP sampler"
-    blocks.append("\n".join(noted + _notes(family, rows, gaussian, others)))
+    blocks.append("\n".join(noted + _table_notes(family, rows, gaussian, others)))
     return blocks
 
 
@@ -278,7 +278,9 @@ def _bound_text(risk: Risk) -> str:
     return ("" if risk.tight else "<= ") + number(risk.value)
 
 
-def _notes(family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[GaussianRow], others: str) -> list[str]:
+def _table_notes(
+    family: Simplex | Band, rows: Sequence[RiskRow], gaussian: Sequence[GaussianRow], others: str
+) -> list[str]:
     if family.decomposable:
         notes = [f"optimal: no {others} has a smaller worst case"]
     elif any(row.optimal.least for row in rows):

@@ -90,12 +90,12 @@ def open_identity(path: str | Path, ledger: Ledger) -> bytes:
                     f"Restore that one. To start anew on purpose remove {kept}: collectors will then count this device as another one"
                 )
         elif binding.identity is None:
-            secret = _write_passing(passing)
+            secret = _write_temporary_secret(passing)
         else:
             secret = _named_secret(kept, passing, binding.identity, ledger)
         if binding.identity is None:
-            binding.bind(_digest(secret))
-        elif binding.identity != _digest(secret):
+            binding.bind(_identity_digest(secret))
+        elif binding.identity != _identity_digest(secret):
             raise LedgerError(
                 f"identity {kept} does not belong to ledger {ledger.path}, which was used with another one; give the two that belong together"
             )
@@ -112,7 +112,7 @@ def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> b
         if os.path.lexists(path):
             with suppress(FileNotFoundError):
                 secret = _read_identity(path)
-                if _digest(secret) == identity:
+                if _identity_digest(secret) == identity:
                     return secret
     raise LedgerError(
         f"identity {kept} is missing, and ledger {ledger.path} belongs to it: without it this device would be somebody else to every "
@@ -120,7 +120,7 @@ def _named_secret(kept: Path, passing: Path, identity: str, ledger: Ledger) -> b
     )
 
 
-def _write_passing(path: Path) -> bytes:
+def _write_temporary_secret(path: Path) -> bytes:
     """Write a fresh secret durably under the temporary name, in place of an incomplete one."""
     with suppress(FileNotFoundError):
         os.unlink(path)
@@ -147,7 +147,7 @@ def _read_identity(path: Path) -> bytes:
         raise LedgerError(f"identity {path} is damaged or not an identity; restore it from a copy") from None
 
 
-def _digest(secret: bytes) -> str:
+def _identity_digest(secret: bytes) -> str:
     return hmac.new(secret, b"discreet identity of a ledger", hashlib.sha256).hexdigest()[:32]
 
 
@@ -405,7 +405,7 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
     """The only agreement to accept, or its id if that is given."""
     if agreement is None or isinstance(agreement, Agreement):
         return agreement
-    if isinstance(agreement, str) and collector.is_id(agreement):
+    if isinstance(agreement, str) and collector.is_agreement_id(agreement):
         return agreement
     if not isinstance(agreement, (str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")

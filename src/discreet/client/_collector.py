@@ -73,7 +73,7 @@ class Collector:
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
         listed = _read_agreements(said.get("agreements"))
         if (
-            not (is_id(collection) and is_id(newest) and isinstance(enrolment, bool))
+            not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
             or listed is None
             or newest not in listed
         ):
@@ -85,10 +85,10 @@ class Collector:
         if _first_agreement(wanted, follows) != collection:
             raise self._not_a_collector(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
-        key, addresses = self._signed_by(statement, listed[wanted].signed)
+        key, addresses = self._checked_signer(statement, listed[wanted].signed)
         return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses)
 
-    def _signed_by(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
+    def _checked_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
         if shown is None:
             return None, ()
@@ -224,10 +224,14 @@ def _read_agreements(rows: Any) -> dict[str, _OfferedAgreement] | None:
         return None
     found = {}
     for row in rows:
-        if not isinstance(row, dict) or not is_id(row.get("agreement")):
+        if not isinstance(row, dict) or not is_agreement_id(row.get("agreement")):
             return None
         before, rounds = row.get("follows"), row.get("open")
-        if not (before is None or is_id(before)) or not isinstance(rounds, list) or not all(map(is_count, rounds)):
+        if (
+            not (before is None or is_agreement_id(before))
+            or not isinstance(rounds, list)
+            or not all(map(is_count, rounds))
+        ):
             return None
         found[row["agreement"]] = _OfferedAgreement(before, tuple(sorted(set(rounds))), row.get("signed"))
     return found if len(found) == len(rows) else None
@@ -255,7 +259,7 @@ def _parse_object(body: bytes) -> dict[str, Any]:
     return said
 
 
-def is_id(said: Any) -> TypeGuard[str]:
+def is_agreement_id(said: Any) -> TypeGuard[str]:
     """Whether `said` is the id of an agreement."""
     return isinstance(said, str) and _ID.fullmatch(said) is not None
 

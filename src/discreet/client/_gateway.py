@@ -137,9 +137,9 @@ def send_table(
     service = Collector(address, Patience(timeout=timeout, total=patience), check_token(token))
     only, trusted = pinned_agreement(agreement), check_key(key)
     POSITIVE.check("epsilon", epsilon)
-    books = _ledger(held, budget) if ledger is None else ledger
+    books = _gateway_ledger(held, budget) if ledger is None else ledger
     question = Question(value=value, count=count, weight=weight)
-    rows = _checked_rows(table, client, question, nulls)
+    rows = _checked_table_reader(table, client, question, nulls)
 
     offer = service.offer(only.id if isinstance(only, Agreement) else only)
     number = offer.round(round)
@@ -173,7 +173,7 @@ def send_table(
     )  # fmt: skip
     given = books.destination(asked) or to
     counted = again = refused = 0
-    for samples, body in _bodies(_with_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
+    for samples, body in _request_bodies(_append_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
         try:
             verdict = service.verdict(body, protocol.ARROW, samples)
         except CollectorError as error:
@@ -187,7 +187,7 @@ def send_table(
     return Sent(given.collection, agreed.id, number, counted, again, refused)
 
 
-def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
+def _gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     """The gateway's ledger beside its secret; created if its budget is given."""
     if secret.state is None:
         raise DiscreetError("a gateway keeps a ledger beside its secret, and this secret is in no file: pass ledger=")
@@ -210,7 +210,7 @@ def _ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     return found
 
 
-def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
+def _checked_table_reader(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
     """A function that returns the table, after all checks that need no agreement.
 
     The table is kept in memory: a file that changes between two readings could raise an error after the collector was contacted.
@@ -235,7 +235,7 @@ def _checked_rows(table: Any, client: str, question: Question, nulls: str) -> "C
     return rows
 
 
-def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
+def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> "pa.Table":
     """Samples with the numbers of their outcomes beside them, where they are texts, which differ in length. Reports are numbers already."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -249,7 +249,7 @@ def _with_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -> 
     return drawn.append_column(_NUMBERS, pc.index_in(samples, pa.array(labels, samples.type)))
 
 
-def _bodies(
+def _request_bodies(
     drawn: "pa.Table", to: Destination, agreed: Agreement, number: int, secret: Secret
 ) -> Iterator[tuple[int, bytes]]:
     """The requests: the number of samples of each, and an Arrow stream whose length does not depend on them."""

@@ -203,11 +203,11 @@ def _guard_draw(sampler: AnySampler, draw: Callable[[], int], outside: float, pr
 def _draw_reference(sampler: AnySampler) -> int:
     """A draw that does not look at the device."""
     if isinstance(sampler, ReportSampler):
-        return sampler.release_number(_uniform(sampler))
+        return sampler.release_number(_uniform_law(sampler))
     return sampler.release_reference_number()
 
 
-def _uniform(sampler: ReportSampler) -> Floats:
+def _uniform_law(sampler: ReportSampler) -> Floats:
     """The reference of reports."""
     return np.full(sampler.family.size, 1.0 / sampler.family.size)
 

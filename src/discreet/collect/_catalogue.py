@@ -25,7 +25,7 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
-from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, digest, id_with_prefix
+from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
@@ -100,7 +100,7 @@ class CollectedAgreement:
         if gateway is not None and self.kept.apart:
             place = ("discreet speaker of a gateway", self.kept.collection, str(round_number), gateway)
         return [
-            Arrival(digest(*place, client), digest("discreet sent", key), outcome)
+            Arrival(text_digest(*place, client), text_digest("discreet sent", key), outcome)
             for client, key, outcome in zip(clients, keys, outcomes.tolist(), strict=True)
         ]
 
@@ -298,7 +298,7 @@ class Estimates:
             days = self._store.by_day(collected.id, round_number)
         except StoreError:
             raise unavailable("the store cannot be read now") from None
-        tag = _tag(collected.id, round_number, confidence, counts, days)
+        tag = _entity_tag(collected.id, round_number, confidence, counts, days)
         if last.told is None or last.told.tag != tag:
             said = {**estimate_document(collected, counts, confidence), "round": round_number, "days": days}
             last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())
@@ -338,7 +338,7 @@ def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
     return [found.statistic(name) for name in ("mean", "median")]
 
 
-def _tag(*parts: Any) -> str:
+def _entity_tag(*parts: Any) -> str:
     found = hashlib.sha256()
     for part in parts:
         found.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode() + b"\0")

@@ -33,7 +33,7 @@ from discreet.client import (
     short_key,
 )
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Enrolment, Store, digest, refuse_shared_tokens
+from discreet.collect._store import Enrolment, Store, refuse_shared_tokens, text_digest
 from discreet.errors import DiscreetError, StoreError, check_count, check_texts
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
@@ -47,10 +47,10 @@ _LARGEST_FILE = 1 << 31
 
 def token_digest(token: str) -> bytes:
     """The digest of a token, which the store keeps."""
-    return digest("discreet token", token)
+    return text_digest("discreet token", token)
 
 
-def check_tokens_apart(tokens: Iterable[str], gateways: Iterable[str]) -> None:
+def check_no_client_is_gateway(tokens: Iterable[str], gateways: Iterable[str]) -> None:
     """Raise an error for a token in both lists: its client could send samples for many."""
     refuse_shared_tokens(len(set(tokens) & set(gateways)))
 
@@ -62,7 +62,7 @@ def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[st
     return store.enrol(map(token_digest, speaking), map(token_digest, naming))
 
 
-def gateway_of(enrolment: Enrolment, authorization: list[str]) -> str | None:
+def authorized_gateway(enrolment: Enrolment, authorization: list[str]) -> str | None:
     """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
     tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
     if not enrolment.gateways or not tokens:  # other schemes are for a proxy

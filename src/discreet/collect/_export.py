@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet._base.files import check_apart, check_target
+from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import Agreement
 from discreet.collect._store import Store, check_store, choose_agreement
 from discreet.errors import DiscreetError
@@ -77,7 +77,7 @@ def export(
     where = getattr(store, "path", None)
     beside = {} if where is None else {"store's log": f"{where}-wal", "store's index": f"{where}-shm"}
     check_apart(output, {"store": where, **beside})
-    check_target(output, replace=replace, fix=REPLACE_HINT)
+    check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.counts(agreed.id, number)
     if not counts.any():
         what = "samples" if agreed.blocks is None else "reports"

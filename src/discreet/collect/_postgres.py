@@ -43,9 +43,9 @@ from discreet.collect._store import (
     Registers,
     StoredAgreement,
     Verdict,
-    add_waiting,
+    add_waiting_counts,
     agreements_from_rows,
-    check_follows,
+    check_followed_agreement,
     check_stored_counts,
     find_agreement_row,
     new_outcomes,
@@ -187,7 +187,7 @@ class PostgresStore(Registers):
             rows = database.execute(
                 "SELECT one.id, other.id FROM discreet_agreements one LEFT JOIN discreet_agreements other ON one.follows = other.number"
             )
-            if not check_follows(dict(rows.fetchall()), agreement.id, follows):
+            if not check_followed_agreement(dict(rows.fetchall()), agreement.id, follows):
                 return
             database.execute(
                 "INSERT INTO discreet_agreements SELECT latest, %s, coalesce((SELECT collection FROM discreet_agreements WHERE id = %s), "
@@ -239,7 +239,7 @@ class PostgresStore(Registers):
             rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
                 counts = sum_block_counts(cursor.execute(rows, (place.number, round)), place.outcomes)
-        return add_waiting(counts, [self._seal.read(content) for (content,) in waiting], place, round)
+        return add_waiting_counts(counts, [self._seal.read(content) for (content,) in waiting], place, round)
 
     def check_seal(self) -> None:
         """Seal the pools if there is a key; an error if they are sealed under another key."""
@@ -362,7 +362,7 @@ class _PostgresConnection:
             raise self._store_error("it has been busy for too long; try again")
         try:
             database = self._begin_transaction()
-            with _cut_after(database, _LONGER * self._wait):
+            with _cut_connection_after(database, _LONGER * self._wait):
                 yield database
                 if database.execute("COMMIT").statusmessage != "COMMIT":
                     raise self._store_error("it did not commit; try again")
@@ -405,7 +405,7 @@ class _PostgresConnection:
         return self._begin(self._database)
 
     def _begin(self, database: Connection) -> Connection:
-        with _cut_after(database, self._wait):
+        with _cut_connection_after(database, self._wait):
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
@@ -420,7 +420,7 @@ class _PostgresConnection:
 
 
 @contextmanager
-def _cut_after(database: Connection, wait: float) -> Iterator[None]:
+def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
     """Cut the connection if the block takes longer: a stopped server or a lost network would be waited for without end."""
     done, guard = False, threading.Lock()
 

@@ -52,7 +52,7 @@ from discreet.client import (
     read_collector_key,
 )
 from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, Estimates
-from discreet.collect._enrolment import EnrolmentCache, enrol_tokens, gateway_of, sign_agreements, token_digest
+from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
 from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
     FAILED,
@@ -81,10 +81,10 @@ _PLACES = {LIVE: "live.html", TAKE_PART: "take-part.html"} | {
 
 def page_routes() -> list[Route]:
     """The routes of the pages and their files."""
-    return [_route(path, name) for path, name in _PLACES.items()]
+    return [_page_route(path, name) for path, name in _PLACES.items()]
 
 
-def _route(path: str, name: str) -> Route:
+def _page_route(path: str, name: str) -> Route:
     content = (resources.files(__package__) / "pages" / name).read_bytes()
     # Revalidated each time, so that a page and its script have one version.
     headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
@@ -257,9 +257,9 @@ class _Service:
             routes=routes,
             lifespan=self._lifespan,
             exception_handlers={
-                RequestProblem: _refusal,
+                RequestProblem: _refusal_response,
                 HTTPException: _unknown_path_response,
-                StoreError: _store_gone,
+                StoreError: _store_failure_response,
                 Exception: _failure_response,
             },
         )
@@ -295,13 +295,13 @@ class _Service:
         await (await self._samples(Request(scope, receive)))(scope, receive, send)
 
     async def _samples(self, request: Request) -> Response:
-        read = _reader(request)
+        read = _body_reader(request)
         enrolment = await self._door.enrolment()
-        gateway = gateway_of(enrolment, request.headers.getlist("authorization"))
+        gateway = authorized_gateway(enrolment, request.headers.getlist("authorization"))
         async with self._room.body(request) as body:
             sent = await self._off_the_loop(len(body), read, body)
             collected = await self._catalogue.of(sent.agreement)
-            arrivals = await self._off_the_loop(len(body), _arrivals, sent, collected, gateway)
+            arrivals = await self._off_the_loop(len(body), _arrivals_of_request, sent, collected, gateway)
             asked = enrolment.needed and gateway is None
             tokens = [token_digest(client) for client in sent.clients] if asked else []
             try:
@@ -317,17 +317,19 @@ class _Service:
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
     async def _estimate(self, request: Request) -> Response:
-        asked = _query(request, "agreement", "round", "confidence")
+        asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
-        told = await self._estimates.of(collected, _round(asked, collected), asked.get("confidence", USUAL_CONFIDENCE))
+        told = await self._estimates.of(
+            collected, _requested_round(asked, collected), asked.get("confidence", USUAL_CONFIDENCE)
+        )
         return _tagged_response(request, told.body, told.tag, JSON)
 
     async def _collection(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         enrolment = await self._door.enrolment()
         own = self._catalogue.following(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all}
-        return _json(
+        return _json_response(
             {
                 "collection": collected.kept.collection,
                 "agreement": own[-1].id,
@@ -343,28 +345,28 @@ class _Service:
         )
 
     async def _agreement(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         return _tagged_response(request, collected.text, f'"{collected.id}"', JSON)
 
     async def _weights(self, request: Request) -> Response:
-        collected = await self._catalogue.find_agreement(_query(request, "agreement").get("agreement"))
+        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         if collected.weights is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
         return _tagged_response(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
 
     async def _health(self, request: Request) -> Response:
-        _query(request)
+        _query_parameters(request)
         collected = await self._catalogue.find_agreement(None)
         await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, collected.round)
-        return _json({"status": "ok"})
+        return _json_response({"status": "ok"})
 
     async def _metrics_text(self, request: Request) -> Response:
-        _query(request)
+        _query_parameters(request)
         text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
 
 
-def _arrivals(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
+def _arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gateway: str | None) -> list[Arrival]:
     collected.check_open(sent.round)
     return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes), gateway)
 
@@ -388,7 +390,7 @@ def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _reader(request: Request) -> Callable[[bytes], SampleRequest]:
+def _body_reader(request: Request) -> Callable[[bytes], SampleRequest]:
     kinds = request.headers.getlist("content-type")
     named = kinds[0].partition(";")[0].strip().lower() if len(kinds) == 1 else ""
     if named not in _READERS:
@@ -398,7 +400,7 @@ def _reader(request: Request) -> Callable[[bytes], SampleRequest]:
     return _READERS[named]
 
 
-def _query(request: Request, *known: str) -> dict[str, str]:
+def _query_parameters(request: Request, *known: str) -> dict[str, str]:
     """The query's parameters; an error for an unknown or repeated one."""
     pairs = request.query_params.multi_items()
     found = dict(pairs)
@@ -408,7 +410,7 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     return found
 
 
-def _round(asked: dict[str, str], collected: CollectedAgreement) -> int:
+def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> int:
     """The requested round; by default the newest open one."""
     said = asked.get("round", str(collected.round))
     if not (said.isascii() and said.isdigit() and len(said) < 19 and 1 <= int(said) <= collected.agreement.rounds):
@@ -423,7 +425,7 @@ def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     return {**about, "purpose": agreed.purpose, "signed": None if signed is None else signed.document}
 
 
-def _json(found: Any) -> Response:
+def _json_response(found: Any) -> Response:
     body = json.dumps(found, allow_nan=False).encode()
     return Response(body, media_type=JSON, headers={"Cache-Control": "no-store"})
 
@@ -436,7 +438,7 @@ def _tagged_response(request: Request, body: bytes, tag: str, media_type: str) -
     return Response(body, media_type=media_type, headers=headers)
 
 
-async def _refusal(_: Request, problem: Any) -> Response:
+async def _refusal_response(_: Request, problem: Any) -> Response:
     refused: Response = problem.answer
     return refused
 
@@ -453,5 +455,5 @@ async def _failure_response(_: Request, __: Any) -> Response:
     return FAILED.answer
 
 
-async def _store_gone(_: Request, __: Any) -> Response:
+async def _store_failure_response(_: Request, __: Any) -> Response:
     return unavailable("the store cannot be read now").answer

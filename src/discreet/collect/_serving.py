@@ -28,7 +28,13 @@ from discreet.agreement import Agreement
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
-from discreet.collect._enrolment import check_key, check_tokens_apart, enrol_tokens, read_tokens, sign_agreements
+from discreet.collect._enrolment import (
+    check_key,
+    check_no_client_is_gateway,
+    enrol_tokens,
+    read_tokens,
+    sign_agreements,
+)
 from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
@@ -93,7 +99,7 @@ class _Additions:
     replace_key: bool
 
     def __post_init__(self) -> None:
-        check_tokens_apart(self.tokens, self.gateways)
+        check_no_client_is_gateway(self.tokens, self.gateways)
         if self.key is not None and os.path.lexists(self.key):
             read_collector_key(self.key)
 
@@ -212,7 +218,7 @@ def serve(
         replace_key=replace_key,
     )
     with _bound_socket(host, port) as bound:
-        address = _address(bound)
+        address = _socket_url(bound)
         additions.add(settings.store, settings.seal, addresses or (address,))
         bound.listen(_BACKLOG)
         told = (lambda: None) if listening is None else (lambda: listening(address))
@@ -409,7 +415,7 @@ def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
         yield bound
 
 
-def _address(bound: socket.socket) -> str:
+def _socket_url(bound: socket.socket) -> str:
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -39,9 +39,9 @@ from discreet.collect._store import (
     Store,
     StoredAgreement,
     Verdict,
-    add_waiting,
+    add_waiting_counts,
     agreements_from_rows,
-    check_follows,
+    check_followed_agreement,
     find_agreement_row,
     new_outcomes,
     outcome_count,
@@ -126,7 +126,7 @@ class SqliteStore(Registers):
             rows = (
                 "SELECT one.id, other.id FROM agreements one LEFT JOIN agreements other ON one.follows = other.number"
             )
-            if not check_follows(dict(database.execute(rows)), agreement.id, follows):
+            if not check_followed_agreement(dict(database.execute(rows)), agreement.id, follows):
                 return
             database.execute(
                 "INSERT INTO agreements SELECT latest, ?, coalesce((SELECT collection FROM agreements WHERE id = ?), latest), "
@@ -153,7 +153,7 @@ class SqliteStore(Registers):
             verdicts = [_insert_arrival(database, place.collection, round, arrival) for arrival in arrivals]
             new = new_outcomes(arrivals, verdicts)
             if new:
-                pool = self._seal.read(_pool(database))
+                pool = self._seal.read(_read_pool(database))
                 counted = add_outcomes(pool, (place.number, round), new)
                 database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
                 rows = [
@@ -180,12 +180,12 @@ class SqliteStore(Registers):
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
             counts = read_outcome_counts(database.execute(rows, (place.number, round)), place.outcomes)
-            return add_waiting(counts, [self._seal.read(_pool(database))], place, round)
+            return add_waiting_counts(counts, [self._seal.read(_read_pool(database))], place, round)
 
     def check_seal(self) -> None:
         """Seal the pool if there is a key; an error if it is sealed under another key."""
         with self._writing() as database:
-            pool = self._seal.read(_pool(database))
+            pool = self._seal.read(_read_pool(database))
             if self._seal.hides:
                 database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
 
@@ -227,7 +227,7 @@ class SqliteStore(Registers):
         self._writer.close()
 
 
-def _pool(database: sqlite3.Connection) -> bytes:
+def _read_pool(database: sqlite3.Connection) -> bytes:
     found = database.execute("SELECT content FROM pool").fetchone()
     if found is None:
         raise StoreError(_DAMAGED)
@@ -288,7 +288,7 @@ class _SqliteConnection:
                 return True  # opening the file empties it
             with suppress(sqlite3.Error, OSError):  # commits are on the disk already
                 if log.stat().st_size > least:
-                    _truncate(self._database, self._wait)
+                    _truncate_log(self._database, self._wait)
                 return log.stat().st_size == 0
         return False
 
@@ -312,7 +312,7 @@ class _SqliteConnection:
             for setting in _SETTINGS:
                 self._database.execute(f"PRAGMA {setting}")
             with suppress(sqlite3.Error):  # copying the log makes room on a full disk
-                _truncate(self._database, self._wait)
+                _truncate_log(self._database, self._wait)
         return self._database
 
     def _check_marks(self, database: sqlite3.Connection) -> None:
@@ -323,7 +323,7 @@ class _SqliteConnection:
         if application != APPLICATION:
             raise self._store_error("it is an SQLite file, but not a store of a collection; name another file")
         if version == 1:
-            version = _upgrade(database)
+            version = _upgrade_format(database)
         if version != FORMAT:
             raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
 
@@ -342,7 +342,7 @@ class _SqliteConnection:
         return StoreError(f"store {self._path}: {why}")
 
 
-def _truncate(database: sqlite3.Connection, wait: float) -> None:
+def _truncate_log(database: sqlite3.Connection, wait: float) -> None:
     """Empty the log; wait for readers only a moment, so that a long reader does not stop all others."""
     database.execute(f"PRAGMA busy_timeout = {round(1000 * min(wait, _READERS_SECONDS))}")
     try:
@@ -351,7 +351,7 @@ def _truncate(database: sqlite3.Connection, wait: float) -> None:
         database.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
 
 
-def _upgrade(database: sqlite3.Connection) -> int:
+def _upgrade_format(database: sqlite3.Connection) -> int:
     """Upgrade a file of format 1, all of it or nothing, and return its format then."""
     database.execute("BEGIN IMMEDIATE")
     try:
@@ -392,7 +392,7 @@ def _create_store_file(path: Path) -> None:
         )
     try:
         with tempfile.TemporaryDirectory() as folder:
-            content = _blank(Path(folder) / "store")
+            content = _empty_store_content(Path(folder) / "store")
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"store {path} cannot be made: {error_reason(error)}") from None
     try:
@@ -403,7 +403,7 @@ def _create_store_file(path: Path) -> None:
             raise StoreError(str(error)) from None
 
 
-def _blank(path: Path) -> bytes:
+def _empty_store_content(path: Path) -> bytes:
     """The content of an empty store."""
     database = sqlite3.connect(path, isolation_level=None)
     try:

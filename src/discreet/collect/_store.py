@@ -79,7 +79,7 @@ class Enrolment:
 class Arrival:
     """A sample on its way into a store, as the number of its outcome; or a report, as `stored_reports` writes it."""
 
-    client: bytes  # digests, 16 bytes each: see `digest`
+    client: bytes  # digests, 16 bytes each: see `text_digest`
     key: bytes
     outcome: int
 
@@ -148,7 +148,7 @@ def check_store(store: Any) -> None:
         raise DiscreetError(f"store = {store!r} is not an open store; pass open_store(...)")
 
 
-def digest(*parts: str) -> bytes:
+def text_digest(*parts: str) -> bytes:
     """16 bytes in place of texts that a store does not keep. Among 10^12 clients two share them with probability below 10^-14.
 
     (An attacker who finds two names with one digest, in 2^64 tries, can use only one of them.)
@@ -365,7 +365,7 @@ def _read_signature(key: str | None, signature: str, addresses: str) -> Statemen
     return found
 
 
-def check_follows(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
+def check_followed_agreement(kept: Mapping[str, str | None], agreement: str, follows: str | None) -> bool:
     """Whether the agreement is new among the kept ones, {id: which it follows}; an error if it contradicts them."""
     if agreement in kept:
         if kept[agreement] != follows:
@@ -408,7 +408,9 @@ def new_outcomes(arrivals: Sequence[Arrival], verdicts: Sequence[Verdict]) -> li
     return [arrival.outcome for arrival, one in zip(arrivals, verdicts, strict=True) if one is Verdict.COUNTED]
 
 
-def add_waiting(counts: NDArray[np.int64], pools: Iterable[Pool], place: AgreementRow, round: int) -> NDArray[np.int64]:
+def add_waiting_counts(
+    counts: NDArray[np.int64], pools: Iterable[Pool], place: AgreementRow, round: int
+) -> NDArray[np.int64]:
     """The counts of an agreement in a round, and what waits in the pools besides."""
     group: Group = (place.number, round)
     waiting = Counter(each for pool in pools for each in pool.get(group, []))

@@ -65,7 +65,7 @@ def _stiffness(slacks: Any, place: Any) -> tuple[float, float]:
 
 
 @kernel(error_model="numpy", nogil=True)
-def _eliminate(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
+def _eliminate_clients(state: Any, total: float, bend: Any, diagonal: Any, rest: Any) -> None:
     growth, held, others = state.growth, state.held, state.rest
     square, whole = growth * growth, (1.0 + growth) * (1.0 + growth)
     for client in range(rest.size):
@@ -263,7 +263,7 @@ def _move_pair_apart(slacks: Any, place: Any, ceiling_step: float, primal: float
 
 
 @kernel(error_model="numpy", nogil=True)
-def _renormalise_place(slacks: Any, place: Any, share: float) -> float:
+def _shift_slack_pair(slacks: Any, place: Any, share: float) -> float:
     """Move a place by a share of the room to its nearer bound; returns the sum of its products after it."""
     moved = share * min(slacks.low[place], slacks.high[place])
     slacks.low[place] += moved
@@ -288,9 +288,9 @@ def _move_all_apart(state: Any, floor_step: Any, primal: float, total: float) ->
             room += min(others.low[place], others.high[place])
         share = min(max(missing / room, -MOST_RENORMALISED), MOST_RENORMALISED)
         for entry in range(state.starts[client], state.starts[client + 1]):
-            products += _renormalise_place(held, entry, share)
+            products += _shift_slack_pair(held, entry, share)
         if place >= 0:
-            products += _renormalise_place(others, place, share)
+            products += _shift_slack_pair(others, place, share)
         gap += state.weight[client] * products
         state.multiplier[client] += state.multiplier_step[client]
     return gap
@@ -314,8 +314,8 @@ class CompiledSteps:
             place,
             block.weight,
             block.part,
-            _slacks(block.low, block.high),
-            _slacks(block.rest_low, block.rest_high),
+            _make_slacks(block.low, block.high),
+            _make_slacks(block.rest_low, block.rest_high),
             looseness=np.empty(number),
             alpha=np.empty(number),
             residual=np.empty(number),
@@ -330,7 +330,7 @@ class CompiledSteps:
         block, state = self._block, self._state
         bend = block.cost.look(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
-        _eliminate(state, total, bend, diagonal, rest)
+        _eliminate_clients(state, total, bend, diagonal, rest)
         pull = 1.0 - state.held.coupling
         share.add(block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull)
 
@@ -385,7 +385,7 @@ class CompiledSteps:
         self._products = _move_all_apart(self._state, self._floor_step, primal, total)
 
 
-def _slacks(low: SlackPair, high: SlackPair) -> _Slacks:
+def _make_slacks(low: SlackPair, high: SlackPair) -> _Slacks:
     return _Slacks(low.s, low.z, high.s, high.z, *np.zeros((2, low.s.size)), *np.empty((3, low.s.size)))
 
 

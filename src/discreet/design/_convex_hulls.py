@@ -84,9 +84,9 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
 
 def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
-    ratio, chosen = math.exp(epsilon), _spread_choice(laws)
+    ratio, chosen = math.exp(epsilon), _choose_spread_clients(laws)
     while True:
-        saddle = _saddle(laws[chosen], f, epsilon)
+        saddle = _near_saddle_point(laws[chosen], f, epsilon)
         if saddle is None:
             return None
         floor, weights = saddle
@@ -101,7 +101,7 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
 
 
-def _spread_choice(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _choose_spread_clients(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Some clients that differ, in order."""
     order = np.lexsort(laws.T)
     return np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
@@ -112,7 +112,7 @@ def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: 
     return client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
-def _saddle(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
+def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
     """A floor (k,) and weights of the clients (n,), nearly a saddle point; None where none is found."""
     if hinge_gamma(f) is None:
         with np.errstate(all="ignore"):  # overflow ends the iteration
@@ -311,14 +311,14 @@ _MIXED = np.concatenate([[0.0], np.geomspace(1e-12, 1e-2, 41)])  # shares of the
 
 
 @dataclass(frozen=True)
-class PairPromises:
+class PairConstraints:
     """The constraints on every pair of clients: E_z <= delta, for each (z, delta)."""
 
     z: tuple[float, ...]
     delta: tuple[float, ...]
 
     @classmethod
-    def of(cls, notion: Privacy, epsilon: float) -> "PairPromises":
+    def of(cls, notion: Privacy, epsilon: float) -> "PairConstraints":
         """The constraints of a notion at some z; `epsilon` is the pure budget of a sampler that is known to keep it."""
         if isinstance(notion, Approximate):
             return cls((math.exp(notion.epsilon) * (1.0 + 1e-14),), (notion.delta,))  # E_z falls as z grows
@@ -334,7 +334,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 
     If there are too many pairs, a subset bounds it from below, and upper is inf.
     """
-    promises, (n, k) = PairPromises.of(notion, epsilon), laws.shape
+    promises, (n, k) = PairConstraints.of(notion, epsilon), laws.shape
     most = max(2, math.isqrt(LARGEST_PAIRS // (k * len(promises.z))))
     chosen = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
     programme = PairProgramme(laws[chosen], promises, f, own)
@@ -356,7 +356,7 @@ def notion_bracket(laws: Floats, notion: Privacy, epsilon: float, f: FDivergence
 class PairProgramme:
     """The linear programme. Columns: q (n k), g (n k), h (z, pairs, k), T; all between 0 and known upper bounds."""
 
-    def __init__(self, laws: Floats, promises: PairPromises, f: FDivergence, own: float) -> None:
+    def __init__(self, laws: Floats, promises: PairConstraints, f: FDivergence, own: float) -> None:
         objective = Objective.of(f)
         self.p, self.curve, self.shift = laws, objective.curve, objective.constant
         self.tilt = float(objective.curve.slope_at_one)
@@ -505,21 +505,21 @@ def _risk_after_mixing(laws: Floats, q: Floats, notion: Privacy, f: FDivergence)
     mean = q.mean(axis=0)
     for share in _MIXED.tolist():
         mixed = (1.0 - share) * q + share * mean
-        if _all_pairs_keep(mixed, notion):
+        if _all_keep_notion(mixed, notion):
             return float(np.max(f(laws, mixed)))
     return math.inf
 
 
-def _all_pairs_keep(q: Floats, notion: Privacy) -> bool:
+def _all_keep_notion(q: Floats, notion: Privacy) -> bool:
     """Whether every pair has a trade-off function above the notion's, at its corners."""
     for first in range(len(q)):
         for second in range(len(q)):
-            if first != second and not _pair_keeps(q[first], q[second], notion):
+            if first != second and not _pair_keeps_notion(q[first], q[second], notion):
                 return False
     return True
 
 
-def _pair_keeps(one: Floats, other: Floats, notion: Privacy) -> bool:
+def _pair_keeps_notion(one: Floats, other: Floats, notion: Privacy) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.where(one > 0.0, one / np.maximum(other, 1e-300), 0.0), kind="stable")
     missed, false = 1.0 - np.cumsum(one[order]), np.cumsum(other[order])  # reject on the outcomes that `one` favours

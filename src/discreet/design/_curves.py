@@ -234,7 +234,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Differences:
+class FiniteDifferences:
     """A user's f, by differences of its values at t e^-h, t, t e^h. It may have kinks.
 
     Let f be convex, a and b its slopes from t to the left and to the right point. The line through (t, f(t)) with slope s <= b lies below f
@@ -324,7 +324,7 @@ def _best_candidates(worth: Floats, slopes: Floats, intercepts: Floats) -> tuple
 
 def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
-    if isinstance(curve, Differences):
+    if isinstance(curve, FiniteDifferences):
         return curve.tangent(t)
     intercept = curve.first(t)
     return (curve.value(t) - intercept) / t, intercept
@@ -376,7 +376,7 @@ def curve_of(f: FDivergence) -> ConvexCurve:
             return curve
     order = _shipped_parameter(f, "alpha")
     if order is None:
-        return Differences(f)
+        return FiniteDifferences(f)
     return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(
         order
     )  # the same divergences between distributions

@@ -39,7 +39,7 @@ from discreet._base.doors import OldName
 from discreet._base.quadrature import Panels
 from discreet._base.showing import pluralise
 from discreet.design._convex_hulls import floor_costs, minimax_floor
-from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of
+from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of_floor
 from discreet.design._smoothing import (
     KEEP_SMOOTHED as KEEP_SMOOTHED,
     LARGEST_SMOOTHED as LARGEST_SMOOTHED,
@@ -496,7 +496,7 @@ def design(
             f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
             "or take fewer examples"
         )
-    _need_finite(f, bool(examples.partial.any()))
+    _refuse_infinite_divergence(f, bool(examples.partial.any()))
     found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
     _check_bracket(found, f, tolerance)
     if epsilon != _solver_epsilon(epsilon):
@@ -552,7 +552,7 @@ def _worst_case_design(
         mu = np.broadcast_to(family.reference, family.size)
         clients = np.unique(vertices(mu, family.bounds.lower, family.bounds.upper).laws, axis=0)
     laws = as_examples(clients, None, family.size).dense()
-    _need_finite(f, bool((laws == 0.0).any()))
+    _refuse_infinite_divergence(f, bool((laws == 0.0).any()))
     found = minimax_floor(laws, f, _solver_epsilon(epsilon))
     _check_bracket(found, f, tolerance)
     if epsilon != _solver_epsilon(epsilon):
@@ -592,7 +592,7 @@ def _move_floor(found: FloorBracket, epsilon: float, value: Callable[[Floats, fl
     return FloorBracket(floor, reached, min(found.bound, reached) if epsilon < worked else 0.0, found.certificate)
 
 
-def _need_finite(f: FDivergence, partial: bool) -> None:
+def _refuse_infinite_divergence(f: FDivergence, partial: bool) -> None:
     if np.isinf(f.at_zero) and partial:
         raise ImpossibleError(
             f"{f.name} is infinite for a client that leaves an outcome out, under every epsilon-LDP sampler; use a divergence with "
@@ -603,6 +603,6 @@ def _need_finite(f: FDivergence, partial: bool) -> None:
 def _design_of_floor(
     found: FloorBracket, family: Simplex | Band, epsilon: float, f: FDivergence, over: str, keep: float, examples: int
 ) -> Design:
-    band = band_of(found.floor, min(epsilon, 700.0), family)
+    band = band_of_floor(found.floor, min(epsilon, 700.0), family)
     sampler = OptimalSampler(band, epsilon=epsilon)
     return Design(band, sampler, epsilon, f, over, keep, examples, found.value, found.bound, found.certificate)

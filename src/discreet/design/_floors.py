@@ -85,7 +85,7 @@ from discreet.projection import NEGLIGIBLE
 _INSIDE = 2.0**-40  # distance of alpha from 0 and 1, where a box contains only one distribution
 
 
-def band_of(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) -> Band:
+def band_of_floor(floor: NDArray[np.float64], epsilon: float, outcomes: FiniteFamily) -> Band:
     """The band whose Q* at epsilon is the sampler of the floor."""
     alpha = (1.0 / float(floor.sum()) - 1.0) / math.expm1(epsilon)  # between 0 and 1 even where |m| rounds to 1
     alpha = min(max(alpha, _INSIDE), 1.0 - _INSIDE)
@@ -203,7 +203,7 @@ def as_examples(clients: Any, weights: ArrayLike | None, size: int, *, name: str
     starts, outcome, mass = (
         _sparse_entries(clients, size, name) if hasattr(clients, "tocsr") else _dense_entries(clients, size, name)
     )
-    weight, counts = _weights(weights, starts.size - 1), np.diff(starts)
+    weight, counts = _normalise_weights(weights, starts.size - 1), np.diff(starts)
     counted = weight > 0.0
     if not counted.all():
         entries = np.repeat(counted, counts)
@@ -258,7 +258,7 @@ def _sparse_entries(clients: Any, size: int, name: str) -> tuple[Integers, Integ
     return rows.indptr.astype(np.int64), rows.indices, rows.data
 
 
-def _weights(weights: ArrayLike | None, number: int) -> Floats:
+def _normalise_weights(weights: ArrayLike | None, number: int) -> Floats:
     if weights is None:
         return np.full(number, 1.0 / number)
     found = as_floats(weights, "weights")
@@ -363,7 +363,7 @@ class DesignCertificate:
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
             gained, paid = (
                 weight[client] * self._gains(entries, client, rows),
-                weight * (multiplier - self._centre(rows)),
+                weight * (multiplier - self._slope_centres(rows)),
             )
             gain, gain_size = (
                 gain + float(gained.sum() - paid.sum()),
@@ -378,7 +378,7 @@ class DesignCertificate:
         bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
         return _float_below(bound + Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant))
 
-    def _centre(self, rows: slice) -> Floats | float:
+    def _slope_centres(self, rows: slice) -> Floats | float:
         """The c_j of some examples."""
         return 0.0 if self.enclosure is None else self.enclosure[2][rows]
 
@@ -397,7 +397,7 @@ class DesignCertificate:
         middle = [Fraction(float(c)) for c in centre]
         multiplier, weight = ([Fraction(float(x)) for x in values] for values in (self.multiplier, examples.weight))
         at_zero = Fraction(self.at_zero)
-        rest = [_price(at_zero + one, growth) for one in multiplier]
+        rest = [_price_of_level(at_zero + one, growth) for one in multiplier]
         unseen = sum((w * c for w, c in zip(weight, rest, strict=True)), Fraction(0))
         fixed = Fraction(self.constant)
         fixed -= sum((w * (one - c) for w, one, c in zip(weight, multiplier, middle, strict=True)), Fraction(0))
@@ -411,7 +411,7 @@ class DesignCertificate:
                 raise DiscreetError(f"{intercept} + {slope} t is not below f")
             apart = slope - middle[j]
             fixed += weight[j] * Fraction(a if apart > 0 else b) * apart
-            seen[x] += weight[j] * (_price(intercept + multiplier[j], growth) - rest[j])
+            seen[x] += weight[j] * (_price_of_level(intercept + multiplier[j], growth) - rest[j])
         hidden = examples.size - len(seen)
         spread = min([*seen, unseen]) if hidden else min(seen)
         return self.floors.least(spread, sum(seen, Fraction(0)) + hidden * unseen) + fixed
@@ -428,7 +428,7 @@ def _filled_slopes(examples: ExampleClients, slope: Floats, least: Floats, most:
     return np.asarray(slope[order][place])
 
 
-def _price(level: Fraction, growth: Fraction) -> Fraction:
+def _price_of_level(level: Fraction, growth: Fraction) -> Fraction:
     return level if level > 0 else growth * level
 
 

@@ -197,10 +197,10 @@ def _choose_sampler(
         divergence=f,
         keep=keep,
     )
-    gains = _gains(made.sampler, safe, cost, found, rng)
+    gains = _relative_gains(made.sampler, safe, cost, found, rng)
     better = float((gains > _WORTH).mean())
     judged = [kind for kind, likely in found.kinds.items() if likely >= _POSSIBLE or kind not in held_out.rejected]
-    gains_by_kind = {kind: _gains(made.sampler, safe, cost, found, rng, kind) for kind in judged}
+    gains_by_kind = {kind: _relative_gains(made.sampler, safe, cost, found, rng, kind) for kind in judged}
     gain_by_kind = {kind: float(each.mean()) for kind, each in gains_by_kind.items()}
     better_by_kind = {kind: float((each > _WORTH).mean()) for kind, each in gains_by_kind.items()}
     published = (
@@ -235,7 +235,7 @@ def _design_hypotheses(found: Posterior, rng: np.random.Generator) -> tuple[Floa
     return np.vstack([means for means, _ in drawn]), np.concatenate([places for _, places in drawn])
 
 
-def _gains(
+def _relative_gains(
     sampler: Sampler[Any],
     safe: tuple[Sampler[Any], Sampler[Any]],
     cost: "_MeanCosts",

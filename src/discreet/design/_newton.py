@@ -90,7 +90,7 @@ class SlackPair:
     @property
     def room(self) -> tuple[float, float]:
         """How far slack and multiplier may move along the step before they vanish."""
-        return _limit(self.s, self.ds), _limit(self.z, self.dz)
+        return _longest_step(self.s, self.ds), _longest_step(self.z, self.dz)
 
     def move(self, primal: float, dual: float) -> None:
         """Take this much of the step, and clear it."""
@@ -104,7 +104,7 @@ class SlackPair:
         self.s, self.ds, self.aim = s, np.zeros(0), 0.0
 
 
-def _limit(value: Floats, step: Floats) -> float:
+def _longest_step(value: Floats, step: Floats) -> float:
     """The largest length at which value + length * step is not negative."""
     fastest = float((-step / value).max(initial=0.0))
     return 1.0 / fastest if fastest > 0.0 else np.inf

@@ -219,7 +219,7 @@ class Mode:
 
     def responses(self, rounds: Sequence[RoundCounts], rng: np.random.Generator) -> list[Response]:
         """(A, c) of each round, regressed on model clients of this shape."""
-        return _responses(rounds, self.shape, self.theta, rng)
+        return _model_responses(rounds, self.shape, self.theta, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,11 +299,11 @@ def fit_posterior(
     """The posterior given the rounds, on `size` outcomes; `spread`: a round on two outcomes about the clients' own spread."""
     start, middle = np.zeros(size), Dirichlet(CONCENTRATIONS[len(CONCENTRATIONS) // 2])
     widths = WIDTHS if rounds else WIDTHS[2:3]
-    tried = [(_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
+    tried = [(_find_mode(rounds, middle, width, start, _FIRST_REACH, rng), width) for width in widths]
     best, width = max(tried, key=lambda one: one[0].evidence)
-    shapes = _shapes(size)
+    shapes = _shape_priors(size)
     modes = tuple(
-        _mode(rounds, shape, width, best.theta, _REACH, rng)
+        _find_mode(rounds, shape, width, best.theta, _REACH, rng)
         if isinstance(shape, Dirichlet)
         else _best_mode(rounds, shape, widths, best.theta, rng)
         for shape in shapes
@@ -316,11 +316,11 @@ def _best_mode(
     rounds: Sequence[RoundCounts], shape: Shape, widths: Sequence[float], start: Floats, rng: np.random.Generator
 ) -> Mode:
     """The mode of a shape unlike the others: its mean distribution and width may differ from theirs."""
-    tried = [_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
+    tried = [_find_mode(rounds, shape, width, start, _FAR_REACH, rng) for width in widths]
     return max(tried, key=lambda one: one.evidence)
 
 
-def _shapes(size: int) -> dict[Shape, float]:
+def _shape_priors(size: int) -> dict[Shape, float]:
     """The possible shapes of clients on that many outcomes, with their prior probabilities."""
     likely = np.exp([-0.5 * ((math.log(s) - _USUAL) / _SPREAD) ** 2 for s in CONCENTRATIONS])
     others: dict[Shape, float] = {Clusters(size, size): _POINTS}
@@ -351,7 +351,7 @@ def _spread_likelihood(mode: Mode, spread: RoundCounts | None) -> float:
     return float(spread.counts @ np.log(np.maximum((1.0 - agree) * ends[0] + agree * ends[1], LEAST_SHARE)))
 
 
-def _mode(
+def _find_mode(
     rounds: Sequence[RoundCounts],
     shape: Shape,
     width: float,
@@ -363,14 +363,16 @@ def _mode(
     theta, k = start, len(start)
     counts = [one.trusted_counts for one in rounds]
     for trusted in [math.inf] if all(one.exact for one in rounds) else reach:
-        fit = ResponseFit(_responses(rounds, shape, theta, rng), counts, width)
+        fit = ResponseFit(_model_responses(rounds, shape, theta, rng), counts, width)
         theta = theta + np.clip(fit.climb(theta) - theta, -trusted, trusted)
     _, curvature = fit.slopes(theta)
     evidence = fit.density(theta) - k * math.log(width) - 0.5 * float(np.linalg.slogdet(curvature)[1])
     return Mode(shape, theta, curvature, evidence)
 
 
-def _responses(rounds: Sequence[RoundCounts], shape: Shape, theta: Floats, rng: np.random.Generator) -> list[Response]:
+def _model_responses(
+    rounds: Sequence[RoundCounts], shape: Shape, theta: Floats, rng: np.random.Generator
+) -> list[Response]:
     number = max(_MODEL, _FOR_EACH * len(theta))
     model = shape.draw(np.tile(softmax(theta), (number, 1)), rng)
     return [one.response(model) for one in rounds]
@@ -474,8 +476,8 @@ def judge_kinds(
         largest[kind] = _largest_log_likelihood([mode for mode, _ in modes], responses, held)
         if about is not None:
             agree = sum(weight * mode.shape.agreement(softmax(mode.theta)) for mode, weight in modes)
-            found[kind] += _log_likelihood(about[1], _bit_law(about[1], agree))
-            largest[kind] += _largest_of_bits(about[1], modes[0][0].shape)
+            found[kind] += _log_likelihood(about[1], _agreement_bit_law(about[1], agree))
+            largest[kind] += _largest_bit_likelihood(about[1], modes[0][0].shape)
     found[PLAIN] = sum(_log_likelihood(kept, _smooth_shares(one)) for one, kept in parts)
     rejected = tuple(
         kind
@@ -530,15 +532,15 @@ def _largest_log_likelihood(
     return max(bounds)
 
 
-def _bit_law(held: RoundCounts, agree: float) -> Floats:
+def _agreement_bit_law(held: RoundCounts, agree: float) -> Floats:
     ends = np.asarray(held.sampler.output(np.eye(2)))
     return np.asarray((1.0 - agree) * ends[0] + agree * ends[1])
 
 
-def _largest_of_bits(held: RoundCounts, shape: Shape) -> float:
+def _largest_bit_likelihood(held: RoundCounts, shape: Shape) -> float:
     """The largest log-likelihood of held-out bits about spread: point masses always agree, other clients are unconstrained."""
     least = 1.0 if isinstance(shape, Clusters) and shape.groups >= shape.size else 0.0
     number = held.counts.sum()
-    low, high = sorted(_bit_law(held, agree)[1] for agree in (least, 1.0))
+    low, high = sorted(_agreement_bit_law(held, agree)[1] for agree in (least, 1.0))
     share = min(max(held.counts[1] / number if number else low, low), high)
     return _log_likelihood(held, np.array([1.0 - share, share]))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from discreet import divergences
 from discreet._base.doors import OldName
-from discreet.design._floors import band_of
+from discreet.design._floors import band_of_floor
 from discreet.divergences import FDivergence, divergence
 from discreet.families import Band, FiniteFamily, Simplex
 from discreet.mechanisms import OptimalSampler, Sampler
@@ -249,7 +249,7 @@ class Smoother:
         """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
         found = {f.name: np.zeros(len(examples)) for f in judges}
-        for held in _folds(len(examples)):
+        for held in _random_folds(len(examples)):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
             for name, score in sampler_costs(examples[held], sampler, judges).items():
@@ -269,7 +269,7 @@ class Smoother:
         kept = min(float((ratio * floor).min()), float((1.0 - floor.sum() + floor).min()))
         share = 0.0 if kept >= needed else min(1.0, (needed - kept) / (best - kept) * (1.0 + 1e-9))
         moved = (1.0 - share) * floor + share / (ratio + k - 1)
-        return OptimalSampler(band_of(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
+        return OptimalSampler(band_of_floor(moved, self.epsilon, Simplex(k)), epsilon=self.epsilon)
 
 
 def sampler_costs(
@@ -295,5 +295,5 @@ def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
 
 
-def _folds(number: int) -> list[NDArray[np.int64]]:
+def _random_folds(number: int) -> list[NDArray[np.int64]]:
     return [held for held in np.array_split(np.random.default_rng(0).permutation(number), FOLDS) if held.size]

@@ -384,7 +384,7 @@ def _cut_certificates(
 ) -> list[DesignCertificate]:
     """Certificates with the programme's own lines, and with lines that fit its multipliers and floor."""
     counted = solution.weights > _COUNTED * solution.weights.max()
-    clients = _some_clients(examples, counted, solution.weights)
+    clients = _restrict_to_clients(examples, counted, solution.weights)
     entries = counted[examples.client]
     p, q, floor = examples.mass[entries], solution.q[entries], solution.floor[examples.outcome[entries]]
     multiplier, curve = solution.multiplier[counted], objective.curve
@@ -403,7 +403,7 @@ def _cut_certificates(
     return proofs
 
 
-def _some_clients(examples: ExampleClients, counted: NDArray[np.bool_], weights: Floats) -> ExampleClients:
+def _restrict_to_clients(examples: ExampleClients, counted: NDArray[np.bool_], weights: Floats) -> ExampleClients:
     """These clients alone, with their weights from (n,)."""
     if counted.all():
         return replace(examples, weight=weights / weights.sum())
@@ -449,7 +449,7 @@ def _solve_interior(
         if not math.isfinite(value + gap):
             return None
         if progress is not None:
-            progress(_share_done(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
+            progress(_progress_share(first, gap, max(TOLERANCE * value, NEGLIGIBLE)))
         spent |= gap <= _SPENT * value
         if spent or gap <= max(TOLERANCE * value, NEGLIGIBLE):
             found = interior_certificate(point, objective, floors)
@@ -469,7 +469,7 @@ def _solve_interior(
     return FloorBracket(floor, mean_divergence(examples, f, floor, ratio), bound, certificate)
 
 
-def _share_done(first: float, gap: float, last: float) -> float:
+def _progress_share(first: float, gap: float, last: float) -> float:
     """The progress of the gap from the first to the last, on a logarithmic scale, on which steps are about equally long."""
     return min(max(math.log(first / max(gap, 1e-300)) / math.log(first / min(last, 0.5 * first)), 0.0), 1.0)
 

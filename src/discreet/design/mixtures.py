@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from discreet.design._convex_hulls import floor_for_tv
 from discreet.design._curves import curve_of, hinge_gamma
-from discreet.design._floors import as_examples, band_of
+from discreet.design._floors import as_examples, band_of_floor
 from discreet.design._solving import best_floor
 from discreet.divergences import FDivergence, tv
 from discreet.errors import DiscreetError, check_count
@@ -134,7 +134,7 @@ def worst_kernel_divergence(
     if not math.isfinite(f.at_zero) or hinge_gamma(f) is not None:
         return math.inf
     fine = FineCells.of(line, floor)
-    sampler = OptimalSampler(band_of(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
+    sampler = OptimalSampler(band_of_floor(fine.masses, epsilon, Simplex(fine.masses.size)), epsilon=epsilon)
     shape, radius = ShiftedDivergence(f, curve_of(f).slope_at_one), line.family.radius
     half = radius / _BLOCKS
     centres = np.linspace(-radius + half, radius - half, _BLOCKS)

@@ -130,7 +130,7 @@ class FDivergence:
 
     def perspective(self, p: ArrayLike, q: ArrayLike) -> float | FloatArray:
         """q f(p/q) entry by entry, with the zero conventions; p and q broadcast."""
-        p, q = _broadcast(_parse_entries("p", p), _parse_entries("q", q))
+        p, q = _broadcast_laws(_parse_entries("p", p), _parse_entries("q", q))
         return _float_or_array(self._terms_with_zeros(self._generator.perspective, 0.0, p, q))
 
     def chord_at_one(self, below: float, above: float) -> float:
@@ -160,12 +160,14 @@ class FDivergence:
         as equal, so that between distributions the result is never negative; other masses are used as given.
         """
         p, q = _aligned_laws(p, q)
-        nodes = _nodes(weights, p.shape[-1])
+        nodes = _check_node_weights(weights, p.shape[-1])
         generator = self._generator
-        total = _sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
+        total = _weighted_sum(self._terms_with_zeros(generator.excess, generator.slope_at_one, p, q), nodes)
         equal = _masses_agree(p, q, nodes) if generator.slope_at_one else np.True_
         if not np.all(equal):
-            total = np.where(equal, total, _sum(self._terms_with_zeros(generator.perspective, 0.0, p, q), nodes))
+            total = np.where(
+                equal, total, _weighted_sum(self._terms_with_zeros(generator.perspective, 0.0, p, q), nodes)
+            )
         return _float_or_array(total)
 
     def _terms_with_zeros(self, perspective: Perspective, slope: float, p: FloatArray, q: FloatArray) -> FloatArray:
@@ -202,10 +204,10 @@ def _aligned_laws(p: LawLike, q: LawLike) -> tuple[FloatArray, FloatArray]:
     first, second = _parse_entries("p", in_place_p), _parse_entries("q", in_place_q)
     if first.ndim == 0 or first.shape[-1:] != second.shape[-1:]:
         raise _shape_error(first, second)
-    return _broadcast(first, second)
+    return _broadcast_laws(first, second)
 
 
-def _broadcast(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _broadcast_laws(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
     try:
         first, second = np.broadcast_arrays(p, q)
     except ValueError:
@@ -219,7 +221,7 @@ def _shape_error(p: FloatArray, q: FloatArray) -> DiscreetError:
     )
 
 
-def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
+def _check_node_weights(weights: ArrayLike | None, size: int) -> FloatArray | None:
     if weights is None:
         return None
     nodes = _parse_entries("weights", weights)
@@ -228,7 +230,7 @@ def _nodes(weights: ArrayLike | None, size: int) -> FloatArray | None:
     return nodes
 
 
-def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
+def _weighted_sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
     with np.errstate(all="ignore"):
         weighted = terms if nodes is None else np.where(nodes > 0, nodes * terms, 0.0)  # weight 0 adds nothing
         return np.asarray(weighted.sum(axis=-1))
@@ -236,7 +238,7 @@ def _sum(terms: FloatArray, nodes: FloatArray | None) -> FloatArray:
 
 def _masses_agree(p: FloatArray, q: FloatArray, nodes: FloatArray | None) -> NDArray[np.bool_]:
     """Whether two masses differ by no more than the rounding of normalising k floats to one (or overflow)."""
-    mass_p, mass_q = _sum(p, nodes), _sum(q, nodes)
+    mass_p, mass_q = _weighted_sum(p, nodes), _weighted_sum(q, nodes)
     with np.errstate(all="ignore"):
         rounding = p.shape[-1] * np.finfo(np.float64).eps * (mass_p + mass_q)
         return np.asarray(~(np.abs(mass_p - mass_q) > rounding))
@@ -281,7 +283,9 @@ def alpha(order: float) -> FDivergence:
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
     slope_at_infinity = 1.0 / (1.0 - order) if order < 1 else math.inf
-    return _make_divergence(f"alpha:{_digits(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order)))
+    return _make_divergence(
+        f"alpha:{_shortest_decimal(order)}", at_zero, slope_at_infinity, _Generator(PowerPerspective(order))
+    )
 
 
 def hockey_stick(gamma: float) -> FDivergence:
@@ -298,7 +302,7 @@ def hockey_stick(gamma: float) -> FDivergence:
     """
     gamma = POSITIVE.check("gamma", gamma)
     generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
-    return _make_divergence(f"hockey_stick:{_digits(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
+    return _make_divergence(f"hockey_stick:{_shortest_decimal(gamma)}", min(gamma, 1.0) - 1.0, 1.0, generator)
 
 
 @final
@@ -321,7 +325,7 @@ class RenyiDivergence(FDivergence):
         base = alpha(order)
         super().__init__(
             base._generator,
-            name=f"renyi:{_digits(order)}",
+            name=f"renyi:{_shortest_decimal(order)}",
             at_zero=base.at_zero,
             slope_at_infinity=base.slope_at_infinity,
         )
@@ -340,7 +344,7 @@ class RenyiDivergence(FDivergence):
         """The divergence of distributions over the last axis, as for `FDivergence`."""
         found = np.asarray(self.alpha(p, q, weights=weights))
         first, second = _aligned_laws(p, q)
-        nodes = _nodes(weights, first.shape[-1])
+        nodes = _check_node_weights(weights, first.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self.order * np.log(first) + (1.0 - self.order) * np.log(second)
             terms = terms if nodes is None else terms + np.log(nodes)
@@ -381,7 +385,7 @@ def renyi(order: float) -> FDivergence:
     return kl if order == 1.0 else RenyiDivergence(order)
 
 
-def _digits(value: float) -> str:
+def _shortest_decimal(value: float) -> str:
     """The shortest decimal that reads back as the same float."""
     return np.format_float_positional(value, trim="-")
 

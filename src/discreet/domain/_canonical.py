@@ -72,7 +72,7 @@ def _json_pieces(value: Any) -> Iterator[str]:
     match value:
         case dict():
             before = "{"
-            for name in sorted(value, key=_in_utf16):
+            for name in sorted(value, key=_utf16_key):
                 yield before + _json_string(name) + ":"
                 yield from _json_pieces(value[name])
                 before = ","
@@ -92,7 +92,7 @@ def _json_pieces(value: Any) -> Iterator[str]:
             yield _number_text(value)
 
 
-def _in_utf16(name: str) -> bytes:
+def _utf16_key(name: str) -> bytes:
     return name.encode("utf-16-be")
 
 

@@ -154,7 +154,7 @@ class Labels(Domain[Outcome]):
     @property
     def full_terms(self) -> dict[str, Any]:
         """The number of labels, and the labels."""
-        return {"size": self.size, "labels": list(_storable(self.labels))}
+        return {"size": self.size, "labels": list(_check_json_labels(self.labels))}
 
     @cached_property
     def _digest(self) -> str:
@@ -162,7 +162,7 @@ class Labels(Domain[Outcome]):
         return self._digest_in(VERSION)
 
     def _digest_in(self, version: int) -> str:
-        return digest(canonical(list(_storable(self.labels)), version).encode())
+        return digest(canonical(list(_check_json_labels(self.labels)), version).encode())
 
     @cached_property
     def _array(self) -> NDArray[Any]:
@@ -203,7 +203,7 @@ def _as_python_value(label: Any) -> Any:
     return label.item() if isinstance(label, (np.str_, np.bool_, np.integer, np.floating)) else label
 
 
-def _storable(labels: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_json_labels(labels: tuple[Any, ...]) -> tuple[Any, ...]:
     """Labels as JSON values."""
     for label in labels:
         if not isinstance(label, (str, int, float)):

@@ -49,7 +49,7 @@ def reference_on(domain: Domain, reference: float | Floats) -> Floats:
     return np.array(np.broadcast_to(reference, domain.size), dtype=np.float64)
 
 
-def as_list(column: Any) -> Any:
+def column_as_list(column: Any) -> Any:
     """A column of pyarrow, polars, pandas or numpy as a plain list; other values unchanged."""
     column = plain_column(column)
     for plain in ("to_list", "tolist"):
@@ -63,7 +63,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
     if samples is None:
         raise DiscreetError("clients= names the clients of samples=; counts= have no clients")
     try:
-        names, number = list(as_list(clients)), len(as_list(samples))
+        names, number = list(column_as_list(clients)), len(column_as_list(samples))
         different = len(set(names))
     except TypeError:
         raise DiscreetError("clients is not a list of names or numbers, one for each of the samples") from None
@@ -80,7 +80,7 @@ def check_distinct(clients: Any, samples: Any) -> None:
 
 def counts_of(samples: Any, domain: Domain) -> NDArray[np.int64]:
     """The count of each outcome among the samples."""
-    numbers = domain.numbers(as_list(samples))
+    numbers = domain.numbers(column_as_list(samples))
     return checked_counts(np.bincount(numbers, minlength=domain.size), domain)
 
 
@@ -274,7 +274,7 @@ class SampleRows:
 
 def rows_of(samples: Any, domain: Domain) -> SampleRows | None:
     """Samples as rows, one for each client, or None if each sample belongs to another client."""
-    rows = as_list(samples)
+    rows = column_as_list(samples)
     if not isinstance(rows, list) or not rows or not isinstance(rows[0], (list, tuple, np.ndarray)):
         return None
     lengths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else 0 for row in rows}

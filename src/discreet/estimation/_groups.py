@@ -47,10 +47,10 @@ from discreet.agreement import Agreement
 from discreet.audit import least_probability
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
-from discreet.estimation._counting import LARGEST, as_list, line_of, usual_bin_count
+from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
 from discreet.estimation._from_samples import population
 from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._inversion import invert_intervals, limits, lower_ends_together
+from discreet.estimation._inversion import invert_intervals, lower_ends_together, membership_bounds
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, reported_population, reported_statistic
 from discreet.families import ContinuousFamily
@@ -167,7 +167,7 @@ def _quick_law(found: AnyPopulation, confidence: float) -> Shares:
         return Shares(found.share_estimates, *found.share_intervals(each), lower_ends_together(low), high)
     lines, mu = (found.inversion, found.bounds, found.reference), found.reference
     low, high = invert_intervals(*lines, together)
-    low = lower_ends_together(low, limits(found.bounds, mu)[0])
+    low = lower_ends_together(low, membership_bounds(found.bounds, mu)[0])
     return Shares(found.share_estimates, *invert_intervals(*lines, each), low, high)
 
 
@@ -175,7 +175,7 @@ def _excludes_little(found: AnyPopulation, law: Shares) -> bool:
     if isinstance(found, ReportedPopulation):
         least, most = np.zeros(len(law.estimate)), np.ones(len(law.estimate))
     else:
-        least, most = limits(found.bounds, found.reference)
+        least, most = membership_bounds(found.bounds, found.reference)
     return bool((law.all_high - law.all_low >= _LITTLE * (most - least)).all())
 
 
@@ -279,7 +279,7 @@ def _released_domain(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
 def _split_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
     """What each group released, groups in order."""
     try:
-        values, names = list(as_list(given)), list(as_list(groups))
+        values, names = list(column_as_list(given)), list(column_as_list(groups))
     except TypeError:
         raise DiscreetError("groups is not a list, one group for each client") from None
     if len(values) != len(names):
@@ -366,8 +366,9 @@ class Change:
         scores = _Scores.of(self, 1, _STATISTIC_STEPS)
         before = [bounds(self.before, float(score), 0) for score in scores.before]
         after = [bounds(self.after, float(score), 1) for score in scores.after]
-        low = min(later.low - earlier.high for earlier, later in zip(before, after, strict=True))
-        high = max(later.high - earlier.low for earlier, later in zip(before, after, strict=True))
+        ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
+        low = min(later.low - earlier.high for earlier, later in ends)
+        high = max(later.high - earlier.low for earlier, later in ends)
         first, last = before[0], after[0]
         estimate = None if first.estimate is None or last.estimate is None else last.estimate - first.estimate
         name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted

@@ -267,11 +267,11 @@ def _follow_ends(counts: Floats, samples: int, level: float) -> Floats:
         left_over = left_over[~begins]
         some = _Tails(counts[left_over], samples, opposite[left_over])
         begin, end = left[left_over], last[left_over]
-        right = _root(some.next_step, begin, end)
+        right = _find_root(some.next_step, begin, end)
         ends = some.both(right) > level
         crossed = _Tails(counts[left_over[ends]], samples, opposite[left_over[ends]])
         found[left_over] = end
-        found[left_over[ends]] = _root(crossed.past(level), begin[ends], right[ends])
+        found[left_over[ends]] = _find_root(crossed.past(level), begin[ends], right[ends])
         left[left_over], opposite[left_over] = right, opposite[left_over] + 1.0
         left_over = left_over[~(ends | (right >= end))]
     found[left_over] = 0.0
@@ -303,7 +303,7 @@ class _Tails:
         )
 
 
-def _root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
+def _find_root(values: Callable[[Floats], Floats], left: Floats, right: Floats) -> Floats:
     """The zero of a function that is negative and then positive, or a place a little left of it; `right` if it stays negative.
 
     By regula falsi in the Illinois form: an end that stays counts half.

@@ -110,7 +110,7 @@ def invert_intervals(
     inversion: Inversion, bounds: Bounds, mu: Floats, released: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Intervals of P's shares from intervals of Q's, for events with these reference masses and clients within the bounds."""
-    least, most = limits(bounds, mu)
+    least, most = membership_bounds(bounds, mu)
     low, high = inversion.least(mu, released[0]), inversion.most(mu, released[1])
     top = np.clip(high, least, most)
     return np.minimum(np.clip(low, least, most), top), top  # samples outside the box can make the lines cross
@@ -121,7 +121,7 @@ def lower_ends_together(low: Floats, least: Floats | float = 0.0) -> Floats:
     return low if low.sum() <= 1.0 else nearest_law(low, least, low)
 
 
-def limits(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
+def membership_bounds(bounds: Bounds, mu: Floats) -> tuple[Floats, Floats]:
     """The bounds of events with these reference masses that follow from membership in the family alone."""
     most = np.minimum(1.0 - bounds.lower * (1.0 - mu), np.minimum(bounds.upper * mu, 1.0))
     least = np.maximum(bounds.lower * mu, 1.0 - bounds.upper * (1.0 - mu))

@@ -156,12 +156,15 @@ def outlook(
     """
     check_count("clients", clients)
     OPEN_UNIT.check("confidence", confidence)
-    inversion = _inversion(sampler)
+    inversion = _sampler_inversion(sampler)
     if isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = _masses(sampler), _share_count(sampler)  # one number stands for every outcome: there may be 2^40
+        masses, size = (
+            _reference_masses(sampler),
+            _share_count(sampler),
+        )  # one number stands for every outcome: there may be 2^40
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
@@ -209,7 +212,7 @@ def _hardest_masses(masses: Floats) -> list[float]:
     return sorted({float(masses.max()), float(small.max())} if small.size else {float(masses.max())})
 
 
-def _inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion:
+def _sampler_inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion:
     """The lines of a sampler; for reports the line from a probability that a report holds an outcome to its share."""
     if not isinstance(sampler, ReportSampler):
         return inversion_of(sampler)
@@ -238,7 +241,7 @@ def _released_range(sampler: Released, mass: float) -> tuple[float, float]:
     return least, max(least, min(B * mass, 1.0 - b * others))
 
 
-def _masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
+def _reference_masses(sampler: Sampler[AnyFamily] | ReportSampler) -> Floats:
     if isinstance(sampler, ReportSampler):
         return np.array([1.0 / sampler.family.size])
     if isinstance(sampler.family, ContinuousFamily):
@@ -286,8 +289,8 @@ def clients_for(
     POSITIVE.check("accuracy", accuracy)
     OPEN_UNIT.check("confidence", confidence)
     together = check_flag("together", together)
-    inversion = _inversion(sampler)
-    masses = _masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
+    inversion = _sampler_inversion(sampler)
+    masses = _reference_masses(sampler) if mass is None else np.array([PROBABILITY.check("mass", mass)])
     return clients_within(inversion, sampler, masses, accuracy, confidence, _share_count(sampler) if together else 1)
 
 
@@ -357,7 +360,7 @@ def epsilon_for_accuracy(
 
     def missing(log_epsilon: float) -> float:
         sampler = make(family, epsilon=math.exp(log_epsilon))
-        return half_width(_inversion(sampler), sampler, _masses(sampler), noise) - accuracy
+        return half_width(_sampler_inversion(sampler), sampler, _reference_masses(sampler), noise) - accuracy
 
     low, high = math.log(LEAST_EPSILON), math.log(_MOST_EPSILON)
     if missing(high) > 0.0:

@@ -36,7 +36,13 @@ from discreet.estimation._intervals import (
     largest_average,
     tail,
 )
-from discreet.estimation._inversion import Inversion, invert_intervals, limits, lower_ends_together, nearest_law
+from discreet.estimation._inversion import (
+    Inversion,
+    invert_intervals,
+    lower_ends_together,
+    membership_bounds,
+    nearest_law,
+)
 from discreet.estimation._reweighting import Reweighted
 from discreet.families import Bounds, Simplex
 from discreet.mechanisms import AnyFamily, JointSampler, PointAtoms, Sampler
@@ -97,15 +103,15 @@ def threshold_indicator(domain: Domain, threshold: float) -> Phi:
 def callable_phi(domain: Domain, phi: Callable[[Any], float]) -> Phi:
     """phi of every outcome; on cells, of the ends and of Gauss points of each, from which its average and extremes are estimated."""
     if domain.edges is None:
-        return Phi.sharp(np.array([_number(phi, name) for name in domain.names]))
+        return Phi.sharp(np.array([_check_statistic_value(phi, name) for name in domain.names]))
     nodes, weights = gauss_rule(_NODES)
     low, width = domain.edges[:-1, None], np.diff(domain.edges)[:, None]
     points = np.concatenate([low, low + width * nodes, low + width], axis=1)
-    values = np.array([[_number(phi, x) for x in row] for row in points.tolist()])
+    values = np.array([[_check_statistic_value(phi, x) for x in row] for row in points.tolist()])
     return Phi(values[:, 1:-1] @ weights, values.min(axis=1), values.max(axis=1))
 
 
-def _number(phi: Callable[[Any], float], outcome: Any) -> float:
+def _check_statistic_value(phi: Callable[[Any], float], outcome: Any) -> float:
     value = phi(outcome)
     try:
         number = float(value)
@@ -241,7 +247,7 @@ class Population:
             each = band_ends(*seen, self.inversion, self.reference)
             together = band_ends(*seen, self.inversion, self.reference, among=everything)
         all_low, all_high = self._invert_ends(together)
-        least, _ = limits(self.bounds, self.reference)
+        least, _ = membership_bounds(self.bounds, self.reference)
         return Shares(estimate, *self._invert_ends(each), lower_ends_together(all_low, least), all_high)
 
     @property
@@ -252,7 +258,7 @@ class Population:
     @cached_property
     def nearest(self) -> Floats:
         """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""
-        return nearest_law(self._estimate, *limits(self.bounds, self.reference))
+        return nearest_law(self._estimate, *membership_bounds(self.bounds, self.reference))
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""

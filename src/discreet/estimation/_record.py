@@ -39,7 +39,7 @@ class Fidelity:
     wasserstein: float | None
 
 
-def fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
+def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     """The distances from the truth to an estimate. KL is infinite if the estimate excludes an outcome that the truth has."""
     return Fidelity(
         float(divergence("tv")(truth, law)),
@@ -214,7 +214,7 @@ def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dic
         laws["the nearest law"] = found.nearest
     if found.reweighted is not None:
         laws["the weighted examples"] = found.reweighted.law
-    return {name: fidelity(truth, law, found.domain) for name, law in laws.items()}
+    return {name: measure_fidelity(truth, law, found.domain) for name, law in laws.items()}
 
 
 def _trust_notes(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:

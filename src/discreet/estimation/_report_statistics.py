@@ -204,12 +204,12 @@ class SupportStatistics:
         observed = below - (grid + 1) / size * width  # the mean of V for the centred set
         tests = _PrefixTests(self.sampler, grid + 1, self.clients)
         small, large = (tail_of(level, observed) < miss for tail_of in (tests.below, tests.above))
-        first = self._first_accepted(order, grid[~small], level, miss, below=True)
-        last = self._first_accepted(order, grid[~large][::-1], level, miss, below=False)
+        first = self._first_place_not_rejected(order, grid[~small], level, miss, below=True)
+        last = self._first_place_not_rejected(order, grid[~large][::-1], level, miss, below=False)
         start = int(grid[-1]) + 1 if first is None else first - step + 1
         return start, (int(grid[0]) if last is None else min(last + step, size - 1))
 
-    def _first_accepted(
+    def _first_place_not_rejected(
         self, order: Integers, places: Integers, level: float, miss: float, *, below: bool
     ) -> int | None:
         """The first of the places at which the level is not rejected, with the exact variance of the sets where that is known."""

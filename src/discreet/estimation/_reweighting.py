@@ -5,7 +5,7 @@ samples have the distribution sum_i w_i q_i with q_i the output distribution of 
 that make the samples most likely solve a concave problem with a certificate. Samples of several agreements have one likelihood: their
 output distributions are concatenated.
 
-**The problem** (`mixtures`). Given are distributions q_1, ..., q_N on the outcomes, shares f of the counts, and a pull tau >= 0 towards
+**The problem** (`best_mixtures`). Given are distributions q_1, ..., q_N on the outcomes, shares f of the counts, and a pull tau >= 0 towards
 equal weights. Find the weights w on the simplex that maximise
 
     L(w) = sum_x f_x log y_x + tau/N sum_i log w_i,        y = sum_i w_i q_i:
@@ -104,7 +104,7 @@ class ExampleMixture:
         return found
 
 
-def mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
+def best_mixtures(laws: Floats, shares: Floats, pulls: Sequence[float]) -> Iterator[ExampleMixture]:
     """The best mixture of distributions (N, k) for shares (k,) at each of falling pulls."""
     seen = shares > 0.0
     q, f = np.ascontiguousarray(laws[:, seen]), shares[seen]
@@ -223,10 +223,10 @@ def reweight_examples(
 ) -> Reweighted:
     """Examples (N, k) reweighted to explain the counts of one or several samplers on the same outcomes; `pull` in samples, or chosen."""
     counts = np.concatenate([counted for _, counted in rounds]).astype(np.float64)
-    released = np.hstack([_outputs(sampler, laws) for sampler, _ in rounds])
+    released = np.hstack([_output_laws(sampler, laws) for sampler, _ in rounds])
     number = float(counts.sum())
     shares = counts / number
-    path = list(mixtures(released, shares, _pulls(laws.shape[1] if pull is None else pull, number)))
+    path = list(best_mixtures(released, shares, _pull_path(laws.shape[1] if pull is None else pull, number)))
     freedoms = [found.freedom(released, shares) for found in path]
     chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
@@ -262,7 +262,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
         blocks.blocks / blocks.holding
     )  # times the number of blocks, which changes no weight
     shares = often / number
-    path = list(mixtures(released, shares, _pulls(laws.shape[1], number)))
+    path = list(best_mixtures(released, shares, _pull_path(laws.shape[1], number)))
     freedoms = [found.freedom(released, shares) for found in path]
     chosen = _choose_pull(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
@@ -275,7 +275,7 @@ def reweight_reported(sampler: ReportSampler, reports: Reports, laws: Floats, su
     return Reweighted(law, nearest_law(law + beyond), found.weights, found.pull * number, found.gap, strain)
 
 
-def _outputs(sampler: Sampler[Any], laws: Floats) -> Floats:
+def _output_laws(sampler: Sampler[Any], laws: Floats) -> Floats:
     """The output distributions of distributions (N, k) on the outcomes, or on the cells of a line."""
     if not isinstance(sampler.family, ContinuousFamily):
         return np.asarray(sampler.output(laws), dtype=np.float64)
@@ -329,7 +329,7 @@ def example_laws(sampler: Sampler[AnyFamily], examples: Any) -> Floats:
     return as_examples(given, None, sampler.carrier.size, name="examples").dense()
 
 
-def _pulls(least: float, number: float) -> list[float]:
+def _pull_path(least: float, number: float) -> list[float]:
     """The path down to a pull of that many samples, each relative to the number of samples."""
     return [*(one for one in PULLS if one > least / number), least / number]
 

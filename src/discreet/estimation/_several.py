@@ -108,19 +108,21 @@ def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, example
         raise DiscreetError(f"family = {family!r} is not a Simplex; give the public outcomes, as Simplex(outcomes)")
     count = check_count("samples", samples, least=2, most=10**4, fix="one sample is one at the whole budget")
     check_count("clients", clients)
-    laws = _spreads(family.size) if examples is None else np.atleast_2d(family.as_rows(examples, "examples"))
+    laws = (
+        _evenly_spread_clients(family.size) if examples is None else np.atleast_2d(family.as_rows(examples, "examples"))
+    )
     whole = OptimalSampler(family, epsilon=epsilon)
     share = OptimalSampler(family, epsilon=whole.epsilon / count)
     costs = _ClientDistances(laws, worst=examples is None)
     multisets = Multisets(family.size, count) if Multisets.fit(family.size, count) else None
-    error = _error(family, whole.epsilon, clients)
+    error = _linear_error(family, whole.epsilon, clients)
     found = [Way("single", 1, whole.epsilon, costs.over(laws, whole.output(laws)), None, error)]
     if multisets is not None:
         for name, around in (("joint", AROUND[0]), ("product", AROUND[1])):
             joint = JointSampler(family, samples=count, epsilon=whole.epsilon, around=around)
             found.append(Way(name, count, whole.epsilon, *costs.of(joint), None))
     together = None if multisets is None else costs.on(multisets, share.output(laws))
-    error = _error(family, share.epsilon, clients * count)
+    error = _linear_error(family, share.epsilon, clients * count)
     found.append(Way("composed", count, share.epsilon, costs.over(laws, share.output(laws)), together, error))
     return Ways(count, whole.epsilon, clients, examples is None, tuple(found))
 
@@ -156,13 +158,13 @@ class _ClientDistances:
         return [slice(start, start + many) for start in range(0, len(self._laws), many)]
 
 
-def _spreads(size: int) -> Floats:
+def _evenly_spread_clients(size: int) -> Floats:
     """Clients uniform on 1, ..., k outcomes: on the simplex it does not matter which."""
     held = np.unique(np.round(np.geomspace(1, size, _SPREADS)).astype(np.int64))
     return np.array([(np.arange(size) < s) / s for s in held])
 
 
-def _error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
+def _linear_error(family: FiniteFamily, epsilon: float, samples: int) -> float | None:
     return outlook(LinearSampler(family, epsilon=epsilon), mechanism="linear", clients=samples).total
 
 

@@ -1,4 +1,4 @@
-"""Answers to a survey from one private report of each client: unbiased, consistent with each other, with intervals that hold.
+"""Answers to a survey from one private report of each client: shares without bias that agree with each other, with intervals.
 
 **Who is asked.** A public coin asks each client one part of the survey, so those who are asked are a uniform random subset of the clients,
 given how many they are. *The intervals of shares hold for the average of all clients, asked or not.* Proof: let client i report a block
@@ -8,13 +8,15 @@ their sum S_x therefore has real roots alone, and S_x is distributed as a sum of
 [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such sums.   QED
 
 **Consistency.** Two questions that share columns both tell the marginal of these. A table over columns splits orthogonally into effects, one
-for each subset S of its columns: contrasts in the columns of S, summed over the others. Noise of blocks has variance v/n in every direction,
-so a question with the columns C sees the effect of S with variance (v/n) times the product of the sizes of the columns in C without S.
+for each subset S of its columns: contrasts in the columns of S, summed over the others. Noise of blocks has one variance v/n in every
+direction but the constant one, so a question with the columns C sees the effect of S with variance v/n times the product of the sizes of
+the columns in C without S.
 Weighted least squares over all tables at once is then, by orthogonality, the weighted mean of each effect over the questions that see it.
 The effect of no column is the total, which is 1.
 
 **Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
-(V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are Gaffke's.
+(V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
+Gaffke's, whose coverage is a conjecture (`discreet.estimation._intervals`); those of means, sums and quantiles rest on it.
 
 **Quantiles.** With F the distribution function at the edges of the cells, `F(e) >= level` is tested at each edge from the left until one is
 not rejected, and `F(e) <= level` from the right: the first true hypothesis of either sequence is wrongly rejected with probability at most
@@ -34,6 +36,7 @@ import numpy as np
 import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import exact_ends, largest_average, tail
 from discreet.estimation._inversion import nearest_law
@@ -42,7 +45,6 @@ from discreet.families import Simplex
 from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.release import TOTAL
 from discreet.survey import (
-    CellOf,
     HistogramQuestion,
     LinearQuestion,
     MeanQuestion,
@@ -83,7 +85,8 @@ class SurveyAnswer:
         clients: how many were asked it.
         names: what each number is about.
         law: the estimates with their intervals, each alone and all numbers of the survey together.
-        consistent: the estimates that agree with the other questions; of shares they add up to 1.
+        consistent: of shares, the estimates that agree with the other questions for shares, and add up to 1 (so do those of histograms);
+            of others, the estimates themselves. Not a number where nobody was asked.
         unit: of the numbers, empty for shares.
     """
 
@@ -97,9 +100,10 @@ class SurveyAnswer:
     @cached_property
     def nearest(self) -> Floats:
         """The shares that are nearest to the consistent ones and none of which is negative."""
-        if not isinstance(self.question, (ShareQuestion, HistogramQuestion)) or isinstance(
+        of_shares = isinstance(self.question, (ShareQuestion, HistogramQuestion)) and not isinstance(
             self.question, LinearQuestion
-        ):
+        )
+        if not of_shares or not np.isfinite(self.consistent).all():
             return self.consistent
         return nearest_law(self.consistent.ravel()).reshape(self.consistent.shape)
 
@@ -168,7 +172,7 @@ def answer_survey(sampler: SurveySampler, reports: ArrayLike, *, confidence: flo
         The answers, in the order of the questions.
 
     Raises:
-        DiscreetError: for numbers that are no reports, and for a question that no client was asked.
+        DiscreetError: for numbers that are no reports, or none at all. A question that nobody was asked gets an answer that says nothing.
     """
     check_kind("sampler", sampler, SurveySampler, "pass the one that released the reports")
     OPEN_UNIT.check("confidence", confidence)
@@ -206,16 +210,16 @@ class _QuestionReports:
         self.sampler, self.question = sampler, sampler.survey.questions[place]
         numbers = [number for number, part in enumerate(sampler.parts) if part.question == place]
         asked = [(number, given) for number, given in zip(numbers, reports, strict=True) if len(given)]
-        if not asked or (isinstance(self.question, QuantileQuestion) and asked[-1][0] != numbers[-1]):
-            raise DiscreetError(
-                f"no client was asked for the {self.question.title}; collect more reports, or ask fewer questions"
-            )
+        if isinstance(self.question, QuantileQuestion) and (not asked or asked[-1][0] != numbers[-1]):
+            asked = []  # the cells are those of the last level
         self.numbers, self.reports = [number for number, _ in asked], [given for _, given in asked]
         self.parts = [sampler.parts[number] for number in self.numbers]
         self.clients = sum(map(len, self.reports))
 
     def answer(self, confidence: float, among: int) -> SurveyAnswer:
-        """The answer by this question's reports alone."""
+        """The answer by this question's reports alone; without any, one that says nothing."""
+        if not self.clients:
+            return self._nothing()
         match self.question:
             case MeanQuestion():
                 return self._mean(confidence, among)
@@ -224,6 +228,36 @@ class _QuestionReports:
             case LinearQuestion(matrix=matrix):
                 return self._sums(matrix, confidence, among)
         return self._shares(confidence, among)
+
+    def _nothing(self) -> SurveyAnswer:
+        """The answer where nobody was asked: everything is possible."""
+        names, least, most = self._names(), 0.0, 1.0
+        domain = self.sampler.survey.columns[self.question.columns[0]]
+        if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
+            least, most = domain.low, domain.high
+        low, high = np.full(len(names), least), np.full(len(names), most)
+        if isinstance(self.question, LinearQuestion):
+            low, high = self.question.matrix.min(axis=1), self.question.matrix.max(axis=1)
+        unknown = np.full(len(names), np.nan)
+        return SurveyAnswer(self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit())
+
+    def _names(self) -> tuple[str, ...]:
+        """What each number of the answer is about."""
+        columns, (column, *_) = self.sampler.survey.columns, self.question.columns
+        match self.question:
+            case MeanQuestion():
+                return (f"mean of {column}",)
+            case QuantileQuestion(at=at):
+                return tuple(f"{100 * level:g} % quantile of {column}" for level in at)
+            case LinearQuestion(matrix=matrix):
+                return tuple(f"sum {place + 1}" for place in range(len(matrix)))
+            case HistogramQuestion(cells=cells):
+                edges = cell_edges(columns, column, cells)
+                return tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
+        labels = [""]
+        for name in self.question.columns:
+            labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
+        return tuple(labels)
 
     def _chances(self, part: Part) -> tuple[float, float]:
         """The probability that a report holds an outcome that is not the client's, and how much more likely it holds its own."""
@@ -234,7 +268,7 @@ class _QuestionReports:
         assert not isinstance(part.blocks, Windows)
         return ReportSampler(Simplex(part.blocks.size), privacy=self.sampler.privacy, blocks=part.blocks)
 
-    def _part_shares(self, place: int) -> Floats:
+    def _unbiased_part_shares(self, place: int) -> Floats:
         """The unbiased shares of a part's outcomes."""
         part, given = self.parts[place], self.reports[place]
         outside, gap = self._chances(part)
@@ -242,7 +276,7 @@ class _QuestionReports:
         return (supports / len(given) - outside) / gap
 
     def _shares(self, confidence: float, among: int) -> SurveyAnswer:
-        part, columns = self.parts[0], self.sampler.survey.columns
+        part = self.parts[0]
         outside, gap = self._chances(part)
         supports = ReportCounts(self._block_sampler(part)).add(self.reports[0]).supports()
 
@@ -251,15 +285,8 @@ class _QuestionReports:
             return (np.clip((end - outside) / gap, 0.0, 1.0) for end in held)
 
         law = Shares((supports / self.clients - outside) / gap, *ends(1), *ends(among))
-        if isinstance(part.projection, CellOf):
-            edges = cell_edges(columns, part.projection.column, part.projection.count)
-            names = tuple(f"{low:g} to {high:g}" for low, high in pairwise(edges))
-            return SurveyAnswer(self.question, self.clients, names, law, law.estimate)
-        lists = [[str(name) for name in columns[column].names] for column in self.question.columns]
-        labels = [""]
-        for names_of in lists:
-            labels = [f"{before}, {name}" if before else name for before in labels for name in names_of]
-        return SurveyAnswer(self.question, self.clients, tuple(labels), law, law.estimate)
+        even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
+        return SurveyAnswer(self.question, self.clients, self._names(), law, even)
 
     def _mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
@@ -270,9 +297,8 @@ class _QuestionReports:
             counts.append(np.bincount(given.astype(np.int64), minlength=part.blocks.blocks))
         seen, often = np.concatenate(values), np.concatenate(counts)
         domain = self.sampler.survey.columns[column]
-        edges = domain.edges
-        assert edges is not None
-        low, width = float(edges[0]), float(edges[-1] - edges[0])
+        assert isinstance(domain, Interval)
+        low, width = domain.low, domain.high - domain.low
         half = 0.5 * width / domain.size
 
         def ends(count: int) -> tuple[Floats, Floats]:
@@ -283,7 +309,7 @@ class _QuestionReports:
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, (f"mean of {column}",), law, estimate, self._unit())
+        return SurveyAnswer(self.question, self.clients, self._names(), law, estimate, self._unit())
 
     def _unit(self) -> str:
         return self.sampler.survey.columns.unit(self.question.columns[0])
@@ -300,11 +326,10 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *ends(1), *ends(among))
-        names = tuple(f"sum {place + 1}" for place in range(len(matrix)))
-        return SurveyAnswer(self.question, self.clients, names, law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates)
 
     def _quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
-        levels = _Levels(self)
+        levels = _TreeLevels(self)
         estimates = levels.values_at(np.asarray(at))
 
         def ends(count: int) -> Iterator[Floats]:
@@ -312,8 +337,7 @@ class _QuestionReports:
             return (np.array(side) for side in zip(*pairs, strict=True))
 
         law = Shares(estimates, *ends(1), *ends(among))
-        names = tuple(f"{100 * level:g} % quantile of {self.question.columns[0]}" for level in at)
-        return SurveyAnswer(self.question, self.clients, names, law, estimates, self._unit())
+        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates, self._unit())
 
 
 class _Contributions:
@@ -390,7 +414,7 @@ def _extreme_sums(blocks: BlockFamily, coefficients: Floats) -> tuple[Floats, Fl
     return entries[: blocks.width].sum(axis=0), entries[-blocks.width :].sum(axis=0)
 
 
-class _Levels:
+class _TreeLevels:
     """The distribution function of a number, by least squares over the levels of a tree."""
 
     def __init__(self, asked: _QuestionReports) -> None:
@@ -436,7 +460,7 @@ class _Levels:
     @cached_property
     def cells(self) -> Floats:
         """The least-squares shares of the cells, which add up to 1."""
-        shares = [self._asked._part_shares(place) for place in range(len(self._levels))]
+        shares = [self._asked._unbiased_part_shares(place) for place in range(len(self._levels))]
         found = np.ones(1)
         for depth in range(1, self._tree.depth + 1):
             nodes = self._tree.nodes(depth)
@@ -551,7 +575,9 @@ def _make_consistent(sampler: SurveySampler, answers: list[SurveyAnswer]) -> lis
         given, names = answers[place].question.columns, orders[place]
         table = answers[place].law.estimate.reshape(sampler.survey.columns.sizes(given))
         table = table.transpose([given.index(name) for name in names])
-        noise = sampler.strategies[place].variance / answers[place].clients
+        if not answers[place].clients:
+            continue
+        noise = _contrast_variance(sampler, place) / answers[place].clients
         for subset in _subsets(names):
             effect, summed = _effect(table, names, subset)
             effects.setdefault(subset, []).append((1.0 / (noise * summed), effect))
@@ -568,13 +594,21 @@ def _make_consistent(sampler: SurveySampler, answers: list[SurveyAnswer]) -> lis
         for subset in _subsets(names):
             shape = [size if name in subset else 1 for name, size in zip(names, sizes, strict=True)]
             rest = math.prod(size for name, size in zip(names, sizes, strict=True) if name not in subset)
-            table = table + combined[subset].reshape(shape) / rest
+            if subset in combined:  # else nobody was asked about it, and all outcomes are as likely
+                table = table + combined[subset].reshape(shape) / rest
         table = table.transpose([names.index(name) for name in given])
         answer = answers[place]
         found[place] = SurveyAnswer(
             answer.question, answer.clients, answer.names, answer.law, table.ravel(), answer.unit
         )
     return found
+
+
+def _contrast_variance(sampler: SurveySampler, place: int) -> float:
+    """n times the variance of the shares of a question in every direction but the constant one, which has no noise."""
+    part = next(part for part in sampler.parts if part.question == place)
+    assert not isinstance(part.blocks, Windows)
+    return level_variance(part.blocks, math.exp(sampler.epsilon))
 
 
 def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -638,9 +672,11 @@ def survey_outlook(sampler: SurveySampler, clients: int) -> list[SurveyOutlook]:
             variation = min(lost, 1.0)
         scale = 1.0
         if isinstance(question, MeanQuestion):
-            edges = sampler.survey.columns[question.columns[0]].edges
-            assert edges is not None
-            scale = float(edges[-1] - edges[0])
+            domain = sampler.survey.columns[question.columns[0]]
+            assert isinstance(domain, Interval)
+            scale = domain.high - domain.low
+        if isinstance(question, LinearQuestion):
+            lost /= max(float(np.ptp(question.matrix, axis=1).max()), 1e-300)
         enough = math.ceil(clients * (lost / ENOUGH) ** 2)
         asked = clients * sampler.question_share(place)
         found.append(SurveyOutlook(question, asked, error * scale, variation, lost >= HOPELESS, enough))

@@ -278,7 +278,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
         r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
         beyond = np.square(np.maximum(0.0, r - radius))
         cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
-        angle, inner = _angles(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
+        angle, inner = _angle_nodes(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
         with np.errstate(divide="ignore"):
             log_weight = (dim - 1) * np.log(r) - 0.5 * beyond + np.log(outer)
             log_sine = np.log(np.maximum(np.sin(angle), _TINY))  # an empty panel may end at 0
@@ -298,7 +298,7 @@ def _level_exit_distances(depth: float, radius: float) -> list[float]:
     return [abs(radius - root), radius + root, depth / (4.0 * radius)]
 
 
-def _angles(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
+def _angle_nodes(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Angles (n, m) and their weights, for each r, dense where sin^(dim-2) and sin^(dim-2) exp(pull cos) have their bulk."""
     power = dim - 2.0
     cosine = 2.0 * pull / (power + np.hypot(power, 2.0 * pull))  # power cos = pull sin^2, where the second has its peak

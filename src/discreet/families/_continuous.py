@@ -205,7 +205,7 @@ class ContinuousFamily(abc.ABC):
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not _is_fit(fit):
+        if not _has_fit_law(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -261,7 +261,7 @@ class ContinuousFamily(abc.ABC):
     given = OldName("given_densities")
 
 
-def _is_fit(fit: Any) -> bool:
+def _has_fit_law(fit: Any) -> bool:
     """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
@@ -286,17 +286,17 @@ class CellPartition:
     def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
         """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
         panels = Panels.from_edges(family.chart.breaks)
-        masses = _masses(family, panels)
+        masses = _panel_masses(family, panels)
         while True:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
             halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
-            masses = np.concatenate([masses[~heavy], _masses(family, halves)])
+            masses = np.concatenate([masses[~heavy], _panel_masses(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
         panels, masses = panels[held], masses[held]
-        return cls(family, panels, masses / masses.sum(), _ceilings(family, panels))
+        return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
 
     def __len__(self) -> int:
         return len(self.panels)
@@ -352,13 +352,13 @@ class CellPartition:
         """The cell of each point (n, dim); -1 outside all cells."""
         t = self.family.chart.coordinates(x)
         found = np.full(len(x), -1, dtype=np.int64)
-        for rows in _blocks(len(x), len(self.panels)):
+        for rows in _row_slices(len(x), len(self.panels)):
             inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
             found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
         return found
 
 
-def _masses(family: ContinuousFamily, panels: Panels) -> Floats:
+def _panel_masses(family: ContinuousFamily, panels: Panels) -> Floats:
     """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
     fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
@@ -376,7 +376,7 @@ def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
     return np.asarray(np.argmax(lengths, axis=0))
 
 
-def _ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
+def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
     """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
     dim = panels.dim
     corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
@@ -387,7 +387,7 @@ def _ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
     return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
+def _row_slices(rows: int, columns: int) -> Iterator[slice]:
     step = max(1, _CELLS_IN_A_ROUND // max(columns, 1))
     return (slice(start, start + step) for start in range(0, rows, step))
 

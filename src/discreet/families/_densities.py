@@ -384,7 +384,7 @@ class Tabulated:
         """Its mass in the box from low to high (dim,), whose ends may be infinite."""
         mass = self.values
         for axis, start, stop in zip(self.axes, low, high, strict=True):
-            mass = np.tensordot(_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
+            mass = np.tensordot(_axis_overlaps(axis, float(start), float(stop), self._constant), mass, axes=(0, 0))
         return float(mass)
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
@@ -439,7 +439,7 @@ def point_text(point: Floats) -> str:
     return entries[0] if len(point) == 1 else f"[{', '.join(entries)}]"
 
 
-def _overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
+def _axis_overlaps(axis: Floats, start: float, stop: float, constant: bool) -> Floats:
     """The integrals from start to stop along one axis of a table: of the cells' indicators, or of the points' hat functions."""
     low, high = np.clip(start, axis[:-1], axis[1:]), np.clip(stop, axis[:-1], axis[1:])
     lengths = np.maximum(high - low, 0.0)

@@ -115,10 +115,10 @@ def _clip_to_band(family: ContinuousFamily, p: Mixture, x: Floats, masses: Float
     seen = np.isfinite(log_ratio)
     if not seen.any():
         raise DiscreetError(f"the records leave no mass in the space of {family!r}; take a larger bandwidth")
-    return ClippedLaw(family, p, _log_scale(family.bounds, log_ratio[seen], masses[seen] / masses[seen].sum()))
+    return ClippedLaw(family, p, _log_clipping_scale(family.bounds, log_ratio[seen], masses[seen] / masses[seen].sum()))
 
 
-def _log_scale(bounds: Bounds, log_ratio: Floats, masses: Floats) -> float:
+def _log_clipping_scale(bounds: Bounds, log_ratio: Floats, masses: Floats) -> float:
     """log r with sum masses clip(p/(r h), lower, upper) = 1, by bisection: the sum falls as r grows."""
     spread = math.log(bounds.upper) + 50.0
     low, high = float(log_ratio.min()) - spread, float(log_ratio.max()) + spread

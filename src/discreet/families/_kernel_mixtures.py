@@ -75,14 +75,14 @@ class CorrelatedGaussian:
         for mean, scale, axes in zip(means, scales, self.axes, strict=True):
             lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
             sides = np.sqrt(np.maximum(lengths, 0.0))
-            steps = [_steps(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
+            steps = [_axis_places(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
             grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
             places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
             widths.append(np.full(len(places[-1]), sides[0]))
         return Features(np.concatenate(places), np.concatenate(widths))
 
 
-def _steps(side: float, narrowest: float, most: int) -> Floats:
+def _axis_places(side: float, narrowest: float, most: int) -> Floats:
     """Places within reach along one axis; the narrowest axis needs one."""
     count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
     return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
@@ -385,10 +385,10 @@ def masses_between(mixtures: Sequence[Mixture], low: Floats, high: Floats) -> Fl
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])[:, None]
     log_masses = mixtures[0].kernel.log_mass((low - means) / scales, (high - means) / scales).sum(axis=1)
-    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _starts(mixtures)[:-1]))
+    return np.asarray(np.add.reduceat(weights * np.exp(log_masses), _component_starts(mixtures)[:-1]))
 
 
-def _starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
+def _component_starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
     """The start of each mixture's components in the concatenated list, and its end."""
     return np.cumsum([0, *(len(p.weights) for p in mixtures)])
 
@@ -396,7 +396,7 @@ def _starts(mixtures: Sequence[Mixture]) -> NDArray[np.intp]:
 def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
     """(n, m) log densities of n mixtures of one kernel at m shared points, all components at once."""
     kernel, dim = mixtures[0].kernel, mixtures[0].dim
-    starts = _starts(mixtures)
+    starts = _component_starts(mixtures)
     weights = np.concatenate([p.weights for p in mixtures])
     means = np.concatenate([p.means for p in mixtures])
     scales = np.concatenate([p.scales for p in mixtures])

@@ -20,13 +20,13 @@ _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
     """The values as a contiguous float64 array whose last axis has length `size`; contents are not checked."""
-    return _in_float64(_as_numbers(values, name), name, size)
+    return _as_float64_rows(_as_numbers(values, name), name, size)
 
 
 def as_laws(values: ArrayLike, name: str, size: int) -> NDArray[np.float64]:
     """As `as_floats`, but rows of float32 or float16 whose own rounding explains their sum are normalised; other rows are unchanged."""
     given = _as_numbers(values, name)
-    laws = _in_float64(given, name, size)
+    laws = _as_float64_rows(given, name, size)
     if given.dtype.kind != "f" or given.dtype.itemsize >= 8:
         return laws
     return renormalise_laws(laws, float(np.finfo(given.dtype).eps))
@@ -60,7 +60,7 @@ def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _in_float64(array: NDArray[Any], name: str, size: int | None) -> NDArray[np.float64]:
+def _as_float64_rows(array: NDArray[Any], name: str, size: int | None) -> NDArray[np.float64]:
     floats = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else array.astype(np.float64)
     if size is not None and (floats.ndim == 0 or floats.shape[-1] != size):
         shape = f"has shape {floats.shape}" if floats.ndim else "is a single number"

@@ -101,7 +101,7 @@ class Book:
                 )
             for statement in _SCHEMA:
                 database.execute(statement)
-            _append(database, [], {"format": self.kind, **terms})
+            _append_line(database, [], {"format": self.kind, **terms})
 
     def _make_file(self) -> None:
         """Make an empty file, unless there is one. It is closed before it gets its name: closing it later would drop the locks of threads."""
@@ -199,14 +199,14 @@ class BookWriter:
 
     def add(self, line: Any) -> None:
         """Append a line, durable when the transaction ends."""
-        _append(self._database, self.lines, line)
+        _append_line(self._database, self.lines, line)
 
 
 def _is_blank(database: sqlite3.Connection) -> bool:
     return not database.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
-def _append(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
+def _append_line(database: sqlite3.Connection, lines: list[Any], line: Any) -> None:
     text = json.dumps(line, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     before = database.execute("SELECT mark FROM last").fetchone()
     mark = _line_mark(b"" if before is None else before[0], text)
@@ -278,7 +278,7 @@ class Rounds:
                 raise DiscreetError(
                     f"round {number} of agreement {agreement.id[:12]}... was released on other data in column "
                     f"{question.value!r}, and samples that differ would tell that they changed; "
-                    + _advice(agreement, released)
+                    + _next_round_advice(agreement, released)
                 )
 
     def serve(self, ledger: str) -> None:
@@ -363,7 +363,7 @@ def forget_rounds_in_memory() -> None:
         _NOTES_IN_MEMORY.clear()
 
 
-def _advice(agreement: Agreement, released: dict[int, str]) -> str:
+def _next_round_advice(agreement: Agreement, released: dict[int, str]) -> str:
     free = next((number for number in range(1, agreement.rounds + 1) if number not in released), None)
     if free is None:
         return (

@@ -363,13 +363,13 @@ class Ledger:
             if known is not None:
                 return known
             self._check(pen.lines, profile, privacy)
-            line = [agreement, round, profile.epsilon, profile.alpha, number, _now(), place]
+            line = [agreement, round, profile.epsilon, profile.alpha, number, _utc_timestamp(), place]
             pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
-            return _entries(pen.lines)[-1]
+            return _charge_entries(pen.lines)[-1]
 
     def _find_entry(self, lines: list[Any], *, agreement: str, round: int, to: Destination | None) -> Entry | None:
         """The charge among these lines that answers a question."""
-        entries = _entries(lines)
+        entries = _charge_entries(lines)
         if to is None:
             asked = (entry for entry in entries if entry.to is None and entry.agreement == agreement)
         else:
@@ -384,7 +384,7 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """All charges, in the order they were made."""
-        return _entries(self._book.lines())
+        return _charge_entries(self._book.lines())
 
     def spent(self) -> Spent:
         """The cost of all charges together."""
@@ -440,7 +440,7 @@ class Binding:
         self._pen = pen
         found = [line[1] for line in pen.lines[1:] if line[0] == _BOUND]
         self.identity: str | None = found[0] if found else None
-        self.used = bool(_entries(pen.lines)) or pen.lines[0]["format"] in OLDER
+        self.used = bool(_charge_entries(pen.lines)) or pen.lines[0]["format"] in OLDER
 
     def bind(self, identity: str) -> None:
         """Note the identity. A ledger is bound once."""
@@ -463,7 +463,7 @@ def _stated_budget(terms: Any) -> Budget:
     return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
 
-def _entries(lines: list[Any]) -> list[Entry]:
+def _charge_entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
     return [
@@ -474,10 +474,10 @@ def _entries(lines: list[Any]) -> list[Entry]:
 
 def _charged_releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     counts: dict[tuple[float, float], int] = {}
-    for entry in _entries(lines):
+    for entry in _charge_entries(lines):
         counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]
 
 
-def _now() -> str:
+def _utc_timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")

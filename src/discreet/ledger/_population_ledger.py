@@ -271,7 +271,7 @@ class PopulationLedger:
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
         with self._book.writing() as pen:
             note = None if self._to is None else self._to.note_of_key(pen.lines[1:])
-            runs = _runs(pen.lines)
+            runs = _parse_runs(pen.lines)
             self._check_destination(asked, runs)
             if note is not None:
                 pen.add(note)
@@ -303,7 +303,7 @@ class PopulationLedger:
         lines = self._book.lines()
         if self._to is not None:
             self._to.note_of_key(lines[1:])
-        self._check_destination(asked, _runs(lines))
+        self._check_destination(asked, _parse_runs(lines))
 
     def destination(self, asked: Round) -> Destination | None:
         """Where the samples of a round went when it was first charged; if it was not, where they will go."""
@@ -395,10 +395,10 @@ def check_over_budget(word: str) -> None:
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:
     """The budget of a population's ledger and its runs; needs no secret."""
     lines = _open_book(Path(folder)).lines()
-    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _runs(lines)
+    return Budget(epsilon=float.fromhex(lines[0]["epsilon"])), _parse_runs(lines)
 
 
-def _runs(lines: Sequence[Any]) -> list[Run]:
+def _parse_runs(lines: Sequence[Any]) -> list[Run]:
     """The runs among the lines of a book."""
     return [Run.of(line) for line in lines[1:] if not is_key_note(line)]
 

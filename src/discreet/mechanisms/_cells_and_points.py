@@ -443,7 +443,7 @@ def chosen_discretisation(
     return discretisation
 
 
-def atoms_of(
+def make_atoms(
     family: FiniteFamily | ContinuousFamily,
     discretisation: Discretisation | None,
     members: ContinuousFamily | None = None,

@@ -105,7 +105,7 @@ class LineCells(CellDomain):
         return np.asarray(self.order[place])
 
     @cached_property
-    def _stops(self) -> Floats:
+    def _upper_ends(self) -> Floats:
         """The upper end of each cell along the line; the next cell begins later where the reference has no mass in between."""
         with np.errstate(divide="ignore"):
             return np.asarray(self._partition.family.chart.points(self._partition.panels.upper[self.order])[:, 0])
@@ -113,8 +113,8 @@ class LineCells(CellDomain):
     def between_cells(self, values: Floats) -> NDArray[np.bool_]:
         """Whether each value, between the ends, is in no cell, because the reference has no mass there."""
         place = np.searchsorted(self.edges[1:-1], values, side="right")
-        apart = self.edges[1:] > self._stops
-        return np.asarray(apart[place] & (values > self._stops[place]) & (values <= self.edges[-1]))
+        apart = self.edges[1:] > self._upper_ends
+        return np.asarray(apart[place] & (values > self._upper_ends[place]) & (values <= self.edges[-1]))
 
     def find_cells(self, values: Floats) -> Integers:
         """The cell of each value, -1 for NaN and for a value past the ends or between cells."""

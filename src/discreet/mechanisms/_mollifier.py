@@ -32,7 +32,7 @@ from discreet.families import (
     refuse_bad_law,
     serves_everybody,
 )
-from discreet.mechanisms._cells_and_points import Discretisation, atoms_of
+from discreet.mechanisms._cells_and_points import Discretisation, make_atoms
 from discreet.mechanisms._optimal import ProjectingSampler
 from discreet.mechanisms._sampler import F
 from discreet.mechanisms._worst_case import sampler_risk
@@ -89,7 +89,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return
         if isinstance(family, ContinuousFamily):
             self._own_reference, self._given_reference = _band_around(reference, family), reference
-            self._carrier = atoms_of(self._own_reference, self.discretisation, members=family)
+            self._carrier = make_atoms(self._own_reference, self.discretisation, members=family)
         else:
             self._given_reference = _positive_law(reference, family)
             self._own_reference = normalised_law(self._given_reference)

@@ -175,7 +175,7 @@ class OutputLaw:
         return self._relative(0, points, self.family.log_reference(points))
 
     def _relative(self, client: int, x: Floats, log_reference: Floats) -> Floats:
-        ratio = ratio_of(self.clients[client].log_density(x), log_reference + self.log_mass[client])
+        ratio = density_ratio(self.clients[client].log_density(x), log_reference + self.log_mass[client])
         return affine_clip(ratio, float(self.slope[client]), float(self.lift[client]), self.constants)
 
     def output_masses_of(self, rows: slice) -> Floats:
@@ -227,7 +227,7 @@ def _zero_threshold(slope: Any) -> Any:
     return np.where(np.isinf(slope), NEGLIGIBLE, 0.0)
 
 
-def ratio_of(log_density: Floats, log_reference: Floats) -> Floats:
+def density_ratio(log_density: Floats, log_reference: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.exp(np.minimum(log_density - log_reference, 700.0))
     return np.where(np.isneginf(log_density) | np.isneginf(log_reference), 0.0, found)
@@ -387,7 +387,7 @@ def line_segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Flo
     Levels (n, 1) are for all lines alike, levels (n, l) each line's own.
     """
     # the logarithm of p/h is closer to a polynomial than p/h itself: a quadratic, for a Gaussian
-    root_line, root = _roots(np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST)))
+    root_line, root = _level_crossings(np.log(np.maximum(values, _SMALLEST)), np.log(np.maximum(levels, _SMALLEST)))
     line = np.concatenate([np.arange(len(values)), root_line])
     start = np.concatenate([np.zeros(len(values)), root])
     sorted_by_line = np.lexsort((start, line))
@@ -398,7 +398,7 @@ def line_segments(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Flo
     return line[long_enough], start[long_enough], stop[long_enough]
 
 
-def _roots(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
+def _level_crossings(values: Floats, levels: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(line, place in [0, 1]) where the polynomials through values (l, order) at the Gauss-Legendre places pass levels (n, l)."""
     order = values.shape[1]
     places = np.concatenate([[0.0], gauss_rule(order)[0], [1.0]])

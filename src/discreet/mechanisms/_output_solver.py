@@ -47,11 +47,11 @@ from discreet.mechanisms._output_law import (
     OutputProblem,
     affine_clip,
     cut_lines,
+    density_ratio,
     end_value_map,
     kink_levels,
     legendre_values,
     line_segments,
-    ratio_of,
     row_blocks,
     to_coefficients,
 )
@@ -154,7 +154,7 @@ class OneClient:
         ratio = np.exp(log_ratio - shift)
 
         def ratio_at(x: Floats, log_reference: Floats) -> Floats:
-            return ratio_of(p.log_density(x), log_reference + shift)
+            return density_ratio(p.log_density(x), log_reference + shift)
 
         def pieces_of(some: Nodes, ratio: Floats | None = None) -> Pieces:
             if ratio is None:
@@ -163,7 +163,7 @@ class OneClient:
 
         found = self._solution(nodes.masses.ravel(), ratio.ravel())
         kinked, lines = self._cut(nodes, ratio, found, ratio_at)
-        found = self._solution(*_uncut_and_cut(nodes, ratio, kinked, lines))
+        found = self._solution(*_join_cut_nodes(nodes, ratio, kinked, lines))
         cut_at, pieces = found.slope, pieces_of(nodes, ratio)  # now the cuts are where the kinks are
         found = self._solution(pieces.masses, pieces.ratio)
         for _ in range(_ROUNDS):
@@ -187,13 +187,15 @@ class OneClient:
         errors = nodes.panels.errors(p * nodes.element, order)
         if self.problem.family.dim == 1:
             errors += self._errors_at_ends(nodes, ratio, ratio_at) / at.mass
-        errors[~kinked] += nodes.panels[~kinked].errors((_entropy(p, q) * nodes.element)[~kinked], order)
+        errors[~kinked] += nodes.panels[~kinked].errors((_relative_entropy_terms(p, q) * nodes.element)[~kinked], order)
         owner = np.repeat(np.flatnonzero(~kinked), ratio.shape[1])
         if lines is not None:
             p, q = self._both(lines.ratio, at)
-            errors[kinked] += lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_entropy(p, q))
+            errors[kinked] += (
+                lines.errors(q) + lines.errors(np.minimum(p, q)) + lines.errors(_relative_entropy_terms(p, q))
+            )
             owner = np.concatenate([owner, np.repeat(np.flatnonzero(kinked)[lines.panel], order)])
-        return Pieces(nodes.panels, *_uncut_and_cut(nodes, ratio, kinked, lines), owner, errors)
+        return Pieces(nodes.panels, *_join_cut_nodes(nodes, ratio, kinked, lines), owner, errors)
 
     def _cut(
         self, nodes: Nodes, ratio: Floats, at: Solution, ratio_at: RatioAt
@@ -244,7 +246,7 @@ def _normalised_ratio(ratio: Floats, mass: float) -> Floats:
         return np.minimum(ratio / mass, _LARGEST_RATIO)
 
 
-def _uncut_and_cut(
+def _join_cut_nodes(
     nodes: Nodes, ratio: Floats, kinked: NDArray[np.bool_], lines: CutLines | None
 ) -> tuple[Floats, Floats]:
     """Reference masses and p/h (m,) on the nodes of the panels that stay whole, then on the lines of the others."""
@@ -257,14 +259,14 @@ def _uncut_and_cut(
 def nodes_for(family: ContinuousFamily, p: LogDensity) -> Nodes:
     """The family's nodes, on panels cut along the lines where p is known not to be smooth, and refined where p is narrow."""
     panels = family.panels
-    for axis, places in enumerate(_breaks(family, p) or ()):
+    for axis, places in enumerate(_axis_breaks(family, p) or ()):
         panels = panels.cut(axis, np.unique(places))
     panels, _ = family.panels_at(panels, [p], MOST_NODES[family.dim] // 2)
     unchanged = len(panels) == len(family.panels)
     return family.nodes if unchanged else family.nodes_of(panels, ORDER[family.dim])
 
 
-def _breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
+def _axis_breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
     """For each of the chart's axes, the coordinates at which p has a cusp or a jump, if they are known and few."""
     chart = family.chart
     found: list[Floats] | None = None
@@ -276,13 +278,13 @@ def _breaks(family: ContinuousFamily, p: LogDensity) -> list[Floats] | None:
         case HistogramLaw(), _ if p.partition.family == family:
             found = list(np.unique(np.vstack([p.partition.panels.lower, p.partition.panels.upper]), axis=0).T)
         case OutputLaw(), _:
-            return _breaks(family, p.clients[0])
+            return _axis_breaks(family, p.clients[0])
         case _:
             return None
     return found if all(len(np.unique(places)) <= _MOST_BREAKS[family.dim] for places in found) else None
 
 
-def _entropy(p: Floats, q: Floats) -> Floats:
+def _relative_entropy_terms(p: Floats, q: Floats) -> Floats:
     """p log(p/q) - p + q: the least smooth of the divergences' integrands where p comes near 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p > 0.0, p * np.log(p / q), 0.0) - p + q
@@ -472,7 +474,7 @@ class OutputSolver:
     def law(self, clients: Sequence[LogDensity], *, many: bool) -> OutputLaw:
         """The output law of a single client, or those of a list (`many`, also where it has one entry)."""
         if self.problem.family.dim > LARGEST_CHARTED:
-            return self._on_points.law(clients, many)
+            return self._solver_on_public_points.law(clients, many)
         return self._together.law(clients) if many else OneClient(self.problem).law(clients[0])
 
     @cached_property
@@ -480,5 +482,5 @@ class OutputSolver:
         return ManyClients(self.problem)
 
     @cached_property
-    def _on_points(self) -> PublicPoints:
+    def _solver_on_public_points(self) -> PublicPoints:
         return PublicPoints(self.problem)

@@ -31,9 +31,9 @@ from discreet.families import Bounds, ContinuousFamily, FiniteFamily, HasLogPdf,
 from discreet.mechanisms._cells_and_points import (
     Density,
     Discretisation,
-    atoms_of,
     chosen_discretisation,
     default_discretisation,
+    make_atoms,
 )
 from discreet.mechanisms._discretisation import Atoms, LawsOnAtoms, Outputs
 from discreet.mechanisms._multisets import SAMPLES_ARE
@@ -86,7 +86,7 @@ class Sampler(abc.ABC, Generic[F]):
         self._family = family
         self._privacy = chosen_privacy(epsilon, privacy)
         self._discretisation = chosen_discretisation(family, discretisation)
-        self._carrier = atoms_of(family, self._discretisation)
+        self._carrier = make_atoms(family, self._discretisation)
         self._check_privacy()
         warn_of_weak_privacy(self._privacy)
 

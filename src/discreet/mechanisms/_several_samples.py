@@ -139,7 +139,7 @@ class JointSampler:
         self._carrier = OutcomeAtoms(family)
         if band is not None and not (isinstance(band, Band) and band.size == len(self._multisets)):
             raise DiscreetError(f"band = {band!r} is not a Band on the {len(self._multisets):,} multisets")
-        self._band, self._around = band, _chosen_around(around, family, self.samples, band)
+        self._band, self._around = band, _choose_box_centre(around, family, self.samples, band)
         warn_of_weak_privacy(notion)
 
     @property
@@ -219,7 +219,7 @@ class JointSampler:
             return optimal_constants(self._envelope.bounds, self.epsilon)
         if self.samples == 1:
             return self._share
-        b, top = self._share.b**self.samples, _power(self._share.B, self.samples)
+        b, top = self._share.b**self.samples, _power_or_infinity(self._share.B, self.samples)
         alpha = (1.0 - b) / (top - b) if top > b else 1.0
         return Constants(alpha, b, top, 0.0, math.inf, 0.0, 1.0, math.inf)
 
@@ -426,7 +426,7 @@ class JointSampler:
 
     def __repr__(self) -> str:
         given = "" if self._band is None else f", band={self._band!r}"
-        if self.around != _chosen_around(None, self.family, self.samples, self._band):
+        if self.around != _choose_box_centre(None, self.family, self.samples, self._band):
             given = f", around={self.around!r}"
         return f"JointSampler({self.family!r}, samples={self.samples}, epsilon={self.epsilon:g}{given})"
 
@@ -440,7 +440,7 @@ class JointSampler:
         return (self.family, self.samples, self.privacy, self._around, self._band)
 
 
-def _power(value: float, exponent: int) -> float:
+def _power_or_infinity(value: float, exponent: int) -> float:
     """value^exponent, or inf on overflow: a ceiling of inf is no constraint."""
     try:
         return value**exponent
@@ -448,7 +448,7 @@ def _power(value: float, exponent: int) -> float:
         return math.inf
 
 
-def _chosen_around(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
+def _choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Band | None) -> Around | None:
     """The centre of the box, by default or as given; None if a band is given."""
     if band is not None:
         if around is not None:

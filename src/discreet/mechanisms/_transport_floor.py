@@ -55,7 +55,7 @@ _ULPS = 2.0**-49
 _MOST_AXES = 4  # 384 maps; more axes are too many to try
 
 
-def orbits_of(points: Floats) -> Places:
+def orbit_numbers(points: Floats) -> Places:
     """The number of each point's orbit; every point alone where the identity is the only symmetry."""
     size, axes = points.shape
     if axes > _MOST_AXES:
@@ -114,7 +114,7 @@ def line_space(points: Floats) -> MetricSpace:
     return MetricSpace(np.abs(ordered[:, None] - ordered), order, gaps, np.arange(len(points)))
 
 
-def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
+def make_metric_space(points: ArrayLike | None, metric: ArrayLike | None, norm: float | None) -> MetricSpace:
     """The space of points (n,) or (n, dim) under a norm, Euclidean if None; or of a matrix of distances (n, n)."""
     if (points is None) == (metric is None):
         raise DiscreetError(
@@ -142,7 +142,7 @@ def space_of(points: ArrayLike | None, metric: ArrayLike | None, norm: float | N
     _check_size(len(places), MOST)
     distances = length(np.abs(places[:, None, :] - places))
     _refuse_equal_points(distances, "points", "twice in the same place; give every place once")
-    return MetricSpace(distances, np.arange(len(places)), None, orbits_of(places))
+    return MetricSpace(distances, np.arange(len(places)), None, orbit_numbers(places))
 
 
 def _finite_array(values: ArrayLike, name: str) -> Floats:
@@ -342,7 +342,7 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
     masses, bound, best = np.full(size, 1.0 / (ratio + size - 1.0)), 0.0, Floor(np.zeros(size), np.inf, 0.0)
     for _ in range(_ROUNDS):
         used_up = _reach_of_mass(masses, order, ordered, ratio)
-        costs = used_up + _slopes(own, used_up, ratio) @ masses
+        costs = used_up + _client_slopes(own, used_up, ratio) @ masses
         if costs.max() < best.value:
             best = Floor(masses, float(costs.max()), bound)
         if best.value - bound <= max(GAP * best.value, _TINY):
@@ -351,7 +351,7 @@ def best_transport_floor(space: MetricSpace, ratio: float) -> Floor:
         worse = np.argsort(-costs, kind="stable")[:most]
         worse = worse[costs[worse] > bound + 0.1 * GAP * best.value]
         rows = rows.with_new(worse, used_up[worse])
-        masses, shares = programme.solve(_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
+        masses, shares = programme.solve(_client_slopes(own[rows.clients], rows.ends, ratio), rows.ends)
         certain = _certified_bound(shares, clients[rows.clients], rows.ends, space.orbits, distances, ratio)
         if certain > bound:  # rows are dropped only then, so that they cannot return for ever
             bound, rows = certain, rows.where((shares > 0.0) | rows.new)
@@ -393,7 +393,7 @@ def _reach_of_mass(masses: Floats, order: NDArray[np.intp], ordered: Floats, rat
     return np.asarray(ordered[np.arange(len(ordered)), place])
 
 
-def _slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
+def _client_slopes(distances: Floats, ends: Floats, ratio: float) -> Floats:
     """g of clients with these distances to all points, a row each."""
     return distances - ends[:, None] - (ratio - 1.0) * np.maximum(ends[:, None] - distances, 0.0)
 
@@ -402,7 +402,7 @@ def _worst_cost(masses: Floats, distances: Floats, ratio: float) -> float:
     """The largest cost of any point mass, over all members of all orbits."""
     order = np.argsort(distances, axis=1, kind="stable")
     used_up = _reach_of_mass(masses, order, np.take_along_axis(distances, order, axis=1), ratio)
-    return float((used_up + _slopes(distances, used_up, ratio) @ masses).max())
+    return float((used_up + _client_slopes(distances, used_up, ratio) @ masses).max())
 
 
 def _certified_bound(
@@ -420,7 +420,7 @@ def _certified_bound(
     total, step = np.zeros(len(distances)), max(1, _AT_ONCE // len(distances))
     for start in range(0, len(points), step):
         part = slice(start, start + step)
-        total += spread[part] @ _slopes(distances[points[part]], reach[part], ratio)
+        total += spread[part] @ _client_slopes(distances[points[part]], reach[part], ratio)
     certain = float(spread @ reach)
     least = float(total.min())
     if least >= 0.0:

@@ -46,7 +46,7 @@ from discreet.domain import first_few
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, check_laws
 from discreet.mechanisms._sampler import ManyLaws, Rng
-from discreet.mechanisms._transport_floor import Floor, best_transport_floor, even_floor, space_of
+from discreet.mechanisms._transport_floor import Floor, best_transport_floor, even_floor, make_metric_space
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_large_epsilon
 from discreet.projection import Affine, Box
@@ -241,7 +241,7 @@ class TransportSampler:
                 f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or use OptimalSampler, which ignores distances"
             )
         self._epsilon = notion.epsilon
-        self._space = space_of(points, metric, norm)
+        self._space = make_metric_space(points, metric, norm)
         warn_of_large_epsilon(self._epsilon)
         ordered = np.empty(self._space.size, dtype=np.intp)
         ordered[self._space.order] = np.arange(self._space.size)

@@ -152,7 +152,7 @@ def epsilon_for(family: Family, *, divergence: str | FDivergence, risk: float, d
         DiscreetError: for an argument that is not a family, or a risk or delta out of range.
     """
     delta = check_budget(DELTA, "delta", delta, DELTA_IS)
-    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    family, pure, lower, upper = _box_reaching_risk(family, divergence, risk)
     if pure == 0.0 or delta == 0.0 or NON_NEGATIVE.check("risk", risk) == 0.0:
         return pure
     if upper - delta <= lower * (1.0 + _LOST_IN_ROUNDING):
@@ -181,7 +181,7 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
         ImpossibleError: if no nu reaches the risk, or only one with outcomes rarer than 1e-60, which is not decided.
         DiscreetError: for an argument that is not a family, or a risk out of range.
     """
-    family, pure, lower, upper = _box_reaching(family, divergence, risk)
+    family, pure, lower, upper = _box_reaching_risk(family, divergence, risk)
     if pure == 0.0:
         return 0.0
     if lower < LEAST_PROBABILITY:
@@ -196,13 +196,15 @@ def nu_for(family: Family, *, divergence: str | FDivergence, risk: float) -> flo
     return _round_up_budget(Gaussian, -normal.inv_cdf(rest) - normal.inv_cdf(lower), family, divergence, risk)
 
 
-def _box_reaching(family: Family, divergence: str | FDivergence, risk: float) -> tuple[Family, float, float, float]:
+def _box_reaching_risk(
+    family: Family, divergence: str | FDivergence, risk: float
+) -> tuple[Family, float, float, float]:
     """The family, the pure epsilon whose box has that risk, and m b and m B of the box. Every notion's box is that of some pure epsilon."""
     family = claimed_family(family)
     check_family(family)
     bounds = family.bounds
     identity_at = math.log(bounds.upper / bounds.lower) if bounds.lower else math.inf
-    pure = _epsilon_reaching(optimal_constants, family, divergence, risk, identity_at)
+    pure = _epsilon_reaching_risk(optimal_constants, family, divergence, risk, identity_at)
     if pure == 0.0:
         return family, pure, 0.0, 0.0
     box, mass = optimal_constants(bounds, pure), min(bounds.alpha, 1.0 - bounds.alpha)
@@ -234,10 +236,10 @@ def mollifier_epsilon_for(family: Family, *, divergence: str | FDivergence, risk
     check_family(family)
     bounds = family.bounds
     identity_at = 2.0 * max(math.log(bounds.upper), -math.log(bounds.lower)) if bounds.lower else math.inf
-    return _epsilon_reaching(mollifier_constants, family, divergence, risk, identity_at)
+    return _epsilon_reaching_risk(mollifier_constants, family, divergence, risk, identity_at)
 
 
-def _epsilon_reaching(
+def _epsilon_reaching_risk(
     constants: Callable[[Bounds, float], Constants],
     family: Family,
     divergence: str | FDivergence,

@@ -5,7 +5,7 @@ A wrong file name is therefore an error before anything is computed. The library
 
 from pathlib import Path
 
-from discreet._base.files import check_target
+from discreet._base.files import check_output_path
 from discreet.errors import DiscreetError
 from discreet.privacy import Privacy, Pure
 
@@ -44,4 +44,4 @@ def check_picture(path: Path) -> None:
     """Raise an error for a file name without a picture's ending."""
     if path.suffix.lower() not in FORMATS:
         raise DiscreetError(f"picture {str(path)!r} does not end in {', '.join(FORMATS)}; name one of these")
-    check_target(path, what="picture", replace=True)
+    check_output_path(path, what="picture", replace=True)

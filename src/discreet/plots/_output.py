@@ -54,10 +54,10 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
 
 
 def _draw_curves(axes: Axes, law: OutputLaw) -> None:
-    (low, high), *_ = _ranges(law.family)
+    (low, high), *_ = _axis_ranges(law.family)
     x = np.linspace(low, high, _POINTS[1])
     h = law.family.pdf(x)
-    p, q = _client(law, x[:, None]), law.pdf(x)
+    p, q = _client_density(law, x[:, None]), law.pdf(x)
     floor, ceiling = law.constants.b * h, law.constants.B * h
     wanted = _unclipped_ratio(law, x[:, None])
     top = 1.12 * float(max(p.max(), q.max(), ceiling.max()))
@@ -87,11 +87,11 @@ def _draw_curves(axes: Axes, law: OutputLaw) -> None:
 
 
 def _draw_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
-    (low, high), (bottom, top) = _ranges(law.family)
+    (low, high), (bottom, top) = _axis_ranges(law.family)
     x, y = np.linspace(low, high, _POINTS[2]), np.linspace(bottom, top, _POINTS[2])
     points = np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
     shape = (_POINTS[2], _POINTS[2])
-    p, q = _client(law, points).reshape(shape), law.pdf(points).reshape(shape)
+    p, q = _client_density(law, points).reshape(shape), law.pdf(points).reshape(shape)
     wanted = _unclipped_ratio(law, points).reshape(shape)
     brightest = float(max(p.max(), q.max()))
     left, middle, right = panels
@@ -125,7 +125,7 @@ def _draw_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
     left.set_ylabel("x₂")
 
 
-def _client(law: OutputLaw, points: Floats) -> Floats:
+def _client_density(law: OutputLaw, points: Floats) -> Floats:
     """p, normalised, inside the family's space."""
     inside = np.isfinite(law.family.log_reference(points))
     return np.where(inside, np.exp(law.clients[0].log_density(points) - law.log_mass[0]), 0.0)
@@ -134,12 +134,12 @@ def _client(law: OutputLaw, points: Floats) -> Floats:
 def _unclipped_ratio(law: OutputLaw, points: Floats) -> Floats:
     """slope p/h + lift b: q/h without the box; below b where q is raised, above B where q is cut."""
     h = np.exp(law.family.log_reference(points))
-    ratio = np.divide(_client(law, points), h, out=np.zeros_like(h), where=h > 0.0)
+    ratio = np.divide(_client_density(law, points), h, out=np.zeros_like(h), where=h > 0.0)
     steep = min(float(law.slope[0]), 1e300)
     return np.asarray(np.minimum(steep * ratio + law.lift[0] * law.constants.b, 1e300))
 
 
-def _ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
+def _axis_ranges(family: ContinuousFamily) -> list[tuple[float, float]]:
     """For each axis the family's own interval if it is finite, else where nearly all of the reference lies."""
     box = getattr(family, "box", None)
     x, masses = family.nodes.x.reshape(-1, family.dim), family.nodes.masses.ravel()

@@ -70,7 +70,7 @@ def tradeoff(
     names = check_list("divergences", divergences, "pass names such as 'kl'")
     _check_count(len(names))
     check_canvas(ax, title, len(names))
-    curves = [_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
+    curves = [_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
     return curves_figure(curves, ax=ax, title=title)
@@ -92,7 +92,7 @@ class RiskCurve:
     attained: NDArray[np.float64] | None = None
 
 
-def _curve(
+def _risk_curve(
     family: FiniteFamily | ContinuousFamily, epsilon: NDArray[np.float64], f: FDivergence, *, bracket: bool
 ) -> RiskCurve:
     found = [minimax_risk(family, epsilon=each, divergence=f, bracket=bracket) for each in epsilon.tolist()]
@@ -152,7 +152,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
     axes.locator_params(axis="y", nbins=5)
     if curve.least is not None:
         if named:
-            _name_bracketed(axes)
+            _name_bracketed_curves(axes)
     elif named:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _name_two_curves(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
@@ -160,7 +160,7 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
         axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
 
 
-def _name_bracketed(axes: Axes) -> None:
+def _name_bracketed_curves(axes: Axes) -> None:
     """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
     names = ("mollifier (baseline)", COLOURS["mollifier"]), ("optimal sampler", COLOURS["optimal"]), (
         "smallest of any sampler\n(between certified sides)", QUIET,

@@ -63,7 +63,7 @@ def population(
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
     check_canvas(ax, title, 1)
-    known = None if truth is None else _shares(truth, found)
+    known = None if truth is None else _check_truth_shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
         released = "reports" if isinstance(found, ReportedPopulation) else "samples"
@@ -82,7 +82,7 @@ def population(
     return drawn
 
 
-def _shares(truth: Any, found: Population | ReportedPopulation) -> Floats:
+def _check_truth_shares(truth: Any, found: Population | ReportedPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
@@ -116,7 +116,7 @@ class _PopulationShares:
         """Those of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
-        span = _span(found)
+        span = _value_range(found)
         examples = None if found.reweighted is None else found.reweighted.law
         return cls(
             names,
@@ -138,7 +138,7 @@ class _PopulationShares:
         return COLOURS["linear" if self.exact else "optimal"]
 
 
-def _span(found: Population | ReportedPopulation) -> tuple[float, float]:
+def _value_range(found: Population | ReportedPopulation) -> tuple[float, float]:
     """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
     finest = found.finest
     edges = found.domain.edges if finest is None else finest.domain.edges

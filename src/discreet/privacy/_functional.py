@@ -44,7 +44,7 @@ class Functional(Privacy):
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float | Fraction, float | Fraction]]) -> None:
         table = _table_of_function(f) if callable(f) else _table_of_pairs(f)
-        self._points = _hull(_exact_table(table))
+        self._points = _lower_hull(_exact_table(table))
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
@@ -164,11 +164,11 @@ def _exact_number(name: str, value: Any, at: Any) -> Fraction:
     return Fraction(value) if isinstance(value, (Fraction, Decimal)) else Fraction(number)
 
 
-def _hull(points: list[Point]) -> tuple[Point, ...]:
+def _lower_hull(points: list[Point]) -> tuple[Point, ...]:
     """The lower convex hull; it is an error if a point is off by more than rounding."""
     hull: list[Point] = []
     for point in points:
-        while len(hull) >= 2 and _turns_down(hull[-2], hull[-1], point):
+        while len(hull) >= 2 and _is_above_chord(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)
     place = 0
@@ -184,6 +184,6 @@ def _hull(points: list[Point]) -> tuple[Point, ...]:
     return tuple(hull)
 
 
-def _turns_down(first: Point, middle: Point, last: Point) -> bool:
+def _is_above_chord(first: Point, middle: Point, last: Point) -> bool:
     """Whether the middle point lies on or above the chord between the others."""
     return (middle[1] - first[1]) * (last[0] - first[0]) >= (last[1] - first[1]) * (middle[0] - first[0])

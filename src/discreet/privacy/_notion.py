@@ -200,19 +200,19 @@ def _largest_mixing_weight(privacy: Privacy, bounds: Bounds) -> Fraction:
 
 def _least_float(good: Callable[[float], bool], *, negative: bool = False) -> float:
     """The least good float of (0, 1/2], if all floats above some place are good; or of [-1/2, 0], where 0 counts as good."""
-    low, high = (-_ordinal(_HALF), 0) if negative else (0, _ordinal(_HALF))
+    low, high = (-_float_rank(_HALF), 0) if negative else (0, _float_rank(_HALF))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if good(_float_at(middle)) else (middle, high)
-    return _float_at(high)
+        low, high = (low, middle) if good(_float_of_rank(middle)) else (middle, high)
+    return _float_of_rank(high)
 
 
-def _ordinal(value: float) -> int:
+def _float_rank(value: float) -> int:
     """The rank of a positive float among all floats."""
     return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
-def _float_at(ordinal: int) -> float:
+def _float_of_rank(ordinal: int) -> float:
     """The float of a rank, negative ones below 0."""
     found = float(struct.unpack("<d", struct.pack("<q", abs(ordinal)))[0])
     return -found if ordinal < 0 else found

@@ -81,7 +81,7 @@ class Box:
         with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
-        lower = np.maximum(lower, np.nextafter(upper / _exp_below(min(epsilon, _LARGEST_EXPONENT)), 1.0))
+        lower = np.maximum(lower, np.nextafter(upper / _exp_rounded_down(min(epsilon, _LARGEST_EXPONENT)), 1.0))
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))
@@ -143,6 +143,6 @@ class Box:
         return laws.reshape(-1, self.size), laws.shape
 
 
-def _exp_below(epsilon: float) -> float:
+def _exp_rounded_down(epsilon: float) -> float:
     """A float below e^epsilon, by at most one unit in the last place and a half."""
     return math.nextafter(exp_nearest(epsilon), 0.0)

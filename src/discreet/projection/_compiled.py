@@ -48,12 +48,12 @@ _PLACES = ir.Constant(ir.VectorType(_PLACE, LANES), list(range(LANES)))
 Terms = Callable[[Any, list[Any]], list[Any]]  # (builder, vectors of numbers) -> the terms of each sum
 
 
-def _is_line(kind: Any) -> bool:
+def _is_contiguous_array(kind: Any) -> bool:
     """Whether a type is a contiguous array of numbers."""
     return isinstance(kind, _types.Array) and kind.ndim == 1 and kind.layout in "CF" and kind.dtype == _types.float64
 
 
-def _sums(
+def _build_sums(
     context: Any, builder: Any, kinds: Any, values: Any, start: Any, stop: Any, sums: int, terms: Terms
 ) -> list[Any]:
     """Sums over start <= place < stop of the `terms` of the operands there. An operand is an array or one number."""
@@ -115,12 +115,12 @@ def _add_lanes(builder: Any, vector: Any) -> Any:
     return lanes[0]
 
 
-def _summing(kinds: Any, number: int, terms: Any) -> Any:
+def _sum_code_generator(kinds: Any, number: int, terms: Any) -> Any:
     """What generates the code of so many sums over mass[start:stop]."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, first, end = [arguments[0], *arguments[3:]], arguments[1], arguments[2]
-        found = _sums(context, builder, kinds, values, first, end, number, terms)
+        found = _build_sums(context, builder, kinds, values, first, end, number, terms)
         return context.make_tuple(builder, signature.return_type, found)
 
     return generate
@@ -128,7 +128,9 @@ def _summing(kinds: Any, number: int, terms: Any) -> Any:
 
 def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any, upper: Any) -> Any:
     """(the sum of the bounds of the clipped outcomes; the mass of the others) of mass[start:stop]."""
-    if not _is_line(mass) or not all(_is_line(bound) or bound == _types.float64 for bound in (lower, upper)):
+    if not _is_contiguous_array(mass) or not all(
+        _is_contiguous_array(bound) or bound == _types.float64 for bound in (lower, upper)
+    ):
         return None
     kinds = (mass, _types.float64, lower, upper)
     signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, lower, upper)
@@ -141,12 +143,12 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
         unclipped = builder.fcmp_ordered("==", inside, value)
         return [builder.select(unclipped, _NOTHING, inside), builder.select(unclipped, masses, _NOTHING)]
 
-    return signature, _summing(kinds, 2, terms)
+    return signature, _sum_code_generator(kinds, 2, terms)
 
 
 def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
     """(the sum of the entries of mass[start:stop] that exceed `lower` after multiplication by the slope; their number)."""
-    if not _is_line(mass):
+    if not _is_contiguous_array(mass):
         return None
     kinds = (mass, _types.float64, _types.float64)
     signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
@@ -156,12 +158,12 @@ def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any,
         exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
         return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
 
-    return signature, _summing(kinds, 2, terms)
+    return signature, _sum_code_generator(kinds, 2, terms)
 
 
 def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
     """Of mass[start:stop]: the sum; how many are negative; how many exceed `negligible`; and as `_build_mass_above` at slope one."""
-    if not _is_line(mass):
+    if not _is_contiguous_array(mass):
         return None
     kinds = (mass, _types.float64, _types.float64)
     signature = _types.UniTuple(_types.float64, 5)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
@@ -173,7 +175,7 @@ def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: A
         chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
         return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
 
-    return signature, _summing(kinds, 5, terms)
+    return signature, _sum_code_generator(kinds, 5, terms)
 
 
 clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)

@@ -152,7 +152,7 @@ def solve_listed(
     return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
 
 
-def _sums(values: Floats) -> Floats:
+def _row_sums(values: Floats) -> Floats:
     """The sum of each row, in the order defined above."""
     rows, size = values.shape
     width = min(BLOCK, -(-size // LANES) * LANES)
@@ -172,7 +172,7 @@ def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.in
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     for _ in range(NEWTON_STEPS):
         over = mass * slope[:, None] > lower
-        above, mass_above = over.sum(axis=1), _sums(np.where(over, mass, 0.0))
+        above, mass_above = over.sum(axis=1), _row_sums(np.where(over, mass, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             step = (1.0 - (unheld + number - above) * lower) / mass_above
         going = (mass_above > NEGLIGIBLE) & (step > 0.0) & (step < slope * (1.0 - SETTLED))
@@ -202,8 +202,8 @@ def _solve_held(
         value = mass * slope[:, None]
         inside = np.minimum(np.maximum(value, lower), upper)
         unclipped = inside == value
-        clipped = _sums(np.where(present & ~unclipped, inside, 0.0)) + unheld
-        middle = _sums(np.where(present & unclipped, mass, 0.0))
+        clipped = _row_sums(np.where(present & ~unclipped, inside, 0.0)) + unheld
+        middle = _row_sums(np.where(present & unclipped, mass, 0.0))
         sloped = middle > NEGLIGIBLE
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = np.where(sloped, (1.0 - clipped) / middle, np.inf)

@@ -50,7 +50,7 @@ def sum_floats_exactly(bits: Any, first: Any, last: Any, limbs: Any) -> None:
         limbs[limb] += low & _LIMB
         limbs[limb + 1] += (low >> _LIMB_BITS) + (high & _LIMB)
         limbs[limb + 2] += high >> _LIMB_BITS
-    _carry(limbs)
+    _carry_limbs(limbs)
 
 
 @kernel()
@@ -67,8 +67,8 @@ def is_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any,
         right[limb] += by_low & _LIMB
         right[limb + 1] += (by_low >> _LIMB_BITS) + (by_high & _LIMB)
         right[limb + 2] += by_high >> _LIMB_BITS
-    _carry(left)
-    _carry(right)
+    _carry_limbs(left)
+    _carry_limbs(right)
     for limb in range(LIMBS - 1, -1, -1):
         if left[limb] != right[limb]:
             return bool(left[limb] > right[limb])
@@ -76,7 +76,7 @@ def is_share_at_least(some: Any, shift: Any, total: Any, factor: Any, left: Any,
 
 
 @kernel()
-def _carry(limbs: Any) -> None:
+def _carry_limbs(limbs: Any) -> None:
     carried = np.uint64(0)
     for limb in range(LIMBS):
         carried += limbs[limb]
@@ -137,7 +137,7 @@ def write_records(
             _sort_without_branches(keys, number)
         else:
             nothing = np.empty(0, dtype=np.int64)
-            _sort(keys, spare, number, size, nothing, nothing)
+            _sort_keys(keys, spare, number, size, nothing, nothing)
     distinct = 0
     place = 0
     while place < number:
@@ -243,7 +243,7 @@ def write_counts(
             keys[number], amounts[number] = records[place], count
             total += count
             number += 1
-    _sort(keys, spare, number, size, amounts, spare_amounts)
+    _sort_keys(keys, spare, number, size, amounts, spare_amounts)
     distinct = 0
     place = 0
     while place < number:
@@ -288,7 +288,7 @@ def write_weights(
         if weight > 0.0:
             keys[number], amounts[number] = records[place], weight_bits(weight)
             number += 1
-    _sort(keys, spare, number, size, amounts, spare_amounts)
+    _sort_keys(keys, spare, number, size, amounts, spare_amounts)
     rows, ends = amounts.view(np.float64), spare
     distinct = 0
     total = 0.0
@@ -401,7 +401,7 @@ def read_law(words: Any, used: int, distinct: int, form: int, keys: Any, masses:
 
 
 @kernel()
-def _sort(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
+def _sort_keys(keys: Any, spare: Any, number: int, size: int, amounts: Any, spare_amounts: Any) -> None:
     """Sort keys, and amounts along with them if there are any."""
     if number <= _SHORT:
         for place in range(1, number):

@@ -88,9 +88,9 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
         )
     assert mixing is None, "no table is released by the linear mechanism over a reference that is not uniform"
     room = np.asarray(lattice.upper) - lattice.lower
-    edges, portions = _sums(lattice.lower), _sums(lattice.portions)
+    edges, portions = _running_sums(lattice.lower), _running_sums(lattice.portions)
     shift = max(0, BITS - box.size.bit_length())
-    held = _rows(box.size)
+    held = _aligned_zero_rows(box.size)
     bounds = held.view(np.float64)
     for column, values in enumerate((lattice.lower, np.asarray(lattice.upper), lattice.portions, portions[:-1])):
         held[:, column] = values
@@ -101,27 +101,27 @@ def plan_of(lattice: Lattice, mixing: Affine | None) -> UniformPlan | ReferenceP
         bounds=_read_only(bounds),
         edges=edges,
         portions=portions,
-        room=_sums(room >> HALF),
-        rest_of_room=_sums(room & ((1 << HALF) - 1)),
+        room=_running_sums(room >> HALF),
+        rest_of_room=_running_sums(room & ((1 << HALF) - 1)),
         shift=shift,
-        edge_guide=_guide(edges, shift),
-        portion_guide=_guide(portions, shift),
+        edge_guide=_search_guide(edges, shift),
+        portion_guide=_search_guide(portions, shift),
     )
 
 
-def _rows(number: int) -> Integers:
+def _aligned_zero_rows(number: int) -> Integers:
     """Rows of zeros, each aligned to one cache line."""
     spare = np.zeros((number + 1) * ROW, dtype=np.int64)
     first = -spare.ctypes.data // spare.itemsize % ROW
     return spare[first : first + number * ROW].reshape(number, ROW)
 
 
-def _guide(sums: Integers, shift: int) -> NDArray[np.int32]:
+def _search_guide(sums: Integers, shift: int) -> NDArray[np.int32]:
     steps = np.arange((TOTAL >> shift) + 2) << shift
     return _read_only((np.searchsorted(sums[:-1], steps, side="right") - 1).astype(np.int32))
 
 
-def _sums(values: Integers) -> Integers:
+def _running_sums(values: Integers) -> Integers:
     return _read_only(np.concatenate([[0], np.cumsum(values)]))
 
 

@@ -3,7 +3,7 @@
 The arithmetic on integers, and the one multiplication and addition that feed it, are compiled without permission to re-associate or contract.
 So the distribution drawn is bit for bit the one that `Lattice.weights` shows.
 
-floor(a b / c) of 64-bit numbers (`quotient`) needs a product of 128 bits, computed and divided by halves (Knuth's algorithm D).
+floor(a b / c) of 64-bit numbers (`multiply_and_divide`) needs a product of 128 bits, computed and divided by halves (Knuth's algorithm D).
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ _ONE, _TOP = np.uint64(1), np.uint64(1 << 63)
 
 
 @kernel()
-def _digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
+def _quotient_digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
     """One digit (32 bits) of (high, low) divided by (upper, lower), whose first bit is set: an estimate, corrected."""
     guess = high // upper
     left = high - guess * upper
@@ -38,7 +38,7 @@ def _digit(high: Any, low: Any, upper: Any, lower: Any) -> Any:
 
 
 @kernel()
-def _product(one: Any, other: Any) -> Any:
+def _wide_product(one: Any, other: Any) -> Any:
     """The upper and lower 64 bits of a product."""
     bottom = (one & _MASK) * (other & _MASK)
     cross = (one >> _HALF) * (other & _MASK) + (bottom >> _HALF)
@@ -50,17 +50,17 @@ def _product(one: Any, other: Any) -> Any:
 @kernel()
 def share_of_total(a: Any, b: Any) -> Any:
     """floor(a b / 2^62) for 0 <= a, b <= 2^62."""
-    high, low = _product(np.uint64(a), np.uint64(b))
+    high, low = _wide_product(np.uint64(a), np.uint64(b))
     return np.int64((high << np.uint64(64 - BITS)) | (low >> np.uint64(BITS)))
 
 
 @kernel()
-def quotient(a: Any, b: Any, c: Any) -> Any:
+def multiply_and_divide(a: Any, b: Any, c: Any) -> Any:
     """floor(a b / c) for 0 <= a, b, c < 2^63, where it is below 2^63; 0 for c = 0."""
     if c <= 0:
         return np.int64(0)
     divisor = np.uint64(c)
-    high, low = _product(np.uint64(a), np.uint64(b))
+    high, low = _wide_product(np.uint64(a), np.uint64(b))
     if high == np.uint64(0):
         return np.int64(low // divisor)
     shift = np.uint64(0)
@@ -71,9 +71,9 @@ def quotient(a: Any, b: Any, c: Any) -> Any:
         high = (high << shift) | (low >> (np.uint64(64) - shift))
         low <<= shift
     upper, lower = divisor >> _HALF, divisor & _MASK
-    first = _digit(high, low >> _HALF, upper, lower)
+    first = _quotient_digit(high, low >> _HALF, upper, lower)
     left = (high << _HALF) + (low >> _HALF) - first * divisor
-    return np.int64((first << _HALF) + _digit(left, low & _MASK, upper, lower))
+    return np.int64((first << _HALF) + _quotient_digit(left, low & _MASK, upper, lower))
 
 
 Floats = NDArray[np.float64]
@@ -116,7 +116,7 @@ def _scale_mass_over(mass: float, steep: float, floors: Any) -> Any:
 
 
 @kernel(error_model="numpy")
-def _excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
+def _outcome_excess(p: Any, place: int, steep: float, lift: float, floors: Any, lower: Any, upper: Any) -> Any:
     """E_x before it is cut off: the affine law in units of 2^-62, clipped to [L, U], rounded down, less L."""
     value = _scale_mass(p[place], steep, floors) + lift * bound_at(floors, place) * _TOTAL
     return excess_over_lower(value, bound_at(lower, place), bound_at(upper, place))
@@ -130,14 +130,14 @@ def _block_excess(
     whole = 0
     parts = 0
     for place in range(start, stop):
-        excess = _excess(p, place, steep, lift, floors, lower, upper)
+        excess = _outcome_excess(p, place, steep, lift, floors, lower, upper)
         whole += excess
         parts += excess >> _BLOCK_BITS
     return whole, parts < 1 << (BITS - _BLOCK_BITS)
 
 
 @kernel(error_model="numpy")
-def _within_excess(
+def _locate_in_excess(
     p: Any, steep: float, lift: float, floors: Any, lower: Any, upper: Any, rest: int
 ) -> tuple[int, int]:
     """(the outcome of the integer `rest`, 0) if it falls in the excess; else (-1, the remaining part of `rest`).
@@ -152,7 +152,7 @@ def _within_excess(
         rest -= whole
         start += _BLOCK
     for place in range(start, p.size):
-        rest -= _excess(p, place, steep, lift, floors, lower, upper)
+        rest -= _outcome_excess(p, place, steep, lift, floors, lower, upper)
         if rest < 0:
             return place, 0
     return -1, rest
@@ -173,11 +173,11 @@ def _above_shared_over(
         p: Any, slope: float, lift: float, floors: Any, lower: Any, upper: Any, shared: Any, sizes: Any, rest: Any
     ) -> Any:
         steep = slope * _TOTAL
-        found, rest = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        found, rest = _locate_in_excess(p, steep, lift, floors, lower, upper, rest)
         if found >= 0:
             return found
         for place in range(p.size):
-            rest -= upper - lower - _excess(p, place, steep, lift, floors, lower, upper)
+            rest -= upper - lower - _outcome_excess(p, place, steep, lift, floors, lower, upper)
             if rest < 0:
                 return place
         return -1  # unreachable: the lattice was built with sum U >= 2^62
@@ -188,7 +188,7 @@ def _above_shared_over(
         steep = slope * _TOTAL
         portioning = steep == np.inf or lift == 0.0
         lift = 0.0 if portioning else lift
-        found, left = _within_excess(p, steep, lift, floors, lower, upper, rest)
+        found, left = _locate_in_excess(p, steep, lift, floors, lower, upper, rest)
         if found >= 0:
             return found
         whole, limit = 0, 0
@@ -196,9 +196,9 @@ def _above_shared_over(
             for place in range(p.size):
                 whole += sizes[place] if p[place] <= NEGLIGIBLE else 0
             available = np.int64(_WHOLE - shared)
-            limit = min(available - (rest - left), quotient(whole, available, _WHOLE))
+            limit = min(available - (rest - left), multiply_and_divide(whole, available, _WHOLE))
             if left < limit:
-                within = quotient(left, whole, limit)
+                within = multiply_and_divide(left, whole, limit)
                 for place in range(p.size):
                     within -= sizes[place] if p[place] <= NEGLIGIBLE else 0
                     if within < 0:
@@ -206,10 +206,10 @@ def _above_shared_over(
         left -= limit
         after, given = whole, 0
         for place in range(p.size):
-            room = upper[place] - lower[place] - _excess(p, place, steep, lift, floors, lower, upper)
+            room = upper[place] - lower[place] - _outcome_excess(p, place, steep, lift, floors, lower, upper)
             if limit > 0 and p[place] <= NEGLIGIBLE:
                 after -= sizes[place]
-                end = limit - quotient(after, limit, whole)
+                end = limit - multiply_and_divide(after, limit, whole)
                 room -= end - given
                 given = end
             left -= room

@@ -84,12 +84,12 @@ def portion_out(parts: Integers, missing: Integers, shared: int, bits: int = BIT
     """The part of each outcome in `missing` units (..., 1), fewer than 2^bits; `parts` (..., k) is S outside the support, else 0."""
     ends = np.cumsum(parts, axis=-1)
     whole = ends[..., -1:]
-    limit = np.minimum(missing, fraction_of(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
-    given = limit - fraction_of(whole - ends, limit, np.maximum(whole, 1), bits)
+    limit = np.minimum(missing, scaled_fractions(whole, np.int64(TOTAL - shared), np.int64(TOTAL)))
+    given = limit - scaled_fractions(whole - ends, limit, np.maximum(whole, 1), bits)
     return np.asarray(np.diff(given, axis=-1, prepend=np.int64(0)))
 
 
-def fraction_of(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
+def scaled_fractions(values: Integers, many: Any, whole: Any, bits: int = BITS + 1) -> Integers:
     """floor(value * many / whole) for 0 <= value <= whole <= 2^62 and many < 2^bits, bit by bit: the same steps for all numbers."""
     value, many, whole = (np.asarray(each).astype(np.uint64) for each in (values, many, whole))
     quotient = np.zeros(np.broadcast(value, many, whole).shape, dtype=np.uint64)
@@ -163,7 +163,7 @@ class Lattice:
             np.asarray(box.lower) * TOTAL * (raised or 1.0), raised is not None or ratio > box.size
         ):
             room = floor_product(np.atleast_1d(lower), ratio - 1, TOTAL).reshape(lower.shape)
-            widest = representable(lower + np.minimum(room, TOTAL - lower))
+            widest = largest_representable(lower + np.minimum(room, TOTAL - lower))
             for upper in (np.clip(widest, lower, np.maximum(ceiling, lower)), widest):
                 lattice = cls(box, _number_or_array(lower), _number_or_array(upper))
                 if lattice._is_sound():
@@ -234,7 +234,7 @@ class Lattice:
         room = TOTAL - self.shared_total
         excess = np.empty_like(wanted)
         for row in range(len(laws)):
-            excess[row] = hand_out(wanted[row], room)
+            excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
             return excess, self._fill(excess, missing)
@@ -251,7 +251,7 @@ class Lattice:
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
         for row in np.flatnonzero(missing):
-            fill[row] = hand_out(capacity - given[row], int(missing[row]))
+            fill[row] = hand_out_units(capacity - given[row], int(missing[row]))
         return fill
 
     def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
@@ -312,13 +312,13 @@ def _number_or_array(values: Integers) -> int | Integers:
     return values
 
 
-def representable(values: NDArray[np.int64]) -> Integers:
+def largest_representable(values: NDArray[np.int64]) -> Integers:
     """The largest integers at most these that a float represents exactly: their leading 53 bits."""
     spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
     return np.asarray((values >> spare) << spare)
 
 
-def hand_out(wanted: Integers, available: int) -> Integers:
+def hand_out_units(wanted: Integers, available: int) -> Integers:
     """The share of each outcome when `available` units are handed out in order, to each at most what it wants."""
     capped = np.minimum(wanted, available)
     if float(capped.sum(dtype=np.float64)) < 1.9 * TOTAL:  # the running sum fits 63 bits

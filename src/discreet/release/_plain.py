@@ -168,7 +168,9 @@ def draw(
     else:
         drawn[first:last], shared = np.searchsorted(plan.edges, uniform, side="right") - 1, int(plan.edges[-1])
     own = np.flatnonzero(uniform >= shared)
-    for row, found in zip(own, _outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True):
+    for row, found in zip(
+        own, _unshared_outcomes(plan, [laws[row] for row in own], uniform[own].tolist()), strict=True
+    ):
         drawn[first + row] = found
     note_words(words, slice(first, last), order, digest)
     if within.size:
@@ -179,7 +181,7 @@ def draw(
 def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) -> tuple[list[Law], list[bytes]]:
     """What clients hold in whole numbers, and their canonical inputs; raises `RefusedRow` for the first that is refused."""
     laws = list(_integer_laws(size, clients, first, last))
-    return laws, list(map(_message, _heads(clients, first, last), laws))
+    return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
 
 
 def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
@@ -209,9 +211,9 @@ def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> I
             held = slice(clients.ends[row], clients.ends[row + 1])
             outcomes = clients.outcomes[held].tolist()
             if clients.counts.size:
-                yield _as_law(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
+                yield _law_of_numbers(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
             else:
-                yield _as_law(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
+                yield _law_of_numbers(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
         return
     start = clients.ends[first]
     records = clients.outcomes[start : clients.ends[last]]
@@ -258,7 +260,7 @@ def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[flo
     return integer_law_of_weights(outcomes, weights)
 
 
-def _as_law(numbers: dict[int, int]) -> Law:
+def _law_of_numbers(numbers: dict[int, int]) -> Law:
     return np.array(list(numbers), dtype=np.uint64), np.array(list(numbers.values()), dtype=np.uint64)
 
 
@@ -272,7 +274,7 @@ class _MessageHead(NamedTuple):
     rest: bytes
 
 
-def _heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
+def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_MessageHead]:
     if clients.integers.size:
         yield from map(_integer_head, clients.integers[first:last].tolist())
         return
@@ -292,7 +294,7 @@ def _integer_head(client: int) -> _MessageHead:
     return _MessageHead(INTEGER_CLIENT + 256 * NARROW_FORM, struct.pack("<q", client))
 
 
-def _message(head: _MessageHead, law: Law) -> bytes:
+def _encode_message(head: _MessageHead, law: Law) -> bytes:
     """As `discreet.release._keyed.client_message`."""
     outcomes, numbers = law
     if numbers.size and int(numbers.max()) >> 32:
@@ -301,7 +303,7 @@ def _message(head: _MessageHead, law: Law) -> bytes:
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
 
 
-def _outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
+def _unshared_outcomes(plan: UniformPlan | ReferencePlan, laws: list[Law], uniform: list[int]) -> list[int]:
     """The outcomes of integers beyond the shared part."""
     found = [0 if numbers.size else _outcome_of_nothing(plan, uniform[row]) for row, (_, numbers) in enumerate(laws)]
     for some in _padded_laws(laws):
@@ -333,7 +335,7 @@ def _excesses_over_uniform(
     slope, lift = np.full(len(masses), plan.slope), np.full(len(masses), plan.lift)
     if plan.projecting:
         slope, lift = solve_uniform(masses, lengths, plan.size, plan.floor, plan.ceiling)
-    return _excess(plan, masses, slope, lift), _excess(plan, np.zeros((len(masses), 1)), slope, lift)
+    return _uniform_excess(plan, masses, slope, lift), _uniform_excess(plan, np.zeros((len(masses), 1)), slope, lift)
 
 
 class _PaddedLaws(NamedTuple):
@@ -373,7 +375,9 @@ def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.i
         yield from (rows[start : start + step] for start in range(0, rows.size, step))
 
 
-def _excess(plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Any:
+def _uniform_excess(
+    plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
+) -> Any:
     """As `compiled._excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
     total = float(TOTAL)
     with np.errstate(over="ignore", invalid="ignore"):

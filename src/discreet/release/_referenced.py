@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from discreet._base.kernels import kernel
 from discreet.projection import solve_held
 from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
-from discreet.release._compiled import excess_over_lower, quotient, scaled_over_reference, share_of_total
+from discreet.release._compiled import excess_over_lower, multiply_and_divide, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL
 
 cgutils: Any = numba.core.cgutils  # without types of their own
@@ -108,7 +108,7 @@ def search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> None:
 
 
 @kernel()
-def _room(plan: Any, first: Any, last: Any) -> Any:
+def _room_between_outcomes(plan: Any, first: Any, last: Any) -> Any:
     """The room of outcomes first..last - 1, or 2^63 - 1 if it is too large to matter."""
     high = plan.room[last] - plan.room[first]
     if high > _HIGHEST:
@@ -135,14 +135,14 @@ def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any,
     given: Any = 0  # portions so far
     for place in range(outcomes.size + 1):
         held = np.int64(outcomes[place]) if place < outcomes.size else plan.size
-        end = limit - quotient(whole - (plan.portions[held] - before), limit, whole)
-        gap = _room(plan, first, held) - (end - given)
+        end = limit - multiply_and_divide(whole - (plan.portions[held] - before), limit, whole)
+        gap = _room_between_outcomes(plan, first, held) - (end - given)
         if rest < gap:
             low, high = first, held
             while high - low > 1:
                 middle = (low + high) >> 1
-                there = limit - quotient(whole - (plan.portions[middle] - before), limit, whole)
-                if _room(plan, first, middle) - (there - given) <= rest:
+                there = limit - multiply_and_divide(whole - (plan.portions[middle] - before), limit, whole)
+                if _room_between_outcomes(plan, first, middle) - (there - given) <= rest:
                     low = middle
                 else:
                     high = middle
@@ -159,7 +159,7 @@ def _outcome_in_fill(plan: Any, outcomes: Any, own: Any, whole: Any, limit: Any,
 
 
 @kernel()
-def _excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any) -> None:
+def _fill_excesses(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, unheld: Any) -> None:
     """Fill `own` with the excess of every held outcome, `low` and `high` with its bounds."""
     for place in range(outcomes.size):
         low[place], high[place] = plan.bounds[outcomes[place], FLOOR], plan.bounds[outcomes[place], CEILING]
@@ -200,12 +200,12 @@ def locate_outcome(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, hi
         unheld -= plan.held[held, LOWER]
         whole -= plan.held[held, SIZE]
     if room < 0:  # else all held outcomes fit at their ceilings, and no slope exists
-        _excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _UNITS)
+        _fill_excesses(plan, outcomes, masses, own, low, high, np.float64(unheld) / _UNITS)
     for place in range(outcomes.size):
         if rest < own[place]:
             return np.int64(outcomes[place]), np.int64(0)
         rest -= own[place]
     limit = min(available - (uniform - shared - rest), share_of_total(whole, available))
     if rest < limit:
-        return np.int64(IN_PORTIONS), _place_among_portions(plan, outcomes, quotient(rest, whole, limit))
+        return np.int64(IN_PORTIONS), _place_among_portions(plan, outcomes, multiply_and_divide(rest, whole, limit))
     return np.int64(_outcome_in_fill(plan, outcomes, own, whole, limit, rest - limit)), np.int64(0)

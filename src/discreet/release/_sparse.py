@@ -31,7 +31,7 @@ from discreet.release._clients import (
     UniformPlan,
     plan_of,
 )
-from discreet.release._compiled import _excess
+from discreet.release._compiled import _outcome_excess
 from discreet.release._keyed import (
     BLOCK_PERSON,
     DIGEST_WORDS,
@@ -102,9 +102,9 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
         if projecting:
             slope, lift = solve_uniform_compiled(masses, size - masses.size, floor, ceiling)
         steep = slope * float(_TOTAL)
-        base = _excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
+        base = _outcome_excess(np.zeros(1), 0, steep, lift, floor, lower, upper)
         for place in range(masses.size):
-            own[place] = _excess(masses, place, steep, lift, floor, lower, upper)
+            own[place] = _outcome_excess(masses, place, steep, lift, floor, lower, upper)
     found, rest = _locate_in_gaps(uniform - shared, base, own, outcomes, size)
     if found >= 0:
         return found

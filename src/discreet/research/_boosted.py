@@ -151,29 +151,29 @@ Singles = NDArray[np.float32]
 _BLOCK = 1 << 14
 
 
-def sizes(dim: int, width: int) -> list[tuple[int, int]]:
+def layer_sizes(dim: int, width: int) -> list[tuple[int, int]]:
     """(outputs, inputs) of each layer."""
     return [(width, dim), (width, width), (width, width), (1, width)]
 
 
 def parameter_count(dim: int, width: int) -> int:
     """Weights and biases of one network."""
-    return sum(rows * (columns + 1) for rows, columns in sizes(dim, width))
+    return sum(rows * (columns + 1) for rows, columns in layer_sizes(dim, width))
 
 
 def fresh_network(dim: int, width: int, rng: np.random.Generator) -> Singles:
     """One row of initial parameters."""
     parts = []
-    for rows, columns in sizes(dim, width):
+    for rows, columns in layer_sizes(dim, width):
         parts.append(rng.uniform(-1.0, 1.0, rows * (columns + 1)) / math.sqrt(columns))
     return np.concatenate(parts).astype(np.float32)
 
 
-def layers(row: NDArray[np.floating], dim: int, width: int) -> list[tuple[Floats, Floats]]:
+def network_layers(row: NDArray[np.floating], dim: int, width: int) -> list[tuple[Floats, Floats]]:
     """(weights, bias) of each layer of one network, in float64."""
     found, at = [], 0
     flat = row.astype(np.float64)
-    for rows, columns in sizes(dim, width):
+    for rows, columns in layer_sizes(dim, width):
         weights = flat[at : at + rows * columns].reshape(rows, columns)
         at += rows * columns
         found.append((weights, flat[at : at + rows]))
@@ -183,7 +183,7 @@ def layers(row: NDArray[np.floating], dim: int, width: int) -> list[tuple[Floats
 
 def logits(row: NDArray[np.floating], x: Floats, width: int) -> Floats:
     """The classifier's log-odds at points (n, dim)."""
-    *hidden, (last, shift) = layers(row, x.shape[1], width)
+    *hidden, (last, shift) = network_layers(row, x.shape[1], width)
     out = np.empty(len(x))
     for start in range(0, len(x), _BLOCK):
         values = x[start : start + _BLOCK]

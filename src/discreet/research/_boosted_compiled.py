@@ -46,7 +46,7 @@ def tanh(x: Any, out: Any) -> None:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def _layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
+def _apply_layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
     """out = weights below + bias for a block of points, five inputs at a time."""
     rows, columns = weights.shape
     for i in range(rows):
@@ -72,7 +72,7 @@ def _layer(weights: Any, bias: Any, below: Any, out: Any) -> None:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def _activate(values: Any) -> None:
+def _apply_tanh(values: Any) -> None:
     for i in range(values.shape[0]):
         row = values[i]
         for s in range(_BLOCK):
@@ -113,9 +113,9 @@ def _gradients(delta: Any, below: Any, weights: Any, bias: Any) -> None:
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True, boundscheck=False)
-def _pulled_back(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) -> None:
+def _backpropagate_error(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) -> None:
     """out = (weights^T delta)(1 - values^2): the error signal one layer down. `weights` comes transposed."""
-    _layer(weights, nothing, delta, out)
+    _apply_layer(weights, nothing, delta, out)
     for i in range(values.shape[0]):
         row, value = out[i], values[i]
         for s in range(_BLOCK):
@@ -123,7 +123,7 @@ def _pulled_back(weights: Any, delta: Any, values: Any, nothing: Any, out: Any) 
 
 
 @kernel(fastmath=_FAST, error_model="numpy", nogil=True)
-def _views(flat: Any, dim: int, width: int) -> Any:
+def _layer_views(flat: Any, dim: int, width: int) -> Any:
     """(weights, bias) of the four layers inside one row of parameters, in the order of `networks.sizes`."""
     at = 0
     w1 = flat[at : at + width * dim].reshape(width, dim)
@@ -151,8 +151,8 @@ def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, 
     """
     dim, count = p.shape
     velocity, gradient = np.zeros_like(parameters), np.zeros_like(parameters)
-    w1, b1, w2, b2, w3, b3, w4, b4 = _views(parameters, dim, width)
-    g1, c1, g2, c2, g3, c3, g4, c4 = _views(gradient, dim, width)
+    w1, b1, w2, b2, w3, b3, w4, b4 = _layer_views(parameters, dim, width)
+    g1, c1, g2, c2, g3, c3, g4, c4 = _layer_views(gradient, dim, width)
     shape = (width, _BLOCK)
     h1, h2, h3 = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.float32)
     e1, e2, e3 = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -172,23 +172,23 @@ def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, 
                     held = min(_BLOCK, first + batch - start)
                     for axis in range(dim):
                         x[axis, :held] = points[axis, start : start + held]
-                    _layer(w1, b1, x, h1)
-                    _activate(h1)
-                    _layer(w2, b2, h1, h2)
-                    _activate(h2)
-                    _layer(w3, b3, h2, h3)
-                    _activate(h3)
-                    _layer(w4, b4, h3, logit)
+                    _apply_layer(w1, b1, x, h1)
+                    _apply_tanh(h1)
+                    _apply_layer(w2, b2, h1, h2)
+                    _apply_tanh(h2)
+                    _apply_layer(w3, b3, h2, h3)
+                    _apply_tanh(h3)
+                    _apply_layer(w4, b4, h3, logit)
                     target = np.float32(label)
                     for s in range(_BLOCK):  # sigmoid(z) = (1 + tanh(z/2))/2
                         e4[0, s] = (half + half * _tanh(half * logit[0, s]) - target) * share
                     e4[0, held:] = np.float32(0.0)
                     _gradients(e4, h3, g4, c4)
-                    _pulled_back(back4, e4, h3, nothing, e3)
+                    _backpropagate_error(back4, e4, h3, nothing, e3)
                     _gradients(e3, h2, g3, c3)
-                    _pulled_back(back3, e3, h2, nothing, e2)
+                    _backpropagate_error(back3, e3, h2, nothing, e2)
                     _gradients(e2, h1, g2, c2)
-                    _pulled_back(back2, e2, h1, nothing, e1)
+                    _backpropagate_error(back2, e2, h1, nothing, e1)
                     _gradients(e1, x, g1, c1)
             for k in range(parameters.size):
                 velocity[k] = keep * velocity[k] + gradient[k]
@@ -199,7 +199,7 @@ def train(parameters: Any, p: Any, q: Any, width: int, epochs: int, batch: int, 
 def logits(parameters: Any, x: Any, width: int) -> Any:
     """The network's logits at points (dim, n)."""
     dim, count = x.shape
-    w1, b1, w2, b2, w3, b3, w4, b4 = _views(parameters, dim, width)
+    w1, b1, w2, b2, w3, b3, w4, b4 = _layer_views(parameters, dim, width)
     shape = (width, _BLOCK)
     h1, h2, h3 = np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape, np.float32)
     block, found = np.zeros((dim, _BLOCK), np.float32), np.empty((1, _BLOCK), np.float32)
@@ -208,19 +208,19 @@ def logits(parameters: Any, x: Any, width: int) -> Any:
         held = min(_BLOCK, count - start)
         for axis in range(dim):
             block[axis, :held] = x[axis, start : start + held]
-        _layer(w1, b1, block, h1)
-        _activate(h1)
-        _layer(w2, b2, h1, h2)
-        _activate(h2)
-        _layer(w3, b3, h2, h3)
-        _activate(h3)
-        _layer(w4, b4, h3, found)
+        _apply_layer(w1, b1, block, h1)
+        _apply_tanh(h1)
+        _apply_layer(w2, b2, h1, h2)
+        _apply_tanh(h2)
+        _apply_layer(w3, b3, h2, h3)
+        _apply_tanh(h3)
+        _apply_layer(w4, b4, h3, found)
         out[start : start + held] = found[0, :held]
     return out
 
 
 @kernel(nogil=True)
-def _boost(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound: float) -> Any:
+def _boost_at_points(networks: Any, weights: Any, x: Any, width: int, clipped: bool, bound: float) -> Any:
     """sum_t weights_t c_t at points (dim, n): c the sigmoid of the logit, or the logit clipped to +-bound."""
     total = np.zeros(x.shape[1])
     for t in range(len(weights)):
@@ -257,12 +257,12 @@ def walk(
         nodes = np.empty((1, _TABLE + 1), np.float32)
         for k in range(_TABLE + 1):
             nodes[0, k] = low[0] + (high[0] - low[0]) * k / _TABLE
-        table = _boost(networks, weights, nodes, width, clipped, bound)
+        table = _boost_at_points(networks, weights, nodes, width, clipped, bound)
         density = _TABLE / (high[0] - low[0])
     x, y = np.zeros((dim, count)), np.empty((dim, count))
     height, fresh = np.empty(count), np.empty(count)
     if not tabled:
-        height[:] = _boost(networks, weights, x.astype(np.float32), width, clipped, bound)
+        height[:] = _boost_at_points(networks, weights, x.astype(np.float32), width, clipped, bound)
     for chain in range(count if tabled else 0):
         at, here = 0.0, _interpolate_table(table, (0.0 - low[0]) * density)
         for _ in range(steps):
@@ -277,7 +277,7 @@ def walk(
         for axis in range(dim):
             for chain in range(count):
                 y[axis, chain] = x[axis, chain] + rng.standard_normal()
-        fresh[:] = _boost(networks, weights, y.astype(np.float32), width, clipped, bound)
+        fresh[:] = _boost_at_points(networks, weights, y.astype(np.float32), width, clipped, bound)
         for chain in range(count):
             gain, inside = fresh[chain] - height[chain], True
             for axis in range(dim):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DiscreetError, need_extra
-from discreet.research._boosted import Floats, Preset, Singles, Training, sizes
+from discreet.research._boosted import Floats, Preset, Singles, Training, layer_sizes
 
 try:
     import torch
@@ -27,11 +27,11 @@ def device_named(name: str) -> Any:
     return torch.device(name)
 
 
-def views(flat: Any, dim: int, width: int) -> Layers:
+def layer_views(flat: Any, dim: int, width: int) -> Layers:
     """(weights (n, rows, columns), bias (n, rows, 1)) of each layer inside (n, parameters)."""
     found: Layers = []
     at = 0
-    for rows, columns in sizes(dim, width):
+    for rows, columns in layer_sizes(dim, width):
         weights = flat[:, at : at + rows * columns].view(-1, rows, columns)
         at += rows * columns
         found.append((weights, flat[:, at : at + rows].view(-1, rows, 1)))
@@ -62,7 +62,7 @@ def train_networks(parameters: Singles, p: Singles, q: Singles, training: Traini
     for _ in range(training.epochs):
         for x in batches:
             steps.zero_grad()
-            found = logits(views(flat, dim, training.width), x)
+            found = logits(layer_views(flat, dim, training.width), x)
             # A sum over clients of each one's mean: every client's gradient is that of its own loss.
             loss = torch.nn.functional.binary_cross_entropy_with_logits(found, label, reduction="sum") / (2 * batch)
             loss.backward()
@@ -99,7 +99,8 @@ def walk_chains(
     generator = torch.Generator(device=place).manual_seed(seed)
     with torch.no_grad():
         nets = [
-            views(torch.tensor(networks[:, t], device=place), dim, training.width) for t in range(networks.shape[1])
+            layer_views(torch.tensor(networks[:, t], device=place), dim, training.width)
+            for t in range(networks.shape[1])
         ]
         theta = torch.tensor(weights.T[:, :, None].astype(np.float32), device=place)
         floor = torch.tensor(np.maximum(low, -1e30)[:, None].astype(np.float32), device=place)

@@ -143,11 +143,11 @@ def design_table(rows: Sequence[DesignedSplit], divergence: str) -> Table:
     for title in dict.fromkeys(case.title for case in found):
         those = {case.epsilon: case for case in found if case.title == title}
         for place, name in enumerate((*DESIGN_RIVALS, "designed")):
-            cells = [_number(those[epsilon].mean(name, divergence)) for epsilon in epsilons]
+            cells = [_number_text(those[epsilon].mean(name, divergence)) for epsilon in epsilons]
             body.append(["" if place else title, SAMPLER_LABELS[name], *cells])
         if divergence == "kl":
             body.append(
-                ["", "no sampler is below", *(_number(those[epsilon].floor, down=True) for epsilon in epsilons)]
+                ["", "no sampler is below", *(_number_text(those[epsilon].floor, down=True) for epsilon in epsilons)]
             )
     return ["set", "sampler", *(f"ε = {epsilon:g}" for epsilon in epsilons)], body
 
@@ -158,7 +158,7 @@ def keep_table(rows: Sequence[KeptAtBudget]) -> Table:
     body = []
     for row in rows:
         cells = [f"{row.gain(keep):.1%} of at most {row.most(keep) + 5e-4:.1%}" for keep in keeps]
-        body.append([row.title, f"{row.epsilon:g}", _number(row.mean), *cells])
+        body.append([row.title, f"{row.epsilon:g}", _number_text(row.mean), *cells])
     return ["set", "ε", "mean KL of Q*", *(f"keep = {keep:g}" for keep in keeps)], body
 
 
@@ -169,8 +169,10 @@ def shift_table(rows: Sequence[ShiftedDesign]) -> Table:
     for row in rows:
         first = row.epsilon == min(one.epsilon for one in rows if one.shift == row.shift)
         told = [f"{row.title}: {row.made_on} ({row.examples:,}), serving {row.kind} ({row.served:,})" if first else ""]
-        cells = [_number(row.means[name]) for name in names]
-        body.append([*told, f"{row.epsilon:g}", *cells, _number(row.floor, down=True), "yes" if row.pays else "no"])
+        cells = [_number_text(row.means[name]) for name in names]
+        body.append(
+            [*told, f"{row.epsilon:g}", *cells, _number_text(row.floor, down=True), "yes" if row.pays else "no"]
+        )
     return ["made on, serving", "ε", *(SAMPLER_LABELS[name] for name in names), "no sampler is below", "pays"], body
 
 
@@ -211,7 +213,7 @@ def _gap_range_text(rows: Sequence[ShiftedDesign]) -> str:
     return f"{min(closed):.0%} to {max(closed):.0%}"
 
 
-def _number(value: float, *, down: bool = False) -> str:
+def _number_text(value: float, *, down: bool = False) -> str:
     """Four digits; a floor is rounded down."""
     if value < 0.1:
         text = f"{value:.3g}"
@@ -293,9 +295,9 @@ def reweighted_findings(rows: Sequence[ReweightedSet]) -> list[Finding]:
         those = [row for row in rows if row.drawn == drawn]
         if not those:
             continue
-        won = {name: sum(_beats(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
-        lost = [row for row in those if not any(_beats(row, name, "reports") for name in _BY_EXAMPLES)]
-        alone = sum(_beats(row, "examples", "reweighted") for row in those)
+        won = {name: sum(_is_better_estimate(row, name, "reports") for row in those) for name in _BY_EXAMPLES}
+        lost = [row for row in those if not any(_is_better_estimate(row, name, "reports") for name in _BY_EXAMPLES)]
+        alone = sum(_is_better_estimate(row, "examples", "reweighted") for row in those)
         said.append(
             (
                 headline,
@@ -322,7 +324,7 @@ def _lost_cases(rows: Sequence[ReweightedSet]) -> str:
     )
 
 
-def _beats(row: ReweightedSet, name: str, other: str) -> bool:
+def _is_better_estimate(row: ReweightedSet, name: str, other: str) -> bool:
     return row.errors[name].mean < row.errors[other].mean
 
 
@@ -375,7 +377,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
         panels: list[Axes] = list(grid.flat)
         for axes, (title, those) in zip(panels, found.items(), strict=False):
-            _panel(axes, title, those)
+            _draw_design_panel(axes, title, those)
         for axes in panels[len(found) :]:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
@@ -384,7 +386,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> None:
+def _draw_design_panel(axes: Axes, title: str, those: Sequence[DesignCase]) -> None:
     those = sorted(those, key=lambda case: case.epsilon)
     budgets = [case.epsilon for case in those]
     axes.axhline(1.0, color=QUIET, linewidth=1.0)

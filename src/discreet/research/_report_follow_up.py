@@ -43,7 +43,7 @@ def minimax_table(rows: Sequence[FiniteClasses], outcomes: int) -> Table:
         if row.outcomes == outcomes:
             for name, found in row.classes.items():
                 values = [value for f in SHOWN for value in (found.published_minimax.get(f), found.minimax.get(f))]
-                body.append([_notion(row), name, *map(_value_text, values)])
+                body.append([_notion_label(row), name, *map(_value_text, values)])
     return head, body
 
 
@@ -57,7 +57,7 @@ def mixture_table(rows: Sequence[MixtureClasses], divergence: str = "kl") -> Tab
         for name, found in row.classes.items():
             one = found.pointwise[divergence]
             told = (one.linear, one.projection, one.linear_mean, one.projection_mean)
-            body.append([row.title, _notion(row), name, *map(_value_text, told), _worse_count_text(found)])
+            body.append([row.title, _notion_label(row), name, *map(_value_text, told), _worse_count_text(found)])
     return [*head, "worse off, by any f"], body
 
 
@@ -67,14 +67,14 @@ def published_table(finite: Sequence[FiniteClasses], mixtures: Sequence[MixtureC
     for row in finite:
         for name, found in row.classes.items() if row.outcomes == 10 else ():
             cited = published.FOLLOW_UP_FINITE.get((row.kind, row.budget, name), {})
-            body += _comparison_rows(["10 outcomes, minimax", _notion(row), name], cited, found.minimax)
+            body += _comparison_rows(["10 outcomes, minimax", _notion_label(row), name], cited, found.minimax)
     for place in mixtures:
         for name, found in place.classes.items() if place.shape == "laplace" else ():
             for mechanism in ("projection", "linear"):
                 cited = published.FOLLOW_UP_LAPLACE.get((place.kind, place.budget, name, mechanism), {})
                 ours = {f: getattr(one, mechanism) for f, one in found.pointwise.items()}
                 what = f"largest of {found.clients} mixtures, {mechanism}"
-                body += _comparison_rows([what, _notion(place), name], cited, ours)
+                body += _comparison_rows([what, _notion_label(place), name], cited, ours)
     return ["what", "notion", "class", "divergence", "published", "ours"], body
 
 
@@ -115,7 +115,9 @@ def follow_up_findings(runs: Mapping[str, RecordedRun[Any]]) -> list[Finding]:
             f"excess is {max(excess, 0.0):.1e}, which is rounding.",
         )
     ]
-    ratios = [one.projection / one.linear for each in _classes(mixtures) if (one := each.pointwise["kl"]).linear > 1e-6]
+    ratios = [
+        one.projection / one.linear for each in _all_classes(mixtures) if (one := each.pointwise["kl"]).linear > 1e-6
+    ]
     said.append(
         (
             "The gain.",
@@ -209,7 +211,7 @@ def _plane_table(rows: Sequence[PlaneLaw]) -> str:
     return html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
-def _classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
+def _all_classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
     return [each for row in rows for each in row.classes.values()]
 
 
@@ -223,7 +225,7 @@ def _worse_count_text(found: ClassAtBudget) -> str:
     return f"{sum(one.worse for one in found.pointwise.values())} of {found.clients * len(found.pointwise)}"
 
 
-def _notion(row: FiniteClasses | MixtureClasses) -> str:
+def _notion_label(row: FiniteClasses | MixtureClasses) -> str:
     return row.notion if row.kind != "functional" else f"Laplace trade-off, μ = {row.budget:g}"
 
 

@@ -53,11 +53,11 @@ def paper_figure(run: RecordedRun[Any]) -> Figure:
             case RingLaw():
                 drawn = _ring_figure(run.rows)
             case FiniteLaw():
-                drawn = _finite_mechanism(run.rows)
+                drawn = _finite_mechanism_figure(run.rows)
             case MixtureClient():
                 drawn = _mixtures_figure(run.rows)
             case _:
-                drawn = _worst_cases(run.rows)
+                drawn = _worst_cases_figure(run.rows)
         if run.header.quick and isinstance(run.rows[0], RingLaw | MixtureClient):
             mark_quick(drawn, "QUICK RUN: not the paper's setting")
     return drawn
@@ -94,7 +94,7 @@ def _ring_figure(rows: Sequence[RingLaw]) -> Figure:
     return drawn
 
 
-def _finite_mechanism(rows: Sequence[FiniteLaw]) -> Figure:
+def _finite_mechanism_figure(rows: Sequence[FiniteLaw]) -> Figure:
     drawn = figure(7.6, 4.2)
     axes = drawn.subplots()
     law = rows[0].law
@@ -123,7 +123,7 @@ def _finite_mechanism(rows: Sequence[FiniteLaw]) -> Figure:
     return drawn
 
 
-def _worst_cases(rows: Sequence[WorstCases]) -> Figure:
+def _worst_cases_figure(rows: Sequence[WorstCases]) -> Figure:
     number = {10: 3, 5: 5, 20: 6, 100: 7}.get(rows[0].outcomes, 0)
     bars = {
         name: {f: [row.risks[name][f] for row in rows] for f in PAPER_DIVERGENCES} for name in ("optimal", "mollifier")

@@ -129,16 +129,16 @@ def population_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     """The findings: wins on both sides with reasons and numbers."""
     contests = [Contest(row) for row in rows]
     found = [
-        *_oracle_wins(contests),
-        *_sample_wins(contests),
+        *_oracle_wins_findings(contests),
+        *_sample_wins_findings(contests),
         *_same_mechanism(rows),
         *_nothing_learnt(contests),
-        _bias(rows),
+        _bias_finding(rows),
         *_half_a_coin(rows),
         _average_clients(rows),
         _worst_clients(rows),
     ]
-    return [*found, *_own_records(rows)]
+    return [*found, *_own_records_findings(rows)]
 
 
 def contest_table(rows: Sequence[SetAtBudget]) -> tuple[list[str], list[list[str]]]:
@@ -202,7 +202,7 @@ def _sets_at_budgets_text(rows: Sequence[SetAtBudget]) -> str:
     return "; ".join(f"{title} at ε = {listed}" for title, listed in budgets.items())
 
 
-def _oracle_wins(contests: Sequence[Contest]) -> list[Finding]:
+def _oracle_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
     won = [contest for contest in contests if contest.winner == "oracle"]
     if not won:
         return []
@@ -217,7 +217,7 @@ def _oracle_wins(contests: Sequence[Contest]) -> list[Finding]:
     ]
 
 
-def _sample_wins(contests: Sequence[Contest]) -> list[Finding]:
+def _sample_wins_findings(contests: Sequence[Contest]) -> list[Finding]:
     won = [contest for contest in contests if contest.winner == "sample"]
     worth = [contest for contest in won if contest.informative]
     if not won:
@@ -272,7 +272,7 @@ def _sets_nearest_budget(rows: Sequence[SetAtBudget], epsilon: float) -> list[Se
     return [min(those, key=lambda row: abs(row.epsilon - epsilon)) for those in rows_by_set(rows).values()]
 
 
-def _bias(rows: Sequence[SetAtBudget]) -> Finding:
+def _bias_finding(rows: Sequence[SetAtBudget]) -> Finding:
     shown = _sets_nearest_budget(rows, 1.0)
     told = [
         f"{row.title} {row.bias['optimal']:.3f} of {mean_error(row, 'optimal', projected=False):.3f}" for row in shown
@@ -335,7 +335,7 @@ def _worst_clients(rows: Sequence[SetAtBudget]) -> Finding:
     )
 
 
-def _own_records(rows: Sequence[SetAtBudget]) -> list[Finding]:
+def _own_records_findings(rows: Sequence[SetAtBudget]) -> list[Finding]:
     shown = _sets_nearest_budget(rows, 4.0)
     told = [
         f"{row.title} " + ", ".join(f"{SHORT_LABELS[name]} {row.own[name]:.0%}" for name in SAMPLES) for row in shown
@@ -368,15 +368,15 @@ def population_figures(run: RecordedRun[SetAtBudget]) -> dict[str, Figure]:
     """The overview under "population", and one picture for each set under "population-NAME"."""
     rows = run.rows
     with library_style():
-        found = {"population": _overview(rows)}
-        found |= {f"population-{name}": _one_set(those) for name, those in rows_by_set(rows).items()}
+        found = {"population": _overview_figure(rows)}
+        found |= {f"population-{name}": _set_figure(those) for name, those in rows_by_set(rows).items()}
         if run.header.quick:
             for drawn in found.values():
                 mark_quick(drawn, "QUICK RUN: few repetitions")
     return found
 
 
-def _overview(rows: Sequence[SetAtBudget]) -> Figure:
+def _overview_figure(rows: Sequence[SetAtBudget]) -> Figure:
     sets, budgets = rows_by_set(rows), recorded_epsilons(rows)
     drawn = figure(11.6, 1.9 + 0.62 * len(sets))
     set_title(drawn, "The population's law from one report of each client: samples or a frequency oracle?")
@@ -403,7 +403,7 @@ def _overview(rows: Sequence[SetAtBudget]) -> Figure:
 
 
 def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
-    axes.add_patch(_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
+    axes.add_patch(_filled_rectangle((x - 0.48, y - 0.46), 0.96, 0.92, _WINNERS[contest.winner]))
     style = "normal" if contest.informative else "italic"
     names = f"{SHORT_LABELS[contest.sample]} / {SHORT_LABELS[contest.oracle]}"
     values = f"{mean_error(contest.row, contest.sample):.3f} / {mean_error(contest.row, contest.oracle):.3f}"
@@ -411,15 +411,15 @@ def _draw_contest_cell(axes: Axes, x: int, y: int, contest: Contest) -> None:
     axes.annotate(values, (x, y), (0, -1), textcoords="offset points", ha="center", va="top", fontsize=9, style=style)
 
 
-def _rectangle(corner: tuple[float, float], width: float, height: float, colour: str) -> Any:
+def _filled_rectangle(corner: tuple[float, float], width: float, height: float, colour: str) -> Any:
     from matplotlib.patches import Rectangle
 
     return Rectangle(corner, width, height, facecolor=colour, linewidth=0)
 
 
-def _one_set(rows: Sequence[SetAtBudget]) -> Figure:
+def _set_figure(rows: Sequence[SetAtBudget]) -> Figure:
     drawn = figure(14.6, 4.9)
-    set_title(drawn, _capital(describe_set(rows[0])))
+    set_title(drawn, _capitalise(describe_set(rows[0])))
     panels = drawn.subplots(1, 3)
     for axes, f in zip(panels, ("tv", "kl"), strict=False):
         panel_title(
@@ -504,7 +504,7 @@ def separate_heights(ends: Mapping[str, float], gap: float) -> dict[str, float]:
     return {name: max(level, 0.0) + place * gap for place, (name, level) in enumerate(zip(order, levels, strict=True))}
 
 
-def _capital(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[0].upper() + text[1:]
 
 

@@ -48,7 +48,9 @@ class Number:
 
     def __post_init__(self) -> None:
         check_kind("unit", self.unit, str, "pass a text, such as 'minutes'")
-        _ = self.domain
+        domain = Interval(self.low, self.high, cells=RESOLUTION)
+        object.__setattr__(self, "low", domain.low)  # as floats, which a file can hold
+        object.__setattr__(self, "high", domain.high)
 
     @cached_property
     def domain(self) -> Interval:
@@ -171,6 +173,10 @@ class SurveyColumns(Mapping[str, Domain]):
                 raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
             if isinstance(self._given[name], Dates):
                 values = [value.isoformat()[:10] if isinstance(value, datetime.date) else value for value in values]
+            if np.ma.isMaskedArray(table[name]) or np.ndim(values) > 1:
+                raise DiscreetError(
+                    f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
+                )
             try:
                 found = domain.numbers(values).astype(np.int64) * self._strides[name]
             except DiscreetError as error:
@@ -183,7 +189,10 @@ class SurveyColumns(Mapping[str, Domain]):
 
     def check_rows(self, rows: Any) -> Integers:
         """Numbers of rows, if they are some."""
-        given = np.asarray(rows)
+        try:
+            given = np.asarray(rows)
+        except ValueError:  # of lists of different lengths
+            given = np.zeros((0, 0))
         if given.ndim == 1 and not given.size:
             return np.zeros(0, dtype=np.int64)
         if given.ndim != 1 or given.dtype.kind not in "iu" or not 0 <= given.min() <= given.max() < self.size:
@@ -205,7 +214,7 @@ class SurveyColumns(Mapping[str, Domain]):
 
 
 def _day(argument: str, given: Any) -> datetime.date:
-    if isinstance(given, datetime.date):
+    if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
         return given
     try:
         return datetime.date.fromisoformat(given)

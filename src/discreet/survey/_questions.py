@@ -13,13 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import CellDomain
-from discreet.errors import OPEN_UNIT, POSITIVE, DiscreetError, check_count, check_kind
+from discreet.domain import CellDomain, Interval
+from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind
 from discreet.survey._columns import SurveyColumns
 
 LARGEST_TOGETHER = 3  # columns of one question
 QUARTILES = (0.25, 0.5, 0.75)
 _MOST_OUTCOMES = 10_000_000
+_LARGEST_ENTRY = 1e100
+_WEIGHTS = Range(1e-6, 1e6)
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class SurveyQuestion:
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        POSITIVE.check("weight", self.weight)
+        object.__setattr__(self, "weight", _WEIGHTS.check("weight", self.weight, "it says how much the error counts"))
 
     @property
     def title(self) -> str:
@@ -71,6 +73,8 @@ class ShareQuestion(SurveyQuestion):
                     f"shares: column {name!r} holds numbers; ask a histogram, a mean or quantiles of it"
                 )
         outcomes = int(np.prod(columns.sizes(self.columns), dtype=object))
+        if outcomes == 1:
+            raise DiscreetError(f"shares: {' x '.join(self.columns)} has one outcome, whose share is 1; leave it out")
         if outcomes > _MOST_OUTCOMES:
             raise DiscreetError(
                 f"shares of {' x '.join(self.columns)} are {outcomes:,}; ask at most {_MOST_OUTCOMES:,}"
@@ -83,7 +87,7 @@ class NumberQuestion(SurveyQuestion):
 
     def check(self, columns: SurveyColumns) -> None:
         super().check(columns)
-        if len(self.columns) != 1 or not isinstance(columns[self.columns[0]], CellDomain):
+        if len(self.columns) != 1 or not isinstance(columns[self.columns[0]], Interval):
             raise DiscreetError(
                 f"{self.kind}: column {self.columns[0]!r} holds no numbers between bounds; declare it as Number(low, high)"
             )
@@ -95,6 +99,12 @@ class HistogramQuestion(NumberQuestion):
 
     cells: int
     kind: ClassVar[str] = "histogram"
+
+    def check(self, columns: SurveyColumns) -> None:
+        super().check(columns)
+        read = columns[self.columns[0]].size
+        if self.cells > read:
+            raise DiscreetError(f"histogram: cells = {self.cells:,}, but {self.columns[0]!r} is read to {read:,} cells")
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -130,10 +140,11 @@ class LinearQuestion(ShareQuestion):
     def check(self, columns: SurveyColumns) -> None:
         super().check(columns)
         outcomes = int(np.prod(columns.sizes(self.columns)))
-        if self.matrix.ndim != 2 or self.matrix.shape[1] != outcomes or not np.isfinite(self.matrix).all():
+        good = self.matrix.ndim == 2 and len(self.matrix) and self.matrix.shape[1] == outcomes
+        if not good or not (np.abs(self.matrix) <= _LARGEST_ENTRY).all():
             raise DiscreetError(
-                f"linear: matrix has shape {self.matrix.shape}; it has one finite number for each of {outcomes:,} outcomes of "
-                f"{' x '.join(self.columns)} in every row"
+                f"linear: matrix has shape {self.matrix.shape}; it has one number of at most 1e100 for each of {outcomes:,} "
+                f"outcomes of {' x '.join(self.columns)} in every row"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -158,7 +169,7 @@ def shares(*columns: str, weight: float = 1.0) -> ShareQuestion:
         The question.
 
     Raises:
-        DiscreetError: for names that are no texts, or a weight that is not positive.
+        DiscreetError: for names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
     return ShareQuestion(_names(columns), weight)
 
@@ -175,7 +186,7 @@ def histogram(column: str, *, cells: int = 20, weight: float = 1.0) -> Histogram
         The question.
 
     Raises:
-        DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not positive.
+        DiscreetError: for a name that is no text, a number of cells below 2, or a weight that is not from 1e-6 to 1e6.
     """
     return HistogramQuestion(_names((column,)), weight, check_count("cells", cells, least=2, most=4096))
 
@@ -191,7 +202,7 @@ def mean(column: str, *, weight: float = 1.0) -> MeanQuestion:
         The question.
 
     Raises:
-        DiscreetError: for a name that is no text, or a weight that is not positive.
+        DiscreetError: for a name that is no text, or a weight that is not from 1e-6 to 1e6.
     """
     return MeanQuestion(_names((column,)), weight)
 
@@ -208,7 +219,7 @@ def quantiles(column: str, *, at: Sequence[float] = QUARTILES, weight: float = 1
         The question.
 
     Raises:
-        DiscreetError: for levels that are not between 0 and 1, a name that is no text, or a weight that is not positive.
+        DiscreetError: for levels that are not between 0 and 1, a name that is no text, or a weight that is not from 1e-6 to 1e6.
     """
     check_kind("at", at, Sequence, "pass shares between 0 and 1, such as (0.5, 0.9)")
     levels = tuple(OPEN_UNIT.check("at", level) for level in at)
@@ -229,10 +240,11 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
         The question.
 
     Raises:
-        DiscreetError: for a matrix that is no table of numbers, names that are no texts, or a weight that is not positive.
+        DiscreetError: for a matrix that is no table of numbers, names that are no texts, or a weight that is not from 1e-6 to 1e6.
     """
     try:
-        given = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        given = np.atleast_2d(np.array(matrix, dtype=np.float64))  # a copy, which nobody changes
+        given.flags.writeable = False
     except (TypeError, ValueError):
         raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
     return LinearQuestion(_names(columns), weight, given)

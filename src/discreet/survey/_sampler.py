@@ -16,6 +16,7 @@ The number of a report is that of its block plus the sum of the capacities of th
 
 from __future__ import annotations
 
+import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,7 @@ from discreet.survey._strategies import Part, Strategy, choose_strategy
 
 LARGEST_REPORT = 1 << 64
 _TOGETHER = 1 << 16  # clients that are drawn at once
+_LEAST_GROWTH = Fraction(1, 10**12)  # of e^epsilon over 1
 
 
 @final
@@ -171,6 +173,8 @@ class SurveySampler:
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
         self._bound = at_most_exp(promise.epsilon)
+        if self._bound - 1 < _LEAST_GROWTH:
+            raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
         self.strategies = tuple(
             choose_strategy(question, place, survey.columns, self._bound)
             for place, question in enumerate(survey.questions)
@@ -201,6 +205,11 @@ class SurveySampler:
 
     def __hash__(self) -> int:
         return hash((self.survey, self.privacy))
+
+    @cached_property
+    def _context(self) -> bytes:
+        """What tells the draws of this survey from those of another one under the same key."""
+        return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r}".encode()).digest()
 
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:
@@ -289,8 +298,9 @@ class SurveySampler:
     def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
         """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
 
-        Words decide in this order: which part is asked, whether the report is uniform, which row is drawn, how a number is rounded (where
-        the part sees points), and which report it is.
+        The survey and epsilon are part of what is hashed, so another survey under the same key has other words. They decide, in this order:
+        which part is asked, whether the report is uniform, which row is drawn, how a number is rounded (where the part sees points), and
+        which report it is.
 
         Args:
             key: of one question in one round of one agreement.
@@ -304,14 +314,16 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no rows and counts that are none.
         """
-        self.survey.columns.check_rows(np.asarray(rows, dtype=np.int64))
-        for count in counts:
-            check_count("count", count, least=0)
-        law = integer_law_of_counts(rows, counts)
+        check_kind("key", key, RunKey, "secret.run_key(...) makes one")
+        given = [check_count("row", row, least=0, most=self.survey.columns.size - 1) for row in rows]
+        often = [check_count("count", count, least=0) for count in counts]
+        if len(given) != len(often):
+            raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
+        law = integer_law_of_counts(given, often)
         held, total = list(law), sum(law.values())
-        if not total:
-            raise DiscreetError("the client has no rows; leave it out")
-        words = keyed_words(key, client_message(client, rows, counts))
+        if not 1 <= total <= TOTAL:
+            raise DiscreetError("the client has no rows, or more than 2^62; leave it out, or divide its counts")
+        words = keyed_words(key, self._context + client_message(client, given, often))
         place = bisect_right(self._ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place]:
@@ -459,13 +471,18 @@ def _least_weight(part: Part, bound: Fraction) -> int:
 
 
 def _whole_numbers(reports: Any) -> Reports:
-    """Whole numbers of 64 bits, as one flat array."""
+    """Whole numbers of 64 bits, one of each client."""
     given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
     if given.dtype.kind == "O":
-        whole = all(isinstance(each, (int, np.integer)) and 0 <= each < LARGEST_REPORT for each in given.ravel())
+        whole = all(
+            isinstance(each, (int, np.integer)) and not isinstance(each, bool) and 0 <= each < LARGEST_REPORT
+            for each in given.ravel()
+        )
         if not whole:
             raise DiscreetError("reports holds what is no whole number from 0 to 2^64 - 1")
         given = given.astype(np.uint64)
+    if given.ndim > 1:
+        raise DiscreetError(f"reports has shape {given.shape}; pass one report of each client, in one dimension")
     if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.size and given.min() < 0):
         raise DiscreetError("reports is not an array of whole numbers from 0 to 2^64 - 1")
     return given.astype(np.uint64).ravel()

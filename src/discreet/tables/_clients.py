@@ -207,7 +207,7 @@ def client_array(clients: Any) -> pa.Array:
         found = [without_dictionaries(check_batch(batch, "clients").column(0)) for batch in batches] or [
             pa.array([], column.type)
         ]
-        whole = pa.concat_arrays([_names_in_part(part) for part in found])
+        whole = pa.concat_arrays([_client_names_of_part(part) for part in found])
     except DiscreetError:
         raise
     except (TypeError, ValueError, OverflowError, NotImplementedError):
@@ -217,7 +217,7 @@ def client_array(clients: Any) -> pa.Array:
     return whole
 
 
-def _names_in_part(part: pa.Array) -> pa.Array:
+def _client_names_of_part(part: pa.Array) -> pa.Array:
     """A part of a list of clients; an error if it contains nulls."""
     if part.null_count:
         raise DiscreetError(f"clients holds {part.null_count} nulls; nobody is called null, leave them out")

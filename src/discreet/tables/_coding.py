@@ -73,6 +73,8 @@ class Columns:
         if not isinstance(self.client, str):
             check_kind("client", self.client, Sequence, "name a column, or several in a list")
             several = tuple(self.client)
+            for name in several:
+                check_kind("client", name, str, "name a column, or several in a list")
             object.__setattr__(self, "client", several[0] if len(several) == 1 else several)
         names = self.names
         if not self.clients:

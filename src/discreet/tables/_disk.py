@@ -60,7 +60,7 @@ class Scratch:
     """Arrays in a file without a name. Threads may read blocks in any order."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = _folder(folder)
+        self._folder = _scratch_folder(folder)
         remove_stale_folders(self._folder)
         self._file = _unnamed_file(self._folder)
         self._end = 0
@@ -177,7 +177,7 @@ def spool_stream(
 
     `most`: the bytes beyond which a packed file is an error.
     """
-    found = _folder(folder)
+    found = _scratch_folder(folder)
     remove_stale_folders(found)
     with _unnamed_file(found) as file:
         written = 0
@@ -214,7 +214,7 @@ def _is_stale(entry: "os.DirEntry[str]") -> bool:
     return ours and all(time.time() - path.stat().st_mtime > _STALE for path in held)
 
 
-def _folder(folder: Path | None) -> Path:
+def _scratch_folder(folder: Path | None) -> Path:
     return Path(tempfile.gettempdir()) if folder is None else folder
 
 

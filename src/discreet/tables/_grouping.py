@@ -15,7 +15,7 @@ from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE
 _ONE = np.uint64(1)
 
 
-def in_parts(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
+def records_by_part(integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any) -> Any:
     """(start of each of 2^bits parts, and the same five arrays in order of part); rows marked MISSING or OUTSIDE are left out."""
     parts = parts_of_texts(text_ends, text, bits, seed) if text_ends.size else parts_of_integers(integers, bits, seed)
     starts = part_starts(parts, 1 << bits, outcomes)

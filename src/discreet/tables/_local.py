@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from discreet._base.files import check_apart, check_target
+from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import weights_path
 from discreet.errors import DiscreetError, check_callable, check_count, check_flag, check_kind, check_path
 from discreet.ledger import PopulationLedger, Rounds, check_over_budget
@@ -81,7 +81,7 @@ class Release:
         self._source = source = source_of(table)
         self._request = request
         self._drop_client = check_flag("drop_client", drop_client)
-        self._budget = _share_of_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
+        self._budget = _default_memory() if memory is None else check_count("memory", memory, least=_LEAST_MEMORY)
         self._folder = folder
         self._progress = progress
         self.job: Job = request.job(source.schema, untyped=source.untyped_columns, where=source.name)
@@ -388,7 +388,7 @@ def sample_file(
         if agreement_file is not None:
             kept["weights of the agreement"] = weights_path(agreement_file)
         check_apart(output, {**kept, **(keep or {})})
-        check_target(output, replace=replace, fix=REPLACE_HINT)
+        check_output_path(output, replace=replace, fix=REPLACE_HINT)
 
     with open_source(path, folder) as source:
         release = Release(
@@ -425,7 +425,7 @@ def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
     return request.under(ledger.secret)
 
 
-def _share_of_memory() -> int:
+def _default_memory() -> int:
     """A quarter of this machine's memory, where the system says how much there is."""
     if not hasattr(os, "sysconf"):
         return _USUAL_MEMORY

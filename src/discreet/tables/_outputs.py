@@ -108,13 +108,13 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
     A missing folder is created.
     """
     if path == STANDARD:
-        writer = _writer(sys.stdout.buffer, schema, kind, streaming=True)
+        writer = _make_writer(sys.stdout.buffer, schema, kind, streaming=True)
         yield writer
         writer.close()
         sys.stdout.buffer.flush()
         return
     with atomic_write(path, replace=replace, folders=True, fix=REPLACE_HINT) as file:
-        writer = _writer(file, schema, kind, streaming=False)
+        writer = _make_writer(file, schema, kind, streaming=False)
         try:
             yield writer
         except BaseException:
@@ -124,7 +124,7 @@ def writer_to(path: str, schema: pa.Schema, kind: str, *, replace: bool = True) 
         writer.close()
 
 
-def _writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
+def _make_writer(file: Any, schema: pa.Schema, kind: str, *, streaming: bool) -> TableWriter:
     match kind:
         case "parquet":
             import pyarrow.parquet as pq

@@ -122,7 +122,7 @@ class RecordArrays(NamedTuple):
     def join_pieces(cls, pieces: Sequence["RecordArrays"]) -> "RecordArrays":
         """All rows of the pieces, one after the other."""
         if any(piece.counts.size for piece in pieces):
-            pieces = [piece if piece.counts.size else piece._replace(counts=_ones(piece)) for piece in pieces]
+            pieces = [piece if piece.counts.size else piece._replace(counts=_unit_counts(piece)) for piece in pieces]
         ends = pieces[0].text_ends
         if ends.size:
             ends = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(piece.text_ends) for piece in pieces]))))
@@ -134,7 +134,7 @@ class RecordArrays(NamedTuple):
     @property
     def combined_rows(self) -> "RecordArrays":
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
-        counts = self.counts if self.counts.size else _ones(self)
+        counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
             pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
         )
@@ -145,7 +145,7 @@ class RecordArrays(NamedTuple):
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return _column(self.integers)
+            return _number_column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -194,7 +194,7 @@ class Parts:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
         amounts = np.empty(0) if counts is None else counts
         arrays = map(read_only_view, (*client_arrays(clients), outcomes, amounts))
-        starts, *ordered = grouping_for(len(clients)).in_parts(*arrays, _BITS, self._seed)
+        starts, *ordered = grouping_for(len(clients)).records_by_part(*arrays, _BITS, self._seed)
         records = RecordArrays(*ordered)
         self.records += records.outcomes.size
         self._chunks.append((starts, records))
@@ -233,7 +233,7 @@ class Parts:
     def _group(self, part: int) -> ClientGroup:
         pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
         if not pieces:
-            return ClientGroup(_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
+            return ClientGroup(_number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
@@ -281,7 +281,7 @@ class Parts:
             yield RecordArrays(*self._scratch.read(block))
 
 
-def _ones(records: RecordArrays) -> NDArray[np.int64]:
+def _unit_counts(records: RecordArrays) -> NDArray[np.int64]:
     """Counts of 1 for records without counts."""
     return np.ones(records.outcomes.size, dtype=np.int64)
 
@@ -292,7 +292,7 @@ def group_records(
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
     code = grouping_for(records.outcomes.size)
     clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
-    names = records.names.take(_column(clients)) if records.text_ends.size else _column(clients)
+    names = records.names.take(_number_column(clients)) if records.text_ends.size else _number_column(clients)
     return ClientGroup(
         names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
     )
@@ -325,7 +325,7 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     return none, *_ends_and_bytes(clients.cast(pa.large_string()))
 
 
-def _column(numbers: NDArray[Any]) -> pa.Array:
+def _number_column(numbers: NDArray[Any]) -> pa.Array:
     """Numbers as a column, through polars: pyarrow's own conversion imports pandas if installed, which takes longer than a small release."""
     return pl.Series(numbers).to_arrow()
 
@@ -355,7 +355,7 @@ def _hash_texts(ends: Integers, text: Bytes, seed: Any) -> NDArray[np.uint64]:
     return mixed
 
 
-def _texts(ends: Integers, text: Bytes) -> pa.Array:
+def _text_array(ends: Integers, text: Bytes) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), max(ends.size - 1, 0), [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(text)]
     )
@@ -375,17 +375,17 @@ def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
 
 
-def in_parts(
+def records_by_part(
     integers: Any, text_ends: Any, text: Any, outcomes: Any, counts: Any, bits: int, seed: Any
 ) -> tuple[Any, ...]:
-    """As `grouping.in_parts`."""
+    """As `grouping.records_by_part`."""
     number = 1 << bits
     parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
     parts[outcomes >= MARK_OUTSIDE] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _ends_and_bytes(_texts(text_ends, text).take(_column(order)))
+        text_ends, text = _ends_and_bytes(_text_array(text_ends, text).take(_number_column(order)))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
@@ -411,21 +411,21 @@ def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
 
 
 def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
-    texts = _texts(ends, text)
+    texts = _text_array(ends, text)
     first_rows, numbers = _distinct_numbers(texts)
-    hashed = _hash_texts(*_ends_and_bytes(texts.take(_column(first_rows))), seed)
+    hashed = _hash_texts(*_ends_and_bytes(texts.take(_number_column(first_rows))), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_integers`."""
-    first_rows, numbers = _distinct_numbers(_column(clients))
+    first_rows, numbers = _distinct_numbers(_number_column(clients))
     return clients[first_rows], numbers
 
 
 def numbered_texts(ends: Any, text: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_texts`."""
-    return _distinct_numbers(_texts(ends, text))
+    return _distinct_numbers(_text_array(ends, text))
 
 
 def integers_increase(clients: Any) -> bool:
@@ -435,7 +435,7 @@ def integers_increase(clients: Any) -> bool:
 
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `grouping.texts_increase`."""
-    texts = _texts(ends, text)
+    texts = _text_array(ends, text)
     return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
 
 
@@ -454,7 +454,7 @@ def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[
 
 
 PLAIN = SimpleNamespace(
-    in_parts=in_parts,
+    records_by_part=records_by_part,
     by_client=by_client,
     without_marks=without_marks,
     numbered_integers=numbered_integers,

@@ -148,7 +148,7 @@ def sample(
     drop_client = check_flag("drop_client", drop_client)
     job = _job(request, frame, "the data frame")
     try:
-        return _release_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
+        return _release_spark_frame(frame, job, clients, request, drop_client=drop_client, tallies=None)
     except _SPARK_ERRORS as error:
         raise DiscreetError(_task_error_message(error)) from None
 
@@ -211,7 +211,7 @@ def sample_files(
         context = session.sparkContext
         tallies = [context.accumulator(0) for _ in range(6)]  # a task that is run twice counts twice
         try:
-            released = _release_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
+            released = _release_spark_frame(frame, job, listed, request, drop_client=drop_client, tallies=tallies)
             _write(released, output, kind, job.agreement)
         except _SPARK_ERRORS as error:
             if _is_ours(error) and not request.show_values:
@@ -236,7 +236,7 @@ def sample_files(
     )
 
 
-def _release_frame(
+def _release_spark_frame(
     frame: DataFrame,
     job: Job,
     clients: DataFrame | None,

@@ -115,7 +115,7 @@ def test_old_versions_are_removed_in_the_end(tmp_path: Path) -> None:
         folder = tmp_path / f"{number:03}"
         folder.mkdir()
         os.utime(folder, (number, number))
-    cache._prune(tmp_path)
+    cache._remove_oldest_folders(tmp_path)
     assert sorted(each.name for each in tmp_path.iterdir()) == [f"{n:03}" for n in range(5, cache._MOST_FOLDERS + 5)]
 
 
@@ -123,5 +123,5 @@ def test_every_module_that_compiled_code_reaches_is_an_ingredient() -> None:
     """The draw of the engines calls into the projection, which is a package and two layers away."""
     from discreet.release import _compiled as compiled
 
-    reached = cache._reachable(compiled.__name__)
+    reached = cache._reachable_modules(compiled.__name__)
     assert {"discreet.release._compiled", "discreet.projection._compiled"} <= reached

@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copytree(Path(discreet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for module in [name for name in sys.modules if name.startswith("discreet.") and name not in ("discreet.cli",)]:
         for root in cache.cache_roots():
-            kept = root / cache.digest_of(module)
+            kept = root / cache.module_code_digest(module)
             if kept.is_dir():
                 shutil.copytree(kept, package / "__pycache__" / "kernels" / kept.name, dirs_exist_ok=True)
     (package / "constants.py").write_text("FACTOR = 2\n")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import _transport_floor as floor
-from discreet.mechanisms._transport_floor import space_of
+from discreet.mechanisms._transport_floor import make_metric_space
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 
 
@@ -31,7 +31,7 @@ def test_no_shares_certify_more_than_the_optimum(seed: int) -> None:
 
 def test_orbits_change_nothing_but_the_work() -> None:
     """The same floor value with and without the symmetry of a grid."""
-    space = space_of(grid(4, 5), None, 1)
+    space = make_metric_space(grid(4, 5), None, 1)
     alone = type(space)(space.distances, space.order, None, np.arange(space.size))
     for ratio in (1.2, math.e, 30.0):
         one, other = floor.best_transport_floor(space, ratio), floor.best_transport_floor(alone, ratio)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import discreet as dc
 from discreet._base.numerics import exp_lower
 from discreet.audit import certificate_of
-from discreet.mechanisms._transport_floor import even_floor, space_of
+from discreet.mechanisms._transport_floor import even_floor, make_metric_space
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
 
@@ -239,7 +239,7 @@ def test_a_large_epsilon_has_its_own_box(points: Any) -> None:
 @pytest.mark.parametrize("epsilon", [14.0, 20.0])
 @pytest.mark.filterwarnings("ignore::discreet.LargeEpsilonWarning")
 def test_the_closed_form_for_a_large_epsilon_agrees_with_the_programme(epsilon: float) -> None:
-    space = space_of([0.0, 1.0, 2.0, 5.0], None, None)
+    space = make_metric_space([0.0, 1.0, 2.0, 5.0], None, None)
     even, best = even_floor(space, math.exp(epsilon), 0.0), dc.TransportSampler([0.0, 1.0, 2.0, 5.0], epsilon=epsilon)
     assert even.bound <= best.worst * (1 + 1e-9)
     assert best.bound <= even.value * (1 + 1e-9)

@@ -69,7 +69,7 @@ def test_the_network_is_the_same_in_every_place(dim: int) -> None:
     fresh, p, _ = points(dim, clients=1)
     exact = networks.logits(fresh[0], p[0].T.astype(np.float64), SMALL.width)
     np.testing.assert_allclose(compiled.logits(fresh[0], p[0], SMALL.width), exact, atol=2e-6)
-    layers = tensors.views(torch.tensor(fresh), dim, SMALL.width)
+    layers = tensors.layer_views(torch.tensor(fresh), dim, SMALL.width)
     np.testing.assert_allclose(tensors.logits(layers, torch.tensor(p))[0].numpy(), exact, atol=2e-6)
 
 

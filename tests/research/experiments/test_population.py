@@ -14,7 +14,7 @@ from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,
     SetAtBudget,
-    distances,
+    estimate_distances,
     raw_draws,
     reported_shares,
 )
@@ -93,7 +93,7 @@ def test_raw_draws_follow_the_laws() -> None:
 
 
 def test_distances() -> None:
-    found = distances(np.array([[0.5, 0.5], [-0.2, 1.2]]), np.array([0.2, 0.8]))
+    found = estimate_distances(np.array([[0.5, 0.5], [-0.2, 1.2]]), np.array([0.2, 0.8]))
     assert found["tv"] == pytest.approx([0.3, 0.4])
     assert found["l2"] == pytest.approx(np.sqrt([0.18, 0.32]))
     assert found["max"] == pytest.approx([0.3, 0.4])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.research._report_designs import ESTIMATES, reweighted_findings, reweighted_table
-from discreet.research.experiments._learned import ReweightedComparison, _first_axis
+from discreet.research.experiments._learned import ReweightedComparison, _principal_coordinates
 from discreet.research.experiments._population import MeanEstimate
 from discreet.research.experiments._records import run_experiment
 from tests.research.experiments.test_population import skewed
@@ -47,4 +47,4 @@ def test_the_first_axis_is_the_one_on_which_clients_differ() -> None:
     rng = np.random.default_rng(1)
     moved = rng.normal(size=300)
     laws = np.full((300, 3), 1 / 3) + moved[:, None] * np.array([0.05, -0.05, 0.0]) + rng.normal(0, 1e-3, (300, 3))
-    assert abs(np.corrcoef(_first_axis(laws), moved)[0, 1]) == pytest.approx(1.0, abs=1e-2)
+    assert abs(np.corrcoef(_principal_coordinates(laws), moved)[0, 1]) == pytest.approx(1.0, abs=1e-2)

@@ -255,7 +255,7 @@ class _FunctionCache:
         return _FunctionFiles(root, self._digest(), name)
 
     def _digest(self) -> str:
-        return digest_of(self._function.__module__)
+        return module_code_digest(self._function.__module__)
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class _FunctionFiles:
         """Store data under this key."""
         with open_trusted_root(self.root) as root:
             if make_trusted_folder(self.digest, within=root):
-                _prune(self.root)
+                _remove_oldest_folders(self.root)
             with open_trusted_folder(self.digest, within=root) as folder:
                 try:
                     index = self._read_index(folder)
@@ -307,29 +307,29 @@ class _FunctionFiles:
             content = BytesIO(read_trusted_file(f"{self.name}.nbi", within=folder))
         except FileNotFoundError:
             return {}
-        if pickle.load(content) != _version("numba"):
+        if pickle.load(content) != _package_version("numba"):
             return {}
         digest, index = pickle.load(content)
         return cast(dict[Any, str], index) if digest == self.digest else {}
 
     def _write_index(self, index: dict[Any, str], folder: int) -> None:
-        content = pickle.dumps(_version("numba"), protocol=-1) + _numba_pickle((self.digest, index))
+        content = pickle.dumps(_package_version("numba"), protocol=-1) + _numba_pickle((self.digest, index))
         write_trusted_file(f"{self.name}.nbi", content, within=folder)
 
 
 def _note_sources(module: str) -> None:
-    for name in _reachable(module) - _sources.keys():
+    for name in _reachable_modules(module) - _sources.keys():
         _sources[name] = _source_digest(sys.modules[name])
 
 
 @cache
-def digest_of(module: str) -> str:
+def module_code_digest(module: str) -> str:
     """The digest of everything that determines the compiled functions of a module."""
     _note_sources(module)
     hashed = hashlib.blake2b(digest_size=16)
-    for fact in (sys.version, platform.machine(), *map(_version, ("numba", "llvmlite", "numpy"))):
+    for fact in (sys.version, platform.machine(), *map(_package_version, ("numba", "llvmlite", "numpy"))):
         hashed.update(f"{fact}\n".encode())
-    for name in sorted(_reachable(module)):
+    for name in sorted(_reachable_modules(module)):
         hashed.update(f"{name}\n".encode() + _sources[name])
         for constant, value in sorted(vars(sys.modules[name]).items()):
             if not constant.startswith("__") and (known := _constant_text(value)):
@@ -370,14 +370,14 @@ def _warn_of_untrusted(root: Path, error: UntrustedFile) -> None:
     )
 
 
-def _prune(root: Path) -> None:
+def _remove_oldest_folders(root: Path) -> None:
     """Remove the oldest folders."""
     folders = sorted((each for each in root.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
     for folder in folders[:-_MOST_FOLDERS]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reachable(module: str) -> set[str]:
+def _reachable_modules(module: str) -> set[str]:
     """The modules of this package whose functions a module's functions can call, that module included."""
     found, new = set(), {module}
     while new:
@@ -419,7 +419,7 @@ def _constant_text(value: Any) -> str:
     return ""
 
 
-def _version(module: str) -> str:
+def _package_version(module: str) -> str:
     return str(import_module(module).__version__)
 
 

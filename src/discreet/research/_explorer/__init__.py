@@ -116,10 +116,10 @@ def page() -> str:
     text, style, script = (
         (files / name).read_text(encoding="utf-8").strip() for name in ("page.html", "explorer.css", "explorer.js")
     )
-    return text.replace("/*STYLE*/", style).replace("/*FLIGHTS*/", _flights()).replace("/*SCRIPT*/", script)
+    return text.replace("/*STYLE*/", style).replace("/*FLIGHTS*/", _flights_json()).replace("/*SCRIPT*/", script)
 
 
-def _flights() -> str:
+def _flights_json() -> str:
     """Every aircraft's flights by time zone, as JSON that cannot end a script tag."""
     books = zone_logbooks()
     rows = [

@@ -330,19 +330,19 @@ def _delays_by_half() -> tuple[Floats, Floats]:
     return _counts_by_kind(landed["tailnum"].to_pylist(), cells, 24, landed["month"].to_numpy() <= 6)
 
 
-def _by_year(year: int) -> tuple[Any, Booleans]:
+def _ratings_before_year(year: int) -> tuple[Any, Booleans]:
     """MovieLens' ratings, and which were given before that year."""
     rows = rdataset("dslabs", "movielens")
     return rows, rows["timestamp"].to_numpy() < np.datetime64(f"{year}-01-01").astype("datetime64[s]").astype(np.int64)
 
 
 def _ratings_by_year() -> tuple[Floats, Floats]:
-    rows, early = _by_year(2005)
+    rows, early = _ratings_before_year(2005)
     return _counts_by_kind(rows["userId"], np.round(2 * rows["rating"].to_numpy()).astype(np.int64) - 1, 10, early)
 
 
 def _genres_by_year() -> tuple[Floats, Floats]:
-    frame, early = _by_year(2005)
+    frame, early = _ratings_before_year(2005)
     rows, genres, weights = seen_genres(frame)
     return _counts_by_kind(frame["userId"].to_numpy()[rows], genres, len(GENRES), early[rows], weights)
 

@@ -130,8 +130,8 @@ def released_flights(logbooks: Logbooks, *, epsilon: float, aircraft: str | None
         released=released,
         own=int(flown.sum()),
         client=client,
-        guarantee=_guarantee(sampler, laws),
-        costs=tuple(_costs(rivals, laws)),
+        guarantee=_measured_guarantee(sampler, laws),
+        costs=tuple(_mechanism_costs(rivals, laws)),
     )
 
 
@@ -144,7 +144,7 @@ def _aircraft_number(logbooks: Logbooks, aircraft: str | None) -> int:
     return logbooks.clients.index(aircraft)
 
 
-def _guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
+def _measured_guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64]) -> Guarantee:
     weights = sampler.weights(laws)
     pairs = zip(weights.max(axis=0).tolist(), weights.min(axis=0).tolist(), strict=True)
     lattice = sampler.lattice
@@ -158,7 +158,7 @@ def _guarantee(sampler: OptimalSampler[FiniteFamily], laws: NDArray[np.float64])
     )
 
 
-def _costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[MechanismCost]:
+def _mechanism_costs(samplers: Mapping[str, Sampler[FiniteFamily]], laws: NDArray[np.float64]) -> list[MechanismCost]:
     outputs = {name: sampler.output(laws) for name, sampler in samplers.items()}
     return [
         MechanismCost(name, measure, float(sampler.risk(measure)), np.asarray(divergence(measure)(laws, outputs[name])))

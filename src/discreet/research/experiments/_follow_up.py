@@ -324,7 +324,7 @@ class LocalMixtures:
             shape, kind, told = unit.split("/")
             budget, privacy = float(told), privacy_notion(kind, float(told))
             rng = np.random.default_rng(seeds[budget])
-            costs = _costs_of([draw_client(shape, rng) for _ in range(self.clients)])
+            costs = _cost_function([draw_client(shape, rng) for _ in range(self.clients)])
             found = {
                 name: compare_class(family, privacy, self.clients, costs)
                 for name, family in mixture_classes(shape).items()
@@ -332,7 +332,7 @@ class LocalMixtures:
             yield [MixtureClasses(unit, shape, _WORDS[shape], kind, budget, str(privacy), found)]
 
 
-def _costs_of(laws: Sequence[Mixture]) -> CostFunction:
+def _cost_function(laws: Sequence[Mixture]) -> CostFunction:
     return lambda sampler: costs_by_divergence(laws, sampler.output)
 
 

@@ -38,7 +38,7 @@ from discreet.research.experiments._population import (
     MeanEstimate,
     SubsetSelection,
     UnaryEncoding,
-    distances,
+    estimate_distances,
     raw_draws,
     reported_shares,
 )
@@ -155,7 +155,7 @@ class LearnedComparison:
         for _ in range(BATCHES):
             found = learn(family, epsilon=epsilon, rounds=rounds, spread=spread)
             those = crowd.next(share)
-            batches.append(_batch(found, those, family, epsilon))
+            batches.append(_batch_results(found, those, family, epsilon))
             rounds.append((found.sampler, crowd.samples(those, found.sampler)))
             held.append(those)
         sizes = np.array([len(those) for those in held], dtype=np.float64)
@@ -181,14 +181,14 @@ class LearnedComparison:
         )
 
 
-def _batch(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> Batch:
+def _batch_results(found: Learned, laws: Floats, family: Simplex, epsilon: float) -> Batch:
     safe = {kind.name: kind(family, epsilon=epsilon) for kind in (OptimalSampler, MollifierSampler)}
     used = "designed" if found.published else found.sampler.name
-    costs = {name: _cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
+    costs = {name: _mean_kl_cost(laws, sampler) for name, sampler in {**safe, "designed": found.design.sampler}.items()}
     return Batch(found.published, used, found.better, found.gain, found.concentration, costs[used], **costs)
 
 
-def _cost(laws: Floats, sampler: Sampler[Any]) -> float:
+def _mean_kl_cost(laws: Floats, sampler: Sampler[Any]) -> float:
     return float(np.mean(divergence("kl")(laws, sampler.output(laws))))
 
 
@@ -295,17 +295,17 @@ class ReweightedComparison:
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
         rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
-        axis = SKEWS[drawn] * _first_axis(laws)
+        axis = SKEWS[drawn] * _principal_coordinates(laws)
         number = max(1, round(self.share * len(laws)))
         found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
         reporting = rng.spawn(1)[0]  # the draws of others stay as they are
         for _ in range(self.repetitions):
             order = np.argsort(-(axis + rng.gumbel(size=len(laws))))
             examples, served = laws[order[:number]], laws[order[number:]]
-            estimates, target = _estimates(examples, served, epsilon, rng)
+            estimates, target = _population_estimates(examples, served, epsilon, rng)
             estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
-                away = distances(law, target)
+                away = estimate_distances(law, target)
                 for measure, each in found.items():
                     each.setdefault(name, []).append(float(away[measure]))
         errors, squared = (
@@ -327,7 +327,7 @@ class ReweightedComparison:
         )
 
 
-def _estimates(
+def _population_estimates(
     examples: Floats, served: Floats, epsilon: float, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], Floats]:
     """Every estimate of the average served client, and that client."""
@@ -363,7 +363,7 @@ def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.G
     return {name: nearest_law(law) for name, law in found.items()}
 
 
-def _first_axis(laws: Floats) -> Floats:
+def _principal_coordinates(laws: Floats) -> Floats:
     """Each client's coordinate along the axis of largest variance, in standard deviations."""
     centred = laws - laws.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)

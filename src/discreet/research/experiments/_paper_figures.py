@@ -302,7 +302,7 @@ def _round_log_density(values: Floats) -> tuple[float, ...]:
 RING_HALF_WIDTH, RING_SIDE = 3.0, 121
 
 
-def ring(modes: int, variance: float) -> Mixture:
+def gaussian_ring(modes: int, variance: float) -> Mixture:
     """Equal Gaussians with equally spaced means on the unit circle, one of them at (1, 0)."""
     angles = 2.0 * math.pi * np.arange(1, modes + 1) / modes
     return Mixture(np.ones(modes), np.stack([np.cos(angles), np.sin(angles)], axis=1), math.sqrt(variance))
@@ -372,7 +372,7 @@ class GaussianRing:
         return ["original", "mollifier", "proposed", "tight", *map(baseline_name, self.presets)]
 
     def results(self, units: Sequence[str]) -> Iterator[list[RingLaw]]:
-        p = ring(self.modes, self.variance)
+        p = gaussian_ring(self.modes, self.variance)
         axis = np.linspace(-RING_HALF_WIDTH, RING_HALF_WIDTH, RING_SIDE)
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         for unit in units:

@@ -232,7 +232,7 @@ def raw_draws(laws: Floats, rng: np.random.Generator) -> Integers:
     return np.asarray((rng.random((len(laws), 1)) >= cumulative).sum(axis=1))
 
 
-def distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
+def estimate_distances(estimates: Floats, law: Floats) -> dict[str, Floats]:
     """Half the l1, the l2, the largest and the mean squared difference to the law, for each row."""
     gap = np.abs(estimates - law)
     squares = np.square(gap)
@@ -335,7 +335,7 @@ class ClientSetLaws:
             estimates["reports"].append(reported_shares(reports, raw, reporting))
         found = {name: np.array(rows) for name, rows in estimates.items()}
         found["linear"] = inversion_of(linear).low(family.reference, found["linear"])
-        uniform = distances(np.full(family.size, family.reference), self.average)
+        uniform = estimate_distances(np.full(family.size, family.reference), self.average)
         outputs = {name: sampler.output(self.laws) for name, sampler in samplers.items()}
         return SetAtBudget(
             unit=f"{self.declared.name}/{epsilon:g}",
@@ -351,7 +351,7 @@ class ClientSetLaws:
             subset_size=subset.size,
             realised={name: self._costs(sampler, outputs[name]) for name, sampler in samplers.items()},
             own={name: float(np.where(self.laws > 0, q, 0.0).sum(axis=1).mean()) for name, q in outputs.items()},
-            bias={name: float(distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
+            bias={name: float(estimate_distances(q.mean(axis=0), self.average)["tv"]) for name, q in outputs.items()},
             errors={name: self._errors(rows) for name, rows in found.items()},
             uniform={measure: float(value) for measure, value in uniform.items()},
         )
@@ -366,7 +366,7 @@ class ClientSetLaws:
         projected = np.array([nearest_law(row) for row in estimates])
         return EstimateErrors(
             *(
-                {name: _mean(values) for name, values in distances(rows, self.average).items()}
+                {name: _mean_estimate(values) for name, values in estimate_distances(rows, self.average).items()}
                 for rows in (estimates, projected)
             )
         )
@@ -382,6 +382,6 @@ def _release_seeded(sampler: Sampler[FiniteFamily], laws: Floats, rng: np.random
         return np.asarray(sampler.release(laws, rng=rng))
 
 
-def _mean(values: Floats) -> MeanEstimate:
+def _mean_estimate(values: Floats) -> MeanEstimate:
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return MeanEstimate(float(values.mean()), spread / len(values) ** 0.5)

@@ -95,10 +95,10 @@ class RecordFile(Generic[R]):
         self.path, self.header = path, header
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _append(path, [asdict(header)])
+            _append_rows(path, [asdict(header)])
         first, *rest = _without_torn_line(path) or [asdict(header)]
         if not path.stat().st_size:
-            _append(path, [first])
+            _append_rows(path, [first])
         said = asdict(header)
         if first != said:
             different = [key for key in said if first.get(key) != said[key]]
@@ -114,42 +114,42 @@ class RecordFile(Generic[R]):
 
     def add(self, rows: Sequence[R]) -> None:
         """Append finished units and wait until they are on the disk."""
-        _append(self.path, map(asdict, rows))
+        _append_rows(self.path, map(asdict, rows))
         self.rows.extend(rows)
 
 
 def read_records(path: Path, kind: type[R]) -> RecordedRun[R]:
     """The header and the finished units of a records file."""
     first, *rest = _whole_lines(path)[0]
-    return RecordedRun(_decode(Header, first), _decode_rows(path, kind, rest))
+    return RecordedRun(_decode_value(Header, first), _decode_rows(path, kind, rest))
 
 
 def _decode_rows(path: Path, kind: type[R], rows: Sequence[Any]) -> list[R]:
     try:
-        return [_decode(kind, row) for row in rows]
+        return [_decode_value(kind, row) for row in rows]
     except (KeyError, TypeError, AttributeError):
         raise DiscreetError(
             f"{path} holds no {kind.__name__} records of this version; give another --out, or --restart to replace it"
         ) from None
 
 
-def _decode(kind: Any, value: Any) -> Any:
+def _decode_value(kind: Any, value: Any) -> Any:
     """A JSON value as the type that it was written from: dataclasses, tuples, mappings by name, and plain JSON types."""
     if is_dataclass(kind):
         types = get_type_hints(kind)
-        return kind(**{field.name: _decode(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
+        return kind(**{field.name: _decode_value(types[field.name], value[field.name]) for field in fields(kind)})  # type: ignore[operator]
     parts = get_args(kind)
     match get_origin(kind):
         case origin if origin is tuple:
-            return tuple(_decode(parts[0], each) for each in value)
+            return tuple(_decode_value(parts[0], each) for each in value)
         case origin if origin is dict:
-            return {key: _decode(parts[1], each) for key, each in value.items()}
+            return {key: _decode_value(parts[1], each) for key, each in value.items()}
         case origin if origin is UnionType:
-            return None if value is None else _decode(parts[0], value)
+            return None if value is None else _decode_value(parts[0], value)
     return value
 
 
-def _append(path: Path, rows: Iterable[Any]) -> None:
+def _append_rows(path: Path, rows: Iterable[Any]) -> None:
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
     with path.open("ab") as file:
         file.write(text.encode())
