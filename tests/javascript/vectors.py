@@ -1,6 +1,6 @@
 """What Python draws, for other implementations to repeat: agreements, counts, integers, weights and outcomes, and documents that are refused.
 
-    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 3000] [--seed 1]
+    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 10000] [--seed 1]
 
 One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
 outcome and the sample (where the agreement names an outcome for values outside, they come out the same if such values take its place);
@@ -34,9 +34,10 @@ from discreet.release._clients import plan_of
 from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import _unshared_outcomes
+from tests.soaking import wide
 
 VECTORS = 10_000
-REPORTS = 3_000
+REPORTS = wide(10_000, 3_000)
 _POINT, _PRIME = 2**61 - 1, 2**127 - 1
 WRITTEN_OUT = 1 << 17  # outcomes of a law that is drawn from as a row
 LISTED = 64  # weights that a vector lists
