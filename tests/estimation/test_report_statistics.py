@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from discreet import Simplex
 from discreet.domain import Interval, Numbers
@@ -85,11 +86,10 @@ def test_where_blocks_are_too_many_the_moment_is_a_bound(monkeypatch: pytest.Mon
 
 
 def test_the_tail_of_two_points_is_binomial_and_the_hull_lies_above_all_points() -> None:
-    scipy_stats = pytest.importorskip("scipy.stats")
     n, chance = 40, 0.3
     for count in range(13, n + 1):
         found = mean_tail(np.array([count / n - chance]), np.array([chance * (1 - chance)]), np.array([1 - chance]), n)
-        assert found[0] == pytest.approx(scipy_stats.binom.sf(count - 1, n, chance), rel=1e-9)
+        assert found[0] == pytest.approx(scipy.stats.binom.sf(count - 1, n, chance), rel=1e-9)
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 9, 60).astype(float), rng.normal(size=60)
     places, heights = upper_hull(x, y)

@@ -125,7 +125,7 @@ BAD: list[tuple[Any, str]] = [
     (lambda: SurveyColumns({"a": 1 << 40, "b": 1 << 40}), "more than 2\\^62"),
     (lambda: Number(3, 3), "do not enclose"),
     (lambda: Dates("2026-02-30", "2026-03-01"), "no date"),
-    (lambda: Dates("2026-03-02", "2026-03-01"), "earlier day first"),
+    (lambda: Dates("2026-03-02", "2026-03-01"), "comes before first"),
     (lambda: SurveyColumns({"a": 2}).encode({"b": [1]}), "no column 'a'"),
     (lambda: SurveyColumns({"a": 2}).encode({"a": [2]}), "column 'a'"),
     (lambda: SurveyColumns({"a": 2, "b": 2}).encode({"a": [1], "b": [1, 0]}), "has 2 rows"),

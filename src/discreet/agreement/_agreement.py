@@ -38,8 +38,8 @@ from discreet.agreement._family_terms import (
 )
 from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
-from discreet.agreement._schedule import SCHEDULE, Schedule, is_day, read_day
-from discreet.domain import VERSION, Domain, canonical, check_version, read_number
+from discreet.agreement._schedule import SCHEDULE, Schedule, is_day
+from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,

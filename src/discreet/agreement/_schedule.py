@@ -5,10 +5,11 @@ at most, so a job that runs again for the same date asks for the same round, and
 """
 
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from discreet.agreement._family_terms import AgreementTerms, Fields
+from discreet.domain import read_day
 from discreet.errors import DiscreetError, check_choice
 
 SCHEDULE = Fields.of("start every")
@@ -95,20 +96,3 @@ class Schedule(AgreementTerms):
 def is_day(given: Any) -> bool:
     """Whether a round is given by a date: a date, or a text."""
     return isinstance(given, (str, date))
-
-
-def read_day(name: str, given: Any) -> date:
-    """A date, or a text of one; an error that names it otherwise."""
-    found = given
-    if isinstance(given, str):
-        try:
-            found = date.fromisoformat(given)
-        except ValueError:
-            found = None
-    if (
-        not isinstance(found, date)
-        or isinstance(found, datetime)
-        or (isinstance(given, str) and found.isoformat() != given)
-    ):
-        raise DiscreetError(f"{name} = {given!r} is no date; write it as 2026-11-17")
-    return found

@@ -33,6 +33,7 @@ from discreet.domain._labels import (
     Labels,
     check_digest as check_digest,
     is_value as is_value,
+    read_day as read_day,
 )
 from discreet.domain._parsing import DOMAIN_FIELDS as DOMAIN_FIELDS, as_domain, from_terms as from_terms
 

@@ -29,8 +29,8 @@ _UNSEEN = re.compile(  # invisible letters and marks; format characters have a c
 _DECIMAL = re.compile(r"-?[0-9]{1,30}([.][0-9]{1,30})?")
 
 
-def _day(name: str, given: Any) -> date:
-    """A date, or a text of one."""
+def read_day(name: str, given: Any) -> date:
+    """A date, or a text of one; an error that names it otherwise."""
     if isinstance(given, date) and not isinstance(given, datetime):
         return given
     try:
@@ -80,7 +80,7 @@ class Labels(Domain[Outcome]):
         Raises:
             DiscreetError: for what is no date, and where the last day comes before the first.
         """
-        start, end = _day("first", first), _day("last", last)
+        start, end = read_day("first", first), read_day("last", last)
         if end < start:
             raise DiscreetError(f"last = {end} comes before first = {start}; exchange them")
         return Labels(date.fromordinal(day).isoformat() for day in range(start.toordinal(), end.toordinal() + 1))

@@ -46,7 +46,7 @@ from discreet.mechanisms import AffineBlocks, BlockFamily, Reports, ReportSample
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_TOGETHER = 1 << 16
+_ENTRIES = 1 << 22  # of a table of reports and outcomes at once
 _MOST_PRODUCTS = 2 * 10**7  # points times outcomes of which blocks are gone through one by one
 _AT_ONCE = 1 << 21  # of these products
 _FOR_VARIANCE = 0.1  # of the error probability
@@ -134,18 +134,31 @@ def _window_sums(lines: Floats, window: int) -> Floats:
 
 def largest_sum(blocks: BlockFamily, phi: Floats) -> float:
     """At least the sum of phi over any block: of so many of the largest entries, where padding counts 0."""
-    largest = np.sort(np.append(phi, np.zeros(min(blocks.points - blocks.size, blocks.width))))
-    return float(largest[-blocks.width :].sum())
+    return float(largest_sums(blocks, phi[:, None])[0])
+
+
+def largest_sums(blocks: BlockFamily, columns: Floats) -> Floats:
+    """The same for each column of a table (outcomes, columns)."""
+    padding = np.zeros((min(blocks.points - blocks.size, blocks.width), columns.shape[1]))
+    return np.asarray(np.sort(np.concatenate([columns, padding]), axis=0)[-blocks.width :].sum(axis=0))
+
+
+def held_outcomes(blocks: BlockFamily, reports: Reports) -> NDArray[np.float32]:
+    """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
+    outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
+    step = max(1, _ENTRIES // blocks.size)
+    for start in range(0, len(reports), step):
+        found[start : start + step] = blocks.holds(reports[start : start + step, None], outcomes[None, :])
+    return found
 
 
 def sums_over_blocks(blocks: BlockFamily, reports: Reports, phi: Floats) -> Floats:
-    """The sum of phi over the outcomes of each report's block."""
-    total = np.zeros(len(reports))
-    for start in range(0, len(reports), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        for outcome in np.flatnonzero(phi):
-            total[part] += phi[outcome] * blocks.holds(reports[part], np.array([outcome]))
-    return total
+    """The sum of phi (of each of its columns) over the outcomes of each report's block."""
+    found = np.empty((len(reports), *phi.shape[1:]))
+    step = max(1, _ENTRIES // blocks.size)
+    for start in range(0, len(reports), step):
+        found[start : start + step] = held_outcomes(blocks, reports[start : start + step]) @ phi
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,8 +41,9 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
 from discreet.estimation._intervals import exact_ends, largest_average, tail
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._population import Shares
+from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.families import Simplex
-from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.release import TOTAL
 from discreet.survey import (
     HistogramQuestion,
@@ -60,7 +61,6 @@ from discreet.survey import (
 )
 
 Floats = NDArray[np.float64]
-_TOGETHER = 1 << 22  # entries of a table of reports and outcomes at once
 _NEAR, _FAR = (
     0.8,
     1.6,
@@ -364,10 +364,10 @@ class _Contributions:
             assert not isinstance(part.blocks, Windows)
             scale = clients / (int(often.sum()) * gap)
             middle = outside * each.sum(axis=0)
-            sums = _sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+            sums = sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
             self._values.append(scale * (sums - middle))
             self._counts.append(often)
-            least, most = _extreme_sums(part.blocks, each)
+            least, most = -largest_sums(part.blocks, -each), largest_sums(part.blocks, each)
             self._least = np.minimum(self._least, scale * (least - middle))
             self._most = np.maximum(self._most, scale * (most - middle))
         self.clients = clients
@@ -387,31 +387,6 @@ class _Contributions:
         counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
         grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
         return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
-
-
-def _held_outcomes(blocks: BlockFamily | Windows, reports: Reports) -> NDArray[np.float32]:
-    """A table of ones where the block of a report holds an outcome, and zeros elsewhere."""
-    outcomes, found = np.arange(blocks.size, dtype=np.int64), np.empty((len(reports), blocks.size), dtype=np.float32)
-    step = max(1, _TOGETHER // blocks.size)
-    for start in range(0, len(reports), step):
-        found[start : start + step] = blocks.holds(reports[start : start + step, None], outcomes[None, :])
-    return found
-
-
-def _sums_over_blocks(blocks: BlockFamily, reports: Reports, coefficients: Floats) -> Floats:
-    """The sums of each column of coefficients over the block of each report."""
-    found = np.empty((len(reports), coefficients.shape[1]))
-    step = max(1, _TOGETHER // blocks.size)
-    for start in range(0, len(reports), step):
-        found[start : start + step] = _held_outcomes(blocks, reports[start : start + step]) @ coefficients
-    return found
-
-
-def _extreme_sums(blocks: BlockFamily, coefficients: Floats) -> tuple[Floats, Floats]:
-    """At most and at least the sums over any block: those of so many of the smallest and of the largest entries, with padding as 0."""
-    padding = min(blocks.points - blocks.size, blocks.width)
-    entries = np.sort(np.vstack([coefficients, np.zeros((padding, coefficients.shape[1]))]), axis=0)
-    return entries[: blocks.width].sum(axis=0), entries[-blocks.width :].sum(axis=0)
 
 
 class _TreeLevels:
@@ -523,9 +498,10 @@ class _TreeLevels:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
         found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
         for part, given in zip(self._asked.parts, self._asked.reports, strict=True):
+            assert not isinstance(part.blocks, Windows)
             distinct, often = np.unique(given, return_counts=True)
             small = len(distinct) * part.blocks.size <= _LARGEST_HELD
-            found.append((_held_outcomes(part.blocks, distinct) if small else None, distinct, often))
+            found.append((held_outcomes(part.blocks, distinct) if small else None, distinct, often))
         return found
 
     def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:

@@ -38,9 +38,19 @@ from discreet.mechanisms._report_blocks import (
     best_subset as best_subset,
     blocks_named as blocks_named,
     choose_blocks as choose_blocks,
+    read_report_numbers as read_report_numbers,
+    worst_variance as worst_variance,
 )
 from discreet.mechanisms._report_counts import ReportCounts
-from discreet.mechanisms._report_sampler import ReportSampler
+from discreet.mechanisms._report_sampler import (
+    LARGEST_OUTPUT as LARGEST_OUTPUT,
+    ReportSampler,
+    check_total as check_total,
+    draw_reports as draw_reports,
+    least_weight as least_weight,
+    randomness_from as randomness_from,
+    report_bound as report_bound,
+)
 from discreet.mechanisms._sampler import (
     AnyFamily as AnyFamily,
     Client as Client,

@@ -40,7 +40,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,17 @@ LARGEST_COUNT = 1 << 62  # blocks of a family at most
 LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 _ONE = np.uint64(1)
 _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
+
+
+class Reporting(Protocol):
+    """So many reports, of which equally many hold each outcome: all that a private draw needs."""
+
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def holding(self) -> int: ...
+    def report(self, rank: Integers) -> Reports: ...
+    def report_holding(self, outcomes: Integers, rank: Integers) -> Reports: ...
 
 
 @dataclass(frozen=True)
@@ -131,19 +142,7 @@ class BlockFamily(abc.ABC):
 
     def check_reports(self, reports: Any) -> Reports:
         """Reports as uint64, if they are some; else an error that shows the first that is none."""
-        try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
-            given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
-            if given.dtype.kind == "O" and given.size and all(map(_is_whole, given.ravel().tolist())):
-                given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
-        except (OverflowError, ValueError):
-            raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {self.layout}") from None
-        if given.size == 0:
-            return np.zeros(given.shape, dtype=np.uint64)
-        if given.dtype.kind not in "iu":
-            raise DiscreetError(f"reports is not an array of whole numbers; {self.layout}")
-        if given.dtype.kind == "i" and bool((given < 0).any()):
-            raise DiscreetError(f"reports holds {int(given.min())}, which is negative; {self.layout}")
-        found = given.astype(np.uint64)
+        found = read_report_numbers(reports, self.layout)
         good = self.are_blocks(found)
         if not good.all():
             raise DiscreetError(f"reports holds {int(found[~good].flat[0])}, which is no report; {self.layout}")
@@ -432,6 +431,23 @@ def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFa
         case "affine":
             return AffineBlocks(size, parameters["q"], parameters["t"], parameters["c"])
     raise DiscreetError(f"blocks.kind = {kind!r} is not one of {', '.join(BLOCK_KINDS)}")
+
+
+def read_report_numbers(reports: Any, layout: str) -> Reports:
+    """Whole numbers from 0 to 2^64 - 1 as uint64; an error for others, which ends with `layout`, what a report is."""
+    try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
+        given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
+        if given.dtype.kind == "O" and given.size and all(map(_is_whole, given.ravel().tolist())):
+            given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
+    except (OverflowError, ValueError):
+        raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {layout}") from None
+    if given.size == 0:
+        return np.zeros(given.shape, dtype=np.uint64)
+    if given.dtype.kind not in "iu":
+        raise DiscreetError(f"reports is not an array of whole numbers; {layout}")
+    if given.dtype.kind == "i" and bool((given < 0).any()):
+        raise DiscreetError(f"reports holds {int(given.min())}, which is negative; {layout}")
+    return given.astype(np.uint64)
 
 
 def _is_whole(number: object) -> bool:

@@ -41,6 +41,7 @@ from discreet.mechanisms._report_blocks import (
     Integers,
     MaskedSubsets,
     RankedSubsets,
+    Reporting,
     Reports,
     Values,
     best_subset,
@@ -108,13 +109,11 @@ class ReportSampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: reports are for pure privacy; pass epsilon= or Pure(...)")
         self._privacy = promise
-        self._bound = at_most_exp(promise.epsilon)
-        if self._bound - 1 < _LEAST_GROWTH:
-            raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
+        self._bound = report_bound(promise)
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
-        self._uniform_weight = _least_weight(self._blocks, self._bound)
+        self._uniform_weight = least_weight(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
     @property
@@ -217,7 +216,7 @@ class ReportSampler:
         """
         laws = self._family.as_rows(p)
         check_laws(laws)
-        rows, randomness = laws.reshape(-1, self._family.size), _randomness(rng)
+        rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
         drawn = [self._draw(draw_outcomes(part, randomness), randomness) for part in parts]
@@ -239,7 +238,7 @@ class ReportSampler:
         Raises:
             DiscreetError: for what is no law of one client, before anything is drawn.
         """
-        laws, randomness = self._family.as_rows(p), _randomness(None)
+        laws, randomness = self._family.as_rows(p), randomness_from(None)
         check_laws(laws)
         if laws.ndim != 1:
             raise DiscreetError(f"p holds laws of shape {laws.shape[:-1]}; it is to be the law of one client")
@@ -262,7 +261,7 @@ class ReportSampler:
         Raises:
             DiscreetError: for records outside the outcomes.
         """
-        numbers, randomness = self._family.numbers(records), _randomness(rng)
+        numbers, randomness = self._family.numbers(records), randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             part = slice(start, start + _TOGETHER)
@@ -314,7 +313,7 @@ class ReportSampler:
         words = keyed_word_rows(key, messages)
         outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
         for row, (_, numbers) in enumerate(laws):
-            totals[row] = _checked_total(int(numbers.sum(dtype=np.uint64)))
+            totals[row] = check_total(int(numbers.sum(dtype=np.uint64)))
         own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
         again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
         reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
@@ -334,7 +333,7 @@ class ReportSampler:
 
     def _draw_keyed(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), _checked_total(sum(numbers))
+        words, total = keyed_words(key, message), check_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
             return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
         outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
@@ -343,13 +342,7 @@ class ReportSampler:
 
     def _draw(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
-        own = randomness.integers(len(outcomes)) >= self._uniform_weight
-        mine, others = np.flatnonzero(own), np.flatnonzero(~own)
-        reports = np.empty(len(outcomes), dtype=np.uint64)
-        reports[others] = self._blocks.report(draw_below(randomness, self._blocks.blocks, len(others)))
-        rank = draw_below(randomness, self._blocks.holding, len(mine))
-        reports[mine] = self._blocks.report_holding(outcomes[mine], rank)
-        return reports
+        return draw_reports(self._blocks, self._uniform_weight, outcomes, randomness)
 
     def probability(self, report: int, outcome: Any) -> Fraction:
         """The probability of a report from a client that holds one outcome for certain, as it is drawn.
@@ -466,13 +459,32 @@ def draw_outcomes(rows: Floats, randomness: Randomness) -> Integers:
     return np.asarray(np.argmax(sums > places[:, None], axis=1))
 
 
-def _least_weight(blocks: BlockFamily, bound: Fraction) -> int:
+def report_bound(promise: Pure) -> Fraction:
+    """E, a rational at most e^epsilon; an error for an epsilon at which no report says anything."""
+    bound = at_most_exp(promise.epsilon)
+    if bound - 1 < _LEAST_GROWTH:
+        raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
+    return bound
+
+
+def least_weight(blocks: Reporting, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
-    beta = 1 / (1 + (bound - 1) * blocks.fraction)
+    beta = Fraction(blocks.blocks) / (blocks.blocks + (bound - 1) * blocks.holding)
     return -(-TOTAL * beta.numerator // beta.denominator)
 
 
-def _checked_total(total: int) -> int:
+def draw_reports(blocks: Reporting, weight: int, outcomes: Integers, randomness: Randomness) -> Reports:
+    """A report for each drawn outcome: a uniform one where a word is below N = `weight`, else a uniform one that holds it."""
+    own = randomness.integers(len(outcomes)) >= weight
+    mine, others = np.flatnonzero(own), np.flatnonzero(~own)
+    reports = np.empty(len(outcomes), dtype=np.uint64)
+    reports[others] = blocks.report(draw_below(randomness, blocks.blocks, len(others)))
+    rank = draw_below(randomness, blocks.holding, len(mine))
+    reports[mine] = blocks.report_holding(outcomes[mine], rank)
+    return reports
+
+
+def check_total(total: int) -> int:
     """How many records a client holds, if a word of 62 bits can choose among them."""
     if total > TOTAL:
         raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
@@ -483,5 +495,5 @@ def _single(number: int) -> Integers:
     return np.array([number], dtype=np.int64)
 
 
-def _randomness(rng: np.random.Generator | None) -> Randomness:
+def randomness_from(rng: np.random.Generator | None) -> Randomness:
     return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -26,7 +26,6 @@ from discreet.errors import DiscreetError, check_kind
 Integers = NDArray[np.int64]
 RESOLUTION = 192_000  # cells of a number: 2^9 3 5^3, so that usual numbers of cells divide it
 LARGEST_ROWS = 1 << 62  # different rows of a survey, at most
-_MOST_DAYS = 100_000
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,12 @@ class Dates:
     last: datetime.date | str
 
     def __post_init__(self) -> None:
-        days = (_day("last", self.last) - _day("first", self.first)).days + 1
-        if not 1 <= days <= _MOST_DAYS:
-            raise DiscreetError(f"first = {self.first}, last = {self.last}: give the earlier day first")
+        _ = self.domain
 
     @cached_property
-    def domain(self) -> Labels:
+    def domain(self) -> Labels[str]:
         """One label for each day, as text."""
-        first, last = _day("first", self.first), _day("last", self.last)
-        return Labels(tuple((first + datetime.timedelta(days)).isoformat() for days in range((last - first).days + 1)))
+        return Labels.days(self.first, self.last)
 
 
 class SurveyColumns(Mapping[str, Domain]):
@@ -211,12 +207,3 @@ class SurveyColumns(Mapping[str, Domain]):
         for name in names:
             found = found * self._domains[name].size + self.outcomes(rows, name)
         return found
-
-
-def _day(argument: str, given: Any) -> datetime.date:
-    if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
-        return given
-    try:
-        return datetime.date.fromisoformat(given)
-    except (TypeError, ValueError):
-        raise DiscreetError(f"{argument} = {given!r} is no date; write it as 2026-01-31") from None

@@ -29,17 +29,24 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet import release
 from discreet.domain import Interval, Labels, Numbers, digest
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.mechanisms import Reports
-from discreet.privacy import Privacy, Pure, at_most_exp, chosen_privacy
+from discreet.mechanisms import (
+    LARGEST_OUTPUT,
+    Reports,
+    check_total,
+    draw_reports,
+    least_weight,
+    randomness_from,
+    read_report_numbers,
+    report_bound,
+)
+from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import (
     TOTAL,
     Randomness,
     RunKey,
-    SystemEntropy,
     client_message,
     draw_below,
     integer_law_of_counts,
@@ -52,7 +59,6 @@ from discreet.survey._strategies import Part, Strategy, choose_strategy
 
 LARGEST_REPORT = 1 << 64
 _TOGETHER = 1 << 16  # clients that are drawn at once
-_LEAST_GROWTH = Fraction(1, 10**12)  # of e^epsilon over 1
 
 
 @final
@@ -172,12 +178,9 @@ class SurveySampler:
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
-        self._bound = at_most_exp(promise.epsilon)
-        if self._bound - 1 < _LEAST_GROWTH:
-            raise DiscreetError(f"epsilon = {promise.epsilon:g}: a report would say nothing; take a larger epsilon")
+        bound = report_bound(promise)
         self.strategies = tuple(
-            choose_strategy(question, place, survey.columns, self._bound)
-            for place, question in enumerate(survey.questions)
+            choose_strategy(question, place, survey.columns, bound) for place, question in enumerate(survey.questions)
         )
         chances = question_shares(survey.questions, self.strategies)
         self.parts = tuple(
@@ -189,7 +192,7 @@ class SurveySampler:
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         self._ends = _whole_shares([part.share for part in self.parts])
-        self.uniform_weights = tuple(_least_weight(part, self._bound) for part in self.parts)
+        self.uniform_weights = tuple(least_weight(part.blocks, bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
     @property
@@ -270,7 +273,7 @@ class SurveySampler:
             DiscreetError: for numbers that are no rows.
         """
         numbers = self.survey.columns.check_rows(rows)
-        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        randomness = randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             reports[start : start + _TOGETHER] = self._draw(numbers[start : start + _TOGETHER], randomness)
@@ -292,7 +295,7 @@ class SurveySampler:
         held = self.survey.columns.check_rows(rows)
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
-        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        randomness = randomness_from(rng)
         return int(self._draw(held[draw_below(randomness, len(held), 1)], randomness)[0])
 
     def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
@@ -321,8 +324,8 @@ class SurveySampler:
             raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
         law = integer_law_of_counts(given, often)
         held, total = list(law), sum(law.values())
-        if not 1 <= total <= TOTAL:
-            raise DiscreetError("the client has no rows, or more than 2^62; leave it out, or divide its counts")
+        if not check_total(total):
+            raise DiscreetError("the client has no rows; leave it out")
         words = keyed_words(key, self._context + client_message(client, given, often))
         place = bisect_right(self._ends, next(words))
         part = self.parts[place]
@@ -347,11 +350,8 @@ class SurveySampler:
 
         for place, part in enumerate(self.parts):
             mine = np.flatnonzero(asked == place)
-            own = randomness.integers(len(mine)) >= self.uniform_weights[place]
-            outcomes = part.projection.outcomes(self.survey.columns, rows[mine[own]], below)
-            found = np.empty(len(mine), dtype=np.uint64)
-            found[~own] = part.blocks.report(below(part.blocks.blocks, int((~own).sum())))
-            found[own] = part.blocks.report_holding(outcomes, below(part.blocks.holding, int(own.sum())))
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], below)
+            found = draw_reports(part.blocks, self.uniform_weights[place], outcomes, randomness)
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports
 
@@ -367,7 +367,7 @@ class SurveySampler:
         Raises:
             DiscreetError: for numbers that are no reports of this survey.
         """
-        given = _whole_numbers(reports)
+        given = self._report_numbers(reports)
         limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
         asked = np.searchsorted(limits, given, side="left")
         if asked.size and asked.max() >= len(self.parts):
@@ -382,6 +382,13 @@ class SurveySampler:
             found.append(own)
         return found
 
+    def _report_numbers(self, reports: ArrayLike) -> Reports:
+        """One whole number of each client."""
+        found = read_report_numbers(reports, "a survey's report is a whole number")
+        if found.ndim > 1:
+            raise DiscreetError(f"reports has shape {found.shape}; pass one report of each client, in one dimension")
+        return found.ravel()
+
     def check_reports(self, reports: ArrayLike) -> Reports:
         """Reports as uint64, or an error that shows the first number that is none.
 
@@ -395,7 +402,7 @@ class SurveySampler:
             DiscreetError: for numbers that are no reports of this survey.
         """
         self.split(reports)
-        return _whole_numbers(reports)
+        return self._report_numbers(reports)
 
     def part_of(self, report: int) -> int:
         """The place of the part that a report is about.
@@ -414,8 +421,8 @@ class SurveySampler:
     def reports(self) -> Reports:
         """Every report there is, in order, if they are at most 2^20."""
         count = sum(part.blocks.blocks for part in self.parts)
-        if count > 1 << 20:
-            raise DiscreetError(f"there are {count:,} reports; they are listed up to {1 << 20:,}")
+        if count > LARGEST_OUTPUT:
+            raise DiscreetError(f"there are {count:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
         listed = (
             np.sort(part.blocks.report(np.arange(part.blocks.blocks))) + np.uint64(start)
             for part, start in zip(self.parts, self._offsets, strict=False)
@@ -461,31 +468,6 @@ def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
     parts = [max(1, round(share * units)) for share in shares]
     total = sum(parts)
     return tuple(TOTAL * end // total for end in accumulate(parts))
-
-
-def _least_weight(part: Part, bound: Fraction) -> int:
-    """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
-    b, r = part.blocks.blocks, part.blocks.holding
-    beta = Fraction(b) / (b + (bound - 1) * r)
-    return -(-TOTAL * beta.numerator // beta.denominator)
-
-
-def _whole_numbers(reports: Any) -> Reports:
-    """Whole numbers of 64 bits, one of each client."""
-    given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
-    if given.dtype.kind == "O":
-        whole = all(
-            isinstance(each, (int, np.integer)) and not isinstance(each, bool) and 0 <= each < LARGEST_REPORT
-            for each in given.ravel()
-        )
-        if not whole:
-            raise DiscreetError("reports holds what is no whole number from 0 to 2^64 - 1")
-        given = given.astype(np.uint64)
-    if given.ndim > 1:
-        raise DiscreetError(f"reports has shape {given.shape}; pass one report of each client, in one dimension")
-    if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.size and given.min() < 0):
-        raise DiscreetError("reports is not an array of whole numbers from 0 to 2^64 - 1")
-    return given.astype(np.uint64).ravel()
 
 
 def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:

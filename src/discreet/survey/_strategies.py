@@ -32,13 +32,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, blocks_named, choose_blocks
+from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
 from discreet.survey._columns import Integers, SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion,
@@ -81,11 +81,6 @@ class Windows:
         """The largest report."""
         return self.blocks - 1
 
-    @property
-    def parameters(self) -> dict[str, int]:
-        """What tells these from other windows."""
-        return {"w": self.width}
-
     def report(self, rank: Integers) -> Reports:
         """The report of each rank."""
         return rank.astype(np.uint64)
@@ -124,7 +119,6 @@ class Together:
     """The outcome of some columns together."""
 
     columns: tuple[str, ...]
-    kind: ClassVar[str] = "columns"
 
     def size(self, columns: SurveyColumns) -> int:
         """How many outcomes there are."""
@@ -138,11 +132,6 @@ class Together:
         """The outcome of a row, for certain."""
         return {int(columns.project(np.array([row]), self.columns)[0]): Fraction(1)}
 
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As an agreement states it."""
-        return {"columns": list(self.columns)}
-
 
 @dataclass(frozen=True)
 class CellOf:
@@ -150,7 +139,6 @@ class CellOf:
 
     column: str
     count: int
-    kind: ClassVar[str] = "cells"
 
     def size(self, columns: SurveyColumns) -> int:
         """How many cells there are."""
@@ -164,11 +152,6 @@ class CellOf:
         """The cell of a row, for certain."""
         return {int(self.outcomes(columns, np.array([row]), _no_draw)[0]): Fraction(1)}
 
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As an agreement states it."""
-        return {"column": self.column, "cells": self.count}
-
 
 @dataclass(frozen=True)
 class PointOf:
@@ -176,7 +159,6 @@ class PointOf:
 
     column: str
     points: int
-    kind: ClassVar[str] = "points"
 
     def size(self, columns: SurveyColumns) -> int:
         """How many points there are."""
@@ -198,11 +180,6 @@ class PointOf:
         lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._place(columns, np.array([row])))
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As an agreement states it."""
-        return {"column": self.column, "points": self.points}
 
 
 Projection = Together | CellOf | PointOf
@@ -232,27 +209,6 @@ class Part:
     def capacity(self) -> int:
         """More than the largest report."""
         return self.blocks.largest + 1
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """As an agreement states it, but for its share."""
-        blocks = {"kind": self.blocks.name, **self.blocks.parameters}
-        return {"question": self.question, **self.projection.terms, "blocks": blocks}
-
-
-def part_named(terms: dict[str, Any], columns: SurveyColumns, share: float) -> Part:
-    """The part that `Part.terms` states."""
-    projection: Projection
-    if "columns" in terms:
-        projection = Together(columns.check_names(terms["columns"], "parts"))
-    elif "cells" in terms:
-        projection = CellOf(columns.check_names([terms["column"]], "parts")[0], terms["cells"])
-    else:
-        projection = PointOf(columns.check_names([terms["column"]], "parts")[0], terms["points"])
-    said = dict(terms["blocks"])
-    kind, size = said.pop("kind"), projection.size(columns)
-    blocks = Windows(size, said["w"]) if kind == Windows.name else blocks_named(kind, size, said)
-    return Part(terms["question"], projection, blocks, share)
 
 
 @dataclass(frozen=True)
@@ -295,18 +251,14 @@ def blocks_for(size: int, bound: Fraction) -> BlockFamily:
     return found
 
 
-def block_variance(blocks: BlockFamily, growth: float, share: float | None = None) -> float:
-    """n times the variance of a share; by default of 1/k, in the uniform population."""
-    fraction, together = float(blocks.fraction), float(blocks.together)
-    own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)
-    inside, outside = (1.0 - own) * fraction + own, (1.0 - own) * fraction + own * together
-    held = outside + (inside - outside) * (1.0 / blocks.size if share is None else share)
-    return held * (1.0 - held) / (inside - outside) ** 2 if blocks.size > 1 else 0.0
+def share_variance(blocks: BlockFamily, growth: float) -> float:
+    """n times the variance of a share in the uniform population."""
+    return worst_variance(blocks.size, blocks.points, blocks.width, growth)
 
 
 def _share_strategy(projection: Together | CellOf, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
     blocks = blocks_for(projection.size(columns), bound)
-    return Strategy((Part(place, projection, blocks, 1.0),), block_variance(blocks, float(bound)))
+    return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
 def _sum_variance(matrix: Floats, blocks: BlockFamily | Windows, growth: float) -> float:
@@ -410,7 +362,7 @@ def _quantile_strategy(column: str, place: int, bound: Fraction) -> Strategy:
 
 def level_variance(blocks: BlockFamily, growth: float) -> float:
     """n times the variance of the nodes of a level in each direction but the constant one."""
-    return block_variance(blocks, growth) * blocks.size / (blocks.size - 1)
+    return share_variance(blocks, growth) * blocks.size / (blocks.size - 1)
 
 
 def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
