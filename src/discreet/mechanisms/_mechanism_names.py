@@ -66,8 +66,8 @@ def mechanism_for(goal: str | None, mechanism: str | None) -> str:
 def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
 
-    Values stay where k-ary randomised response is as good, on intervals, whose means and quantiles are told by values, on families that
-    are no `Simplex`, under notions other than pure epsilon, and where the blocks have more points than can be counted in memory.
+    Values stay where k-ary randomised response is as good, on families that are no `Simplex`, under notions other than pure epsilon, and
+    where the blocks have more points than can be counted in memory.
 
     Args:
         family: who the clients may be.
@@ -82,7 +82,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     check_family(family)
     if not isinstance(privacy, Privacy):
         raise DiscreetError(f"privacy = {privacy!r} is not a notion of privacy; pass Pure(epsilon)")
-    if not isinstance(family, Simplex) or not isinstance(privacy, Pure) or family.domain.edges is not None:
+    if not isinstance(family, Simplex) or not isinstance(privacy, Pure):
         return LinearSampler.name
     try:
         reports = ReportSampler(family, privacy=privacy)
