@@ -28,8 +28,10 @@ test:
 WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 suite quick slowest: export OMP_NUM_THREADS := 1
 
+# What fails beside other tests runs once more, alone: a fault fails twice, a browser that had to wait too long does not. Both runs are printed.
 suite: lint $(COMPILED) $(TOOLS)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || { [ $$? = 1 ] && echo "Once more, alone:" \
+		&& $(BIN)/python -m pytest -v -rA --last-failed --last-failed-no-failures none; }
 
 # For daily work: all but the slow tests, in less than a minute on two cores.
 quick: $(READY) $(COMPILED)

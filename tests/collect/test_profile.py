@@ -1,6 +1,7 @@
 """What a browser keeps on disk of what a person enters at `/take-part`: nothing, in a real profile of a real Chromium."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,15 @@ _SAVED = "take-part"  # a part of the address, which browsers do keep
 
 
 def _holding(folder: Path, *texts: str) -> list[str]:
-    """The files of a folder that hold one of these, in UTF-8 or UTF-16."""
+    """The files of a folder that hold one of these, in UTF-8 or UTF-16; a running browser may delete files meanwhile."""
     wanted = [text.encode(coding) for text in texts for coding in ("utf-8", "utf-16-le", "utf-16-be")]
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [str(path.relative_to(folder)) for path in files if any(text in path.read_bytes() for text in wanted)]
+    holding = []
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and not path.is_symlink() and any(text in path.read_bytes() for text in wanted):
+                    holding.append(str(path.relative_to(folder)))
+    return holding
 
 
 @pytest.mark.slow
