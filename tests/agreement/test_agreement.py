@@ -391,6 +391,7 @@ def test_many_fields_are_read_in_time_that_grows_with_their_number() -> None:
 def test_an_agreement_on_bounds_that_no_law_attains_names_another_mechanism() -> None:
     """Band([1, 1], .5, 3) holds the laws of (.5, 1.5) and is released as such: an older agreement on the loose bounds is not that."""
     made = Agreement.of(OptimalSampler(Band([1, 1], lower=0.5, upper=3.0), epsilon=1.0))
+    assert isinstance(made.family, FamilyTerms)
     assert (made.family.lower, made.family.upper) == (0.5, 1.5)
     older = replace(made.family, upper=3.0)
     with pytest.raises(DiscreetError, match="no distribution attains both"):

@@ -14,6 +14,7 @@ import discreet as dc
 from discreet import tables as engines
 from discreet.agreement import Agreement
 from discreet.ledger import PopulationLedger
+from discreet.tables._coding import Coding
 from tests.fuzz.chooser import WORDS, Chooser
 
 CLIENTS: list[Any] = [1, 2, -1, 2**62, "a", "b", "", "é", "\x00", None, 1.5, True, [1]]
@@ -121,6 +122,7 @@ def kernels(c: Chooser) -> Any:
         secret=engines.Secret(os.urandom(32)),
         mechanism=c.among(["optimal", "linear"]),
     )  # fmt: skip
+    assert isinstance(request.coding, Coding)
     kinds = {"c": c.among([pl.Int64(), pl.String()]), "v": request.coding.text_kind}
     kernel = engines.Kernel(request.job(pl.Schema(kinds), where="here"))
     rows = c.below(4)

@@ -737,7 +737,7 @@ def test_a_request_is_in_words_that_there_are() -> None:
     with pytest.raises(TypeError, match="no term 'epsilom'; did you mean 'epsilon'"):
         sample(pa.table(rows()), client="client", value="value", epsilom=1.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="needs value"):
-        Request(client="client", domain=3, epsilon=1.0)  # type: ignore[call-arg]
+        Request(client="client", domain=3, epsilon=1.0)
 
 
 def test_a_release_tells_what_it_did_once_it_is_done() -> None:

@@ -39,6 +39,7 @@ from discreet.agreement._family_terms import (
 from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
 from discreet.agreement._schedule import SCHEDULE, Schedule, is_day
+from discreet.agreement._survey_terms import ROW_KINDS, SURVEY, RowTerms, SurveyTerms, read_row_terms
 from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number
 from discreet.errors import (
     DiscreetError,
@@ -65,11 +66,12 @@ from discreet.mechanisms import (
 from discreet.privacy import Gaussian, Privacy, Pure, check_epsilon, privacy_document, read_privacy
 from discreet.privacy.tradeoff import weak_rounds_warning
 from discreet.release import BITS
+from discreet.survey import SurveySampler
 
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
 _AGREEMENT = Fields.of(
-    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule"
+    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule survey"
 )
 
 
@@ -90,7 +92,8 @@ class Agreement:
 
     Args:
         family: the outcomes and the bounds, as an agreement states them.
-        mechanism: "optimal", "linear", "mollifier", or "reports", whose releases are blocks of outcomes in place of samples.
+        mechanism: "optimal", "linear", "mollifier", or "reports", whose releases are blocks of outcomes in place of samples; of a survey
+            "survey".
         epsilon: the pure budget of one release, also where another notion is promised: log(B/b) of its box.
         rounds: how many samples each client releases.
         purpose: what for, in words.
@@ -101,12 +104,13 @@ class Agreement:
         joint: the terms of several samples drawn together, if each round releases several.
         blocks: the blocks that reports name; only for the mechanism "reports".
         schedule: the dates of the rounds, if they are named by dates.
+        survey: the questions and parts of a survey; only for the mechanism "survey".
 
     Raises:
         DiscreetError: for terms out of range.
     """
 
-    family: FamilyTerms | ContinuousTerms
+    family: FamilyTerms | ContinuousTerms | RowTerms
     mechanism: str
     epsilon: float
     rounds: int = 1
@@ -117,9 +121,12 @@ class Agreement:
     joint: JointTerms | None = None
     blocks: BlockTerms | None = None
     schedule: Schedule | None = None
+    survey: SurveyTerms | None = None
 
     def __post_init__(self) -> None:
-        check_mechanism(self.mechanism)
+        self._check_survey()
+        if self.survey is None:
+            check_mechanism(self.mechanism)
         if self.other is not None:
             object.__setattr__(self, "other", _check_other_outcome(self.other, self.family))
         if self.joint is not None:
@@ -136,6 +143,22 @@ class Agreement:
             check_kind("schedule", self.schedule, Schedule, 'pass Schedule("2026-01-01", every="day")')
         if not isinstance(self.purpose, str):
             raise DiscreetError(f"purpose = {self.purpose!r} is not a text")
+        if self.survey is not None:
+            self.survey_sampler()  # refuses parts that do not answer the questions
+
+    def _check_survey(self) -> None:
+        """Refuse rows without a survey, a survey without rows, and terms that no survey has."""
+        if isinstance(self.family, RowTerms) != (self.survey is not None) or (
+            self.survey is not None and self.mechanism != SurveySampler.name
+        ):
+            raise DiscreetError(
+                "a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together; use "
+                "Agreement.of(SurveySampler(...))"
+            )
+        if self.survey is not None and not all(
+            each is None for each in (self.privacy, self.reference, self.other, self.joint, self.blocks)
+        ):
+            raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
 
     def _check_joint(self) -> None:
         """Reject terms under which samples cannot be drawn together."""
@@ -150,7 +173,7 @@ class Agreement:
             if self.blocks is not None:
                 raise DiscreetError(f"blocks has no meaning for the mechanism {self.mechanism}; leave it out")
             return
-        if isinstance(self.family, ContinuousTerms) or self.family.kind != "simplex":
+        if not isinstance(self.family, FamilyTerms) or self.family.kind != "simplex":
             raise DiscreetError(
                 "mechanism = 'reports' is for every distribution on a list of outcomes, a Simplex; on a band or a continuous family agree "
                 "on 'optimal', or cut an interval into cells: Simplex(Interval(low, high, cells=n))"
@@ -166,7 +189,7 @@ class Agreement:
     @classmethod
     def of(
         cls,
-        sampler: Sampler[AnyFamily] | JointSampler | ComposedSampler | ReportSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ComposedSampler | ReportSampler | SurveySampler,
         *,
         rounds: int = 1,
         purpose: str = "",
@@ -198,7 +221,8 @@ class Agreement:
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
             )
-        if not isinstance(sampler, (JointSampler, ReportSampler)) and type(sampler) not in MECHANISMS.values():
+        alone = (JointSampler, ReportSampler, SurveySampler)
+        if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
         made = cls(
             family=_sampler_family_terms(sampler, check_version(version)),
@@ -212,6 +236,7 @@ class Agreement:
             joint=JointTerms(sampler.samples, str(sampler.around)) if isinstance(sampler, JointSampler) else None,
             blocks=BlockTerms.of(sampler) if isinstance(sampler, ReportSampler) else None,
             schedule=schedule,
+            survey=SurveyTerms.of(sampler) if isinstance(sampler, SurveySampler) else None,
         )
         doubt = made.doubt_of_rounds
         if doubt is not None and is_called_by_user("agreement"):
@@ -225,7 +250,12 @@ class Agreement:
 
     @property
     def on_outcomes(self) -> FamilyTerms:
-        """The terms of a family on finitely many outcomes; an error for a continuous family."""
+        """The terms of a family on finitely many outcomes; an error for a continuous family and a survey."""
+        if isinstance(self.family, RowTerms):
+            raise DiscreetError(
+                f"agreement {self.id} is on a survey of {', '.join(self.family.columns)}, not on a list of outcomes; use "
+                "agreement.survey_sampler(), and for estimates answer_survey(sampler, reports)"
+            )
         if isinstance(self.family, ContinuousTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.description}, which are no list of outcomes; use agreement.sampler(), and for "
@@ -273,6 +303,8 @@ class Agreement:
             terms["blocks"] = self.blocks.document
         if self.schedule is not None:
             terms["schedule"] = self.schedule.document
+        if self.survey is not None:
+            terms["survey"] = self.survey.document
         return terms
 
     @property
@@ -379,11 +411,15 @@ class Agreement:
             reference: the same for a mollifier's own reference.
 
         Returns:
-            A `Sampler` of the mechanism agreed on; for reports a `ReportSampler`.
+            A `Sampler` of the mechanism agreed on; for reports a `ReportSampler`, for a survey a `SurveySampler`.
 
         Raises:
             DiscreetError: for a missing or different family or reference, and for an agreement on several samples drawn together.
         """
+        if self.survey is not None:
+            if family is not None or reference is not None:
+                raise DiscreetError("family and reference have no meaning for a survey; leave them out")
+            return self.survey_sampler()
         if self.blocks is not None:
             if reference is not None:
                 raise DiscreetError("reference has no meaning for reports; leave it out")
@@ -461,7 +497,20 @@ class Agreement:
         self.check_sampler(found)
         return found
 
-    def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> None:
+    def survey_sampler(self) -> SurveySampler:
+        """The sampler agreed on, of an agreement on a survey.
+
+        Returns:
+            The sampler, with the parts that were agreed on.
+
+        Raises:
+            DiscreetError: for another agreement.
+        """
+        if self.survey is None or not isinstance(self.family, RowTerms):
+            raise DiscreetError(f"agreement {self.id} is on no survey; use agreement.sampler()")
+        return self.survey.sampler(self.family.columns, self.epsilon)
+
+    def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> None:
         """Reject a sampler other than the agreed one; the error names both agreements."""
         own = replace(
             Agreement.of(
@@ -522,7 +571,7 @@ class Agreement:
 
     def with_weights(self, content: bytes, where: Any = "weights") -> "Agreement":
         """The agreement with the weights of its reference, read from the content of a weights file."""
-        if isinstance(self.family, ContinuousTerms):
+        if not isinstance(self.family, FamilyTerms):
             raise DiscreetError(
                 f"agreement {self.id} is on {self.family.description}, which has no weights; leave them out"
             )
@@ -558,14 +607,17 @@ class Agreement:
             joint=JointTerms(**check_object("joint", terms["joint"], JOINT)) if "joint" in terms else None,
             blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
             schedule=Schedule(**check_object("schedule", terms["schedule"], SCHEDULE)) if "schedule" in terms else None,
+            survey=SurveyTerms(**check_object("survey", terms["survey"], SURVEY)) if "survey" in terms else None,
         )
 
 
-def _check_other_outcome(number: Any, family: FamilyTerms | ContinuousTerms | None) -> int:
+def _check_other_outcome(number: Any, family: FamilyTerms | ContinuousTerms | RowTerms | None) -> int:
     """The number of the outcome that values outside the domain count as; only finite domains have one."""
     found = check_count("other", number, least=0, fix="it is the number of an outcome, from 0 on")
     if family is None:
         return found
+    if isinstance(family, RowTerms):
+        raise DiscreetError("other has no meaning for a survey; leave it out")
     if isinstance(family, ContinuousTerms) or family.domain.edges is not None:
         raise DiscreetError(
             "other has no meaning on an interval or a continuous family, where a value outside becomes the nearest end; leave it out"
@@ -575,7 +627,9 @@ def _check_other_outcome(number: Any, family: FamilyTerms | ContinuousTerms | No
     return found
 
 
-def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> int:
+def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> int:
+    if isinstance(sampler, SurveySampler):
+        raise DiscreetError("other has no meaning for a survey; leave it out")
     family = sampler.family
     if isinstance(family, ContinuousFamily) or family.domain.edges is not None:
         return _check_other_outcome(0, _sampler_family_terms(sampler, VERSION))  # raises the error that explains it
@@ -583,8 +637,10 @@ def _outcome_number(label: Any, sampler: Sampler[AnyFamily] | JointSampler | Rep
 
 
 def _sampler_family_terms(
-    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, version: int
-) -> FamilyTerms | ContinuousTerms:
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler, version: int
+) -> FamilyTerms | ContinuousTerms | RowTerms:
+    if isinstance(sampler, SurveySampler):
+        return RowTerms(sampler.survey.columns, version)
     if isinstance(sampler, (JointSampler, ReportSampler)):
         return FamilyTerms.of(sampler.family, version)
     family = sampler.family
@@ -593,9 +649,11 @@ def _sampler_family_terms(
     return FamilyTerms.of(family, version)
 
 
-def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms:
+def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | RowTerms:
     """The terms of a family, which its kind says how to read."""
-    found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS})
+    found = check_kind_fields("family", fields, {**KINDS, **CONTINUOUS_KINDS, **ROW_KINDS})
+    if found["kind"] in ROW_KINDS:
+        return read_row_terms(found, version)
     return read_family_terms(found, version) if found["kind"] in KINDS else read_continuous_terms(found, version)
 
 

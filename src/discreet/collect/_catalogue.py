@@ -114,6 +114,11 @@ def collectable(
             "the agreement has a schedule, which is for releases of tables (discreet sample --round DATE); a collection opens its rounds "
             "by number: agree without --start"
         )
+    if agreement.survey is not None:
+        raise DiscreetError(
+            "the agreement is on a survey, and a collection asks one column; gather reports in files (discreet sample), and answer from "
+            "them: discreet estimate"
+        )
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
@@ -123,7 +128,7 @@ def collectable(
         cells_as_bins(sampler)
         return agreement, coding, sampler
     reference_on(coding.domain, sampler.reference)
-    return replace(agreement, family=agreement.family.on(coding.domain)), coding, sampler
+    return replace(agreement, family=agreement.on_outcomes.on(coding.domain)), coding, sampler
 
 
 def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreement, Coding, ReportSampler]:
@@ -133,8 +138,7 @@ def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreemen
             f"the agreement is on reports of {coding.size:,} outcomes, and a service estimates {MOST_LISTED:,} at most; gather reports in "
             "files, and estimate from them: discreet estimate"
         )
-    assert not isinstance(agreement.family, ContinuousTerms)  # on which no reports are agreed
-    named = replace(agreement, family=agreement.family.on(coding.domain))
+    named = replace(agreement, family=agreement.on_outcomes.on(coding.domain))
     return named, coding, named.report_sampler()
 
 

@@ -74,6 +74,11 @@ def coding_and_sampler(agreement: Agreement, domain: Any = None) -> tuple[Coding
 
     On a continuous family samples are read by its cells, which an estimate joins to bins.
     """
+    if agreement.survey is not None:
+        raise DiscreetError(
+            f"agreement {agreement.id} is on a survey, whose reports are no samples; answer it with `discreet estimate` or "
+            "answer_survey(agreement.survey_sampler(), reports)"
+        )
     if agreement.blocks is not None:
         raise DiscreetError(
             f"agreement {agreement.id} is on reports, which are no samples; estimate with `discreet estimate` or "

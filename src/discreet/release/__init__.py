@@ -6,6 +6,7 @@ from discreet._base.doors import lazy_names, old_names
 from discreet.release._drawing import outcome_in_constant_time, outcomes, weights
 from discreet.release._keyed import (
     DIGEST_WORDS as DIGEST_WORDS,
+    WORDS as WORDS,
     InputDigest as InputDigest,
     Question as Question,
     RunKey as RunKey,

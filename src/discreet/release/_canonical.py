@@ -369,7 +369,9 @@ def _write_pairs(words: Any, used: int, keys: Any, amounts: Any, distinct: int) 
         largest = max(largest, amount)
         if common != np.uint64(1):
             common = _gcd(common, amount)
-    if distinct and largest // common >= np.uint64(_TOO_WIDE):
+    if distinct and (
+        largest // common >= np.uint64(_TOO_WIDE) or np.uint64(keys[distinct - 1]) >= np.uint64(_TOO_WIDE)
+    ):
         for place in range(distinct):
             words[used + 2 * place] = np.uint64(keys[place])
             words[used + 2 * place + 1] = np.uint64(amounts[place]) // common
@@ -418,21 +420,21 @@ def _sort_keys(keys: Any, spare: Any, number: int, size: int, amounts: Any, spar
                 amounts[hole] = amount
         return
     starts = np.empty(1 << _DIGIT, dtype=np.int64)
-    mask = np.uint32((1 << _DIGIT) - 1)
+    mask = np.uint64((1 << _DIGIT) - 1)
     shift = 0
     while (size - 1) >> shift:  # digit by digit, from the least
         starts[:] = 0
         for place in range(number):
-            starts[(keys[place] >> np.uint32(shift)) & mask] += 1
+            starts[(np.uint64(keys[place]) >> np.uint64(shift)) & mask] += 1
         before = 0
         for digit in range(1 << _DIGIT):
             starts[digit], before = before, before + starts[digit]
         for place in range(number):
-            digit = (keys[place] >> np.uint32(shift)) & mask
-            spare[starts[digit]] = keys[place]
+            own = (np.uint64(keys[place]) >> np.uint64(shift)) & mask
+            spare[starts[own]] = keys[place]
             if amounts.size:
-                spare_amounts[starts[digit]] = amounts[place]
-            starts[digit] += 1
+                spare_amounts[starts[own]] = amounts[place]
+            starts[own] += 1
         keys[:number] = spare[:number]
         if amounts.size:
             amounts[:number] = spare_amounts[:number]

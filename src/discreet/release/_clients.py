@@ -142,7 +142,7 @@ class ClientColumns(NamedTuple):
     text_ends: NDArray[np.int64]
     text: NDArray[np.uint8]
     ends: NDArray[np.int64]
-    outcomes: NDArray[np.uint32]
+    outcomes: NDArray[np.uint32] | NDArray[np.uint64]
     counts: NDArray[np.int64]
     weights: NDArray[np.float64]
 

@@ -222,11 +222,24 @@ def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> I
         place = int(np.argmax(records >= size))
         row = first + int(rows[place])
         raise RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
-    pairs, numbers = np.unique((rows << np.uint64(32)) | records, return_counts=True)
-    edges = np.searchsorted(pairs, np.arange(last - first + 1, dtype=np.uint64) << np.uint64(32))
-    outcomes, numbers = pairs & np.uint64(0xFFFFFFFF), numbers.astype(np.uint64)
+    owners, outcomes, numbers = _count_pairs(rows, records)
+    edges = np.searchsorted(owners, np.arange(last - first + 1, dtype=np.uint64))
     for begin, end in pairwise(edges.tolist()):
         yield outcomes[begin:end], _divide_by_gcd(numbers[begin:end])
+
+
+def _count_pairs(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArray[np.uint64], ...]:
+    """The distinct pairs of a client's row and an outcome, in order, and how often each comes."""
+    if records.itemsize < 8:
+        pairs, often = np.unique((rows << np.uint64(32)) | records, return_counts=True)
+        return pairs >> np.uint64(32), pairs & np.uint64(0xFFFFFFFF), often.astype(np.uint64)
+    order = np.lexsort((records, rows))
+    owners, outcomes = rows[order], records[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (owners[1:] != owners[:-1]) | (outcomes[1:] != outcomes[:-1])
+    starts = np.flatnonzero(new)
+    often = np.diff(np.append(starts, len(order)))
+    return owners[starts], outcomes[starts], often.astype(np.uint64)
 
 
 def _divide_by_gcd(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -297,7 +310,7 @@ def _integer_head(client: int) -> _MessageHead:
 def _encode_message(head: _MessageHead, law: Law) -> bytes:
     """As `discreet.release._keyed.client_message`."""
     outcomes, numbers = law
-    if numbers.size and int(numbers.max()) >> 32:
+    if numbers.size and (int(numbers.max()) >> 32 or int(outcomes[-1]) >> 32):
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()
         return struct.pack("<Q", head.header + 256 * (WIDE_FORM - NARROW_FORM)) + head.rest + pairs
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()

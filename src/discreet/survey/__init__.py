@@ -1,6 +1,13 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
-from discreet.survey._columns import Dates, Integers as Integers, Number, SurveyColumns as SurveyColumns
+from discreet.survey._columns import (
+    Dates,
+    Integers as Integers,
+    Number,
+    SurveyColumns as SurveyColumns,
+    read_columns as read_columns,
+)
+from discreet.survey._part_terms import read_parts as read_parts
 from discreet.survey._questions import (
     HistogramQuestion as HistogramQuestion,
     LinearQuestion as LinearQuestion,
@@ -12,6 +19,7 @@ from discreet.survey._questions import (
     linear,
     mean,
     quantiles,
+    read_questions as read_questions,
     shares,
 )
 from discreet.survey._sampler import Survey, SurveySampler

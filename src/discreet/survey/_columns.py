@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import plain_column
-from discreet.domain import Domain, Interval, Labels, as_domain
+from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
 from discreet.errors import DiscreetError, check_kind
 
 Integers = NDArray[np.int64]
@@ -97,12 +97,12 @@ class SurveyColumns(Mapping[str, Domain]):
             raise DiscreetError("columns is empty; a survey asks for at least one")
         self._given = dict(columns)
         self._domains: dict[str, Domain] = {}
-        self._strides: dict[str, int] = {}
+        self.strides: dict[str, int] = {}
         self.size = 1
         for name, given in columns.items():
             check_kind("a name in columns", name, str, "pass the name of a column")
             domain = given.domain if isinstance(given, (Number, Dates)) else as_domain(given, f"columns[{name!r}]")
-            self._domains[name], self._strides[name] = domain, self.size
+            self._domains[name], self.strides[name] = domain, self.size
             self.size *= domain.size
         if self.size > LARGEST_ROWS:
             raise DiscreetError(
@@ -144,6 +144,11 @@ class SurveyColumns(Mapping[str, Domain]):
         """What the column was declared as."""
         return self._given[name]
 
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The columns as a survey file and an agreement state them."""
+        return {name: _column_terms(self, name) for name in self}
+
     def unit(self, name: str) -> str:
         """The unit of a number; empty where there is none."""
         given = self._given[name]
@@ -174,7 +179,7 @@ class SurveyColumns(Mapping[str, Domain]):
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
                 )
             try:
-                found = domain.numbers(values).astype(np.int64) * self._strides[name]
+                found = domain.numbers(values).astype(np.int64) * self.strides[name]
             except DiscreetError as error:
                 raise DiscreetError(f"column {name!r}: {error}") from None
             if rows is not None and len(found) != len(rows):
@@ -199,7 +204,7 @@ class SurveyColumns(Mapping[str, Domain]):
 
     def outcomes(self, rows: Integers, name: str) -> Integers:
         """The outcome number of one column in each row."""
-        return rows // self._strides[name] % self._domains[name].size
+        return rows // self.strides[name] % self._domains[name].size
 
     def project(self, rows: Integers, names: Sequence[str]) -> Integers:
         """The number of each row in some of the columns alone, the last of them counting fastest (as numpy orders an array)."""
@@ -207,3 +212,49 @@ class SurveyColumns(Mapping[str, Domain]):
         for name in names:
             found = found * self._domains[name].size + self.outcomes(rows, name)
         return found
+
+
+def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
+    """A column in a survey file."""
+    given = columns.declaration(name)
+    if isinstance(given, Number):
+        return {"low": given.low, "high": given.high, **({"unit": given.unit} if given.unit else {})}
+    if isinstance(given, Dates):
+        return {"first": str(given.first), "last": str(given.last)}
+    domain = columns[name]
+    if isinstance(domain, Labels):
+        return {"labels": list(domain.labels)}
+    if isinstance(domain, Interval):
+        return {"low": domain.low, "high": domain.high, "cells": domain.cells}
+    if isinstance(domain, Numbers):
+        return {"size": domain.size}
+    raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
+
+
+_FIELDS: dict[frozenset[str], Any] = {
+    frozenset({"labels"}): lambda each: each["labels"],
+    frozenset({"size"}): lambda each: each["size"],
+    frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
+    frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
+    frozenset({"low", "high", "cells"}): lambda each: Interval(each["low"], each["high"], cells=each["cells"]),
+    frozenset({"first", "last"}): lambda each: Dates(each["first"], each["last"]),
+}
+
+
+def read_columns(terms: Any, where: str = "columns") -> SurveyColumns:
+    """The columns of a survey file or an agreement."""
+    if not isinstance(terms, dict):
+        raise DiscreetError(f"{where} is not a JSON object with a column for each name")
+    return SurveyColumns({name: _column_of(f"{where}[{name!r}]", each) for name, each in terms.items()})
+
+
+def _column_of(where: str, terms: Any) -> Any:
+    make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
+    if make is None:
+        raise DiscreetError(
+            f"{where} is not a column; give labels, size, low and high (with unit), or first and last (dates)"
+        )
+    try:
+        return make(terms)
+    except DiscreetError as error:
+        raise DiscreetError(f"{where}: {error}") from None

@@ -258,7 +258,14 @@ def _names(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def read_question(terms: Any, place: str) -> SurveyQuestion:
+def read_questions(terms: Any, where: str = "questions") -> list[SurveyQuestion]:
+    """The questions of a survey file or an agreement."""
+    if not isinstance(terms, list):
+        raise DiscreetError(f"{where} is not a list of questions")
+    return [_read_question(each, f"{where}[{place}]") for place, each in enumerate(terms)]
+
+
+def _read_question(terms: Any, place: str) -> SurveyQuestion:
     """A question of a survey file; errors name its place."""
     options = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
     if not isinstance(terms, dict):

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from discreet.domain import Interval, Labels, Numbers, digest
+from discreet.domain import digest
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
@@ -50,15 +50,19 @@ from discreet.release import (
     client_message,
     draw_below,
     integer_law_of_counts,
+    keyed_word_rows,
     keyed_words,
     next_below,
 )
-from discreet.survey._columns import Dates, Integers, Number, SurveyColumns
-from discreet.survey._questions import SurveyQuestion, read_question
-from discreet.survey._strategies import Part, Strategy, choose_strategy
+from discreet.survey._columns import Integers, SurveyColumns, read_columns
+from discreet.survey._part_terms import SHARE_UNITS, part_terms
+from discreet.survey._questions import SurveyQuestion, read_questions
+from discreet.survey._strategies import Part, Strategy, choose_strategy, strategy_of_parts
 
 LARGEST_REPORT = 1 << 64
+ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
+_ROW_WORD = 2  # which word of a client chooses among its rows
 
 
 @final
@@ -99,8 +103,7 @@ class Survey:
     @property
     def terms(self) -> dict[str, Any]:
         """The survey as a file states it."""
-        columns = {name: _column_terms(self.columns, name) for name in self.columns}
-        return {"columns": columns, "questions": [question.terms for question in self.questions]}
+        return {"columns": self.columns.terms, "questions": [question.terms for question in self.questions]}
 
     @property
     def digest(self) -> str:
@@ -149,11 +152,7 @@ class Survey:
         """
         if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
             raise DiscreetError("a survey has the fields columns and questions, and no others")
-        if not isinstance(terms["columns"], dict) or not isinstance(terms["questions"], list):
-            raise DiscreetError("columns is a JSON object by name, and questions is a list")
-        columns = {name: _column_of(name, each) for name, each in terms["columns"].items()}
-        questions = [read_question(each, f"questions[{place}]") for place, each in enumerate(terms["questions"])]
-        return cls(columns, questions)
+        return cls(read_columns(terms["columns"]), read_questions(terms["questions"]))
 
 
 @final
@@ -164,6 +163,7 @@ class SurveySampler:
         survey: what is asked.
         epsilon: the privacy budget of one report, in (0, inf); 0.5 to 4 is usual. Short for `privacy=Pure(epsilon)`.
         privacy: `Pure(epsilon)`.
+        parts: those that were agreed on (`agreement.sampler()` passes them). By default those with the smallest variance.
 
     Raises:
         DiscreetError: for what is no survey, an epsilon that is none, another notion of privacy, and questions with so many reports that
@@ -172,22 +172,22 @@ class SurveySampler:
 
     name: ClassVar[str] = "survey"
 
-    def __init__(self, survey: Survey, *, epsilon: float | None = None, privacy: Privacy | None = None) -> None:
+    def __init__(
+        self,
+        survey: Survey,
+        *,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+        parts: Sequence[Part] | None = None,
+    ) -> None:
         check_kind("survey", survey, Survey, "pass Survey(columns, questions)")
         promise = chosen_privacy(epsilon, privacy)
         if not isinstance(promise, Pure):
             raise DiscreetError(f"privacy = {promise!r}: surveys are for pure privacy; pass epsilon= or Pure(...)")
         self.survey, self.privacy = survey, promise
         bound = report_bound(promise)
-        self.strategies = tuple(
-            choose_strategy(question, place, survey.columns, bound) for place, question in enumerate(survey.questions)
-        )
-        chances = question_shares(survey.questions, self.strategies)
-        self.parts = tuple(
-            Part(part.question, part.projection, part.blocks, part.share * chance)
-            for strategy, chance in zip(self.strategies, chances, strict=True)
-            for part in strategy.parts
-        )
+        self._bound = bound
+        self.parts = choose_parts(survey, bound) if parts is None else tuple(parts)
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
@@ -200,17 +200,34 @@ class SurveySampler:
         """The budget of one report."""
         return self.privacy.epsilon
 
+    @cached_property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """How each question is answered, with its variance."""
+        return tuple(
+            strategy_of_parts(question, [part for part in self.parts if part.question == place], self._bound)
+            for place, question in enumerate(self.survey.questions)
+        )
+
+    @property
+    def part_terms(self) -> list[dict[str, Any]]:
+        """The parts as an agreement states them."""
+        return [part_terms(part) for part in self.parts]
+
     def __repr__(self) -> str:
         return f"SurveySampler({self.survey!r}, epsilon={self.epsilon:g})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SurveySampler) and (self.survey, self.privacy) == (other.survey, other.privacy)
+        return isinstance(other, SurveySampler) and self._terms == other._terms
 
     def __hash__(self) -> int:
-        return hash((self.survey, self.privacy))
+        return hash(self._terms)
+
+    @property
+    def _terms(self) -> tuple[Survey, Pure, tuple[Part, ...]]:
+        return self.survey, self.privacy, self.parts
 
     @cached_property
-    def _context(self) -> bytes:
+    def context(self) -> bytes:
         """What tells the draws of this survey from those of another one under the same key."""
         return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r}".encode()).digest()
 
@@ -219,6 +236,11 @@ class SurveySampler:
         """The probability that each part is asked, as it is drawn."""
         starts = (0, *self._ends[:-1])
         return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
+
+    @property
+    def largest(self) -> int:
+        """A number that no report is larger than."""
+        return self._offsets[-1] - 1
 
     def question_share(self, place: int) -> float:
         """The share of clients that are asked a question.
@@ -323,23 +345,86 @@ class SurveySampler:
         if len(given) != len(often):
             raise DiscreetError(f"there are {len(given)} rows and {len(often)} counts; give one count for each row")
         law = integer_law_of_counts(given, often)
-        held, total = list(law), sum(law.values())
-        if not check_total(total):
+        if not check_total(sum(law.values())):
             raise DiscreetError("the client has no rows; leave it out")
-        words = keyed_words(key, self._context + client_message(client, given, often))
+        return self._draw_keyed(key, client_message(client, given, often), list(law), list(law.values()))
+
+    def _draw_keyed(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
+        """One report from the words of a client; without rows a uniform one."""
+        words, total = keyed_words(key, self.context + message), check_total(sum(numbers))
         place = bisect_right(self._ends, next(words))
         part = self.parts[place]
-        if next(words) < self.uniform_weights[place]:
+        if next(words) < self.uniform_weights[place] or not total:
             rank = np.array([next_below(words, part.blocks.blocks)])
             return self._offsets[place] + int(part.blocks.report(rank)[0])
-        row = np.array([held[bisect_right(list(accumulate(law.values())), next_below(words, total))]])
+        row = np.array([rows[bisect_right(list(accumulate(numbers)), next_below(words, total))]])
 
         def below(bound: int, count: int) -> Integers:
             return np.array([next_below(words, bound) for _ in range(count)])
 
         outcome = part.projection.outcomes(self.survey.columns, row, below)
-        rank = np.array([next_below(words, part.blocks.holding)])
+        rank = below(part.blocks.holding, 1)
         return self._offsets[place] + int(part.blocks.report_holding(outcome, rank)[0])
+
+    def release_messages(
+        self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+    ) -> Reports:
+        """The reports of many clients that `release_keyed` gives one by one, from their canonical inputs and laws in whole numbers.
+
+        A client without rows sends a uniform report on the part that it is asked.
+
+        Args:
+            key: of one round of one agreement.
+            messages: the canonical input of each client.
+            laws: the rows of each in increasing order, and how often each counts.
+
+        Returns:
+            An array of uint64.
+        """
+        words = keyed_word_rows(key, [self.context + message for message in messages])
+        rows, states = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int8)
+        for client, (held, numbers) in enumerate(laws):
+            total = check_total(int(numbers.sum(dtype=np.uint64)))
+            if total:
+                word = int(words[client, _ROW_WORD])
+                states[client] = ROW_DRAWN if word < (TOTAL // total) * total else DRAW_ANEW
+                rows[client] = held[np.searchsorted(np.cumsum(numbers), word % total, side="right")]
+        reports, again = self.release_words(words, rows, states)
+        for client in np.flatnonzero(again).tolist():
+            held, numbers = laws[client]
+            reports[client] = self._draw_keyed(key, messages[client], held.tolist(), numbers.tolist())
+        return reports
+
+    def release_words(
+        self, words: Integers, rows: Integers, states: NDArray[np.int8]
+    ) -> tuple[Reports, NDArray[np.bool_]]:
+        """The reports that the first eight words of many clients decide, as `release_keyed` does it one by one.
+
+        Args:
+            words: eight of 62 bits for each client: which part, whether uniform, which row, and then as the part needs them.
+            rows: the row that the third word chose.
+            states: 0 for a client without rows, 1 for one whose row was drawn, 2 where the third word has to be drawn anew.
+
+        Returns:
+            The reports, and for which clients the words do not suffice.
+        """
+        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), words[:, 0], side="right")
+        reports, again = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
+        for place, part in enumerate(self.parts):
+            here = np.flatnonzero(asked == place)
+            own = (words[here, 1] >= self.uniform_weights[place]) & (states[here] > 0)
+            mine, others = here[own], here[~own]
+            again[mine] = states[mine] == DRAW_ANEW
+            uniform, chosen = (
+                _WordReader(words, others, again, _ROW_WORD),
+                _WordReader(words, mine, again, _ROW_WORD + 1),
+            )
+            found = part.blocks.report(uniform.below(part.blocks.blocks, len(others)))
+            reports[others] = found + np.uint64(self._offsets[place])
+            outcomes = part.projection.outcomes(self.survey.columns, rows[mine], chosen.below)
+            found = part.blocks.report_holding(outcomes, chosen.below(part.blocks.holding, len(mine)))
+            reports[mine] = found + np.uint64(self._offsets[place])
+        return reports, again
 
     def _draw(self, rows: Integers, randomness: Randomness) -> Reports:
         asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right")
@@ -453,6 +538,34 @@ class SurveySampler:
         return self.exact_shares[place] * drawn
 
 
+class _WordReader:
+    """The words of some clients, one after the other; notes for which of them a word has to be drawn anew."""
+
+    def __init__(self, words: Integers, clients: Integers, again: NDArray[np.bool_], first: int) -> None:
+        self._words, self._clients, self._again, self._next = words, clients, again, first
+
+    def below(self, bound: int, count: int) -> Integers:
+        """The next word of each client, uniform below a bound."""
+        assert count == len(self._clients)
+        word = self._words[self._clients, self._next]
+        self._next += 1
+        self._again[self._clients[word >= (TOTAL // bound) * bound]] = True
+        return np.asarray(word % bound)
+
+
+def choose_parts(survey: Survey, bound: Fraction) -> tuple[Part, ...]:
+    """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
+    asked = enumerate(survey.questions)
+    strategies = [choose_strategy(question, place, survey.columns, bound) for place, question in asked]
+    return tuple(
+        Part(
+            part.question, part.projection, part.blocks, max(1, round(part.share * chance * SHARE_UNITS)) / SHARE_UNITS
+        )
+        for strategy, chance in zip(strategies, question_shares(survey.questions, strategies), strict=True)
+        for part in strategy.parts
+    )
+
+
 def question_shares(questions: Sequence[SurveyQuestion], strategies: Sequence[Strategy]) -> list[float]:
     """The share of clients for each question with the smallest weighted sum of variances."""
     roots = [
@@ -464,47 +577,6 @@ def question_shares(questions: Sequence[SurveyQuestion], strategies: Sequence[St
 
 def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
     """The sums n_1, n_1 + n_2, ... of whole numbers that add up to 2^62, in proportion to shares."""
-    units = 1 << 30  # so that the same shares give the same numbers on every machine
-    parts = [max(1, round(share * units)) for share in shares]
+    parts = [max(1, round(share * SHARE_UNITS)) for share in shares]
     total = sum(parts)
     return tuple(TOTAL * end // total for end in accumulate(parts))
-
-
-def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
-    """A column in a survey file."""
-    given = columns.declaration(name)
-    if isinstance(given, Number):
-        return {"low": given.low, "high": given.high, **({"unit": given.unit} if given.unit else {})}
-    if isinstance(given, Dates):
-        return {"first": str(given.first), "last": str(given.last)}
-    domain = columns[name]
-    if isinstance(domain, Labels):
-        return {"labels": list(domain.labels)}
-    if isinstance(domain, Interval):
-        return {"low": domain.low, "high": domain.high, "cells": domain.cells}
-    if isinstance(domain, Numbers):
-        return {"size": domain.size}
-    raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
-
-
-_FIELDS: dict[frozenset[str], Any] = {
-    frozenset({"labels"}): lambda each: each["labels"],
-    frozenset({"size"}): lambda each: each["size"],
-    frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
-    frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
-    frozenset({"low", "high", "cells"}): lambda each: Interval(each["low"], each["high"], cells=each["cells"]),
-    frozenset({"first", "last"}): lambda each: Dates(each["first"], each["last"]),
-}
-
-
-def _column_of(name: str, terms: Any) -> Any:
-    """A column of a survey file."""
-    make = _FIELDS.get(frozenset(terms)) if isinstance(terms, dict) else None
-    if make is None:
-        raise DiscreetError(
-            f"columns[{name!r}] is not a column; give labels, size, low and high (with unit), or first and last (dates)"
-        )
-    try:
-        return make(terms)
-    except DiscreetError as error:
-        raise DiscreetError(f"columns[{name!r}]: {error}") from None

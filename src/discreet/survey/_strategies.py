@@ -28,7 +28,7 @@ comparison. (Noise of blocks has the same variance in every direction but the co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -54,6 +54,8 @@ Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integer
 _LARGEST_MASK = 56  # outcomes whose masks leave room for other questions in 64 bits
 _TREES = ((2, 9), (3, 6), (4, 5), (8, 3))
 _MOST_NUMBERS = 64  # that a report on a mean can be
+MOST_POINTS = 4096  # that an agreement may state
+LARGEST_TREE = 4096  # cells of one
 _LEAST_SHARE = 1 / 256  # of a level or an end, below which it is left out
 _STEPS = 256  # of the coin between ends and windows, and of values where variances are compared
 
@@ -371,3 +373,30 @@ def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
     assert edges is not None
     size = len(edges) - 1
     return np.asarray(edges[-(-np.arange(count + 1) * size // count)])
+
+
+def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fraction) -> Strategy:
+    """The strategy that some parts are, with its variance; shares are those of the clients that are asked the question."""
+    whole, growth = sum(part.share for part in parts), float(bound)
+    alone = tuple(Part(part.question, part.projection, part.blocks, part.share / whole) for part in parts)
+    blocks = alone[0].blocks
+    if isinstance(question, QuantileQuestion):
+        return Strategy(alone, _tree_variance(alone, growth))
+    if isinstance(blocks, Windows):
+        mixed = sum(part.share * part.blocks.variances(growth) for part in alone if isinstance(part.blocks, Windows))
+        return Strategy(alone, float(np.max(mixed)))
+    if isinstance(question, LinearQuestion):
+        return Strategy(alone, _sum_variance(question.matrix, blocks, growth))
+    return Strategy(alone, share_variance(blocks, growth))
+
+
+def _tree_variance(parts: Sequence[Part], growth: float) -> float:
+    """The mean variance of a distribution function by the levels of a tree that some parts are."""
+    counts = [part.blocks.size for part in parts]
+    branching = next(prime for prime in (2, 3, 5, 7) if counts[-1] % prime == 0)  # 4 children are 2 of 2 each
+    tree = Tree(branching, round(math.log(counts[-1], branching)))
+    amounts = np.zeros(tree.depth)
+    for part, count in zip(parts, counts, strict=True):
+        assert not isinstance(part.blocks, Windows)
+        amounts[round(math.log(count, branching)) - 1] = part.share / level_variance(part.blocks, growth)
+    return float((tree.costs / tree.precisions(amounts)).sum())

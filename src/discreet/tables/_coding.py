@@ -8,15 +8,18 @@ operator of the release, and then become the `other` outcome or are left out. `o
 show the value behind a mark only on request.
 """
 
+import json
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from discreet._base.showing import short_repr
 from discreet.agreement import Agreement, ContinuousTerms
@@ -24,6 +27,7 @@ from discreet.domain import CellDomain, Digested, Domain, Labels, Numbers, as_do
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.families import FiniteFamily
 from discreet.mechanisms import AnyFamily, LineCells
+from discreet.survey import SurveyColumns
 
 MARK_MISSING = np.uint32(0xFFFFFFFF)  # the value is null, or the list of values empty; also: leave this record out
 MARK_OUTSIDE = np.uint32(0xFFFFFFFE)  # the value is not in the domain
@@ -33,6 +37,12 @@ MARK_UNREADABLE = np.uint32(0xFFFFFFFB)  # the value is a text that is not the n
 MARK_BELOW = np.uint32(0xFFFFFFFA)  # the value is below an interval and goes to its first cell
 MARK_ABOVE = np.uint32(0xFFFFFFF9)  # the value is above an interval and goes to its last cell
 FIRST_MARK = MARK_ABOVE
+WIDE_MARKS = np.uint64(0xFFFFFFFF00000000)  # what is added to a mark among records of 64 bits, the rows of a survey
+
+
+def mark_among(mark: np.uint32, records: NDArray[Any]) -> Any:
+    """A mark as it stands among records of 32 or 64 bits."""
+    return mark if records.itemsize == 4 else WIDE_MARKS | np.uint64(mark)
 
 
 @dataclass(frozen=True)
@@ -60,10 +70,13 @@ NULLS = ("error", "drop", "other")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of a table's columns: client, value, and optionally `count` or `weight`. Several columns may name a client together."""
+    """Names of a table's columns: client, value, and optionally `count` or `weight`.
+
+    Several columns may name a client together. A survey has several columns of values, in a tuple.
+    """
 
     client: str | Sequence[str]
-    value: str
+    value: str | tuple[str, ...]
     count: str | None = None
     weight: str | None = None
 
@@ -102,7 +115,17 @@ class Columns:
     @property
     def names(self) -> list[str]:
         """The columns that are read."""
-        return [*self.clients, self.value, *([] if self.counts is None else [self.counts])]
+        return [*self.clients, *self.values, *([] if self.counts is None else [self.counts])]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns of values."""
+        return (self.value,) if isinstance(self.value, str) else self.value
+
+    @property
+    def value_name(self) -> str:
+        """The column of values; of a survey the JSON list of its columns."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
 
     @property
     def counts(self) -> str | None:
@@ -224,6 +247,58 @@ class Coding:
     def sample_type(self) -> pa.DataType:
         """The type of a column of samples."""
         return {pl.Float64(): pa.float64(), pl.String(): pa.string(), pl.Int64(): pa.int64()}[self.text_kind]
+
+
+@dataclass(frozen=True)
+class RowCoding:
+    """The public columns of a survey, and the rule for rows with a value outside or a null.
+
+    Args:
+        columns: of the survey; a row is read as one number (`SurveyColumns`).
+        other: "nearest" moves numbers outside to the nearest end. None: they are an error, as labels outside always are.
+        nulls: "error", or "drop", which leaves out rows with a null in any column.
+        lenient: whether rows without an outcome are never an error: they are left out, and their client stays.
+
+    Raises:
+        DiscreetError: for another rule.
+    """
+
+    columns: SurveyColumns
+    other: Any = None
+    nulls: str = "error"
+    lenient: bool = False
+
+    has_cells = False
+
+    def __post_init__(self) -> None:
+        if self.other not in (None, NEAREST):
+            raise DiscreetError(
+                f"other = {self.other!r} is no rule for a survey; leave it out, or use {NEAREST!r}: numbers outside go to the nearest end"
+            )
+        check_choice("nulls", self.nulls, NULLS)
+        if self.nulls == "other":
+            raise DiscreetError(
+                "nulls = 'other' (--nulls) is no rule for a survey; use 'drop', which leaves out the row"
+            )
+
+    @cached_property
+    def codings(self) -> dict[str, Coding]:
+        """How each column is read."""
+        return {
+            name: Coding(
+                domain, NEAREST if self.other and isinstance(domain, CellDomain) else None, self.nulls, self.lenient
+            )
+            for name, domain in self.columns.items()
+        }
+
+    def as_agreed(self) -> "RowCoding":
+        """The same coding without errors, for a device or gateway, whose errors would tell the collector about the data."""
+        return RowCoding(self.columns, NEAREST, "drop", lenient=True)
+
+    @property
+    def size(self) -> int:
+        """The number of different rows."""
+        return self.columns.size
 
 
 def _is_date(label: Any) -> bool:

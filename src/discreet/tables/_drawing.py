@@ -38,6 +38,7 @@ from discreet.release import (
     REFUSED_OVERFLOW,
     REFUSED_TOO_MANY,
     TOTAL,
+    WORDS,
     ClientColumns,
     InputDigest,
     RefusedRow,
@@ -47,12 +48,14 @@ from discreet.release import (
     plan_of,
     word_rows,
 )
+from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch, is_list, names_of
 from discreet.tables._clients import plain_clients
 from discreet.tables._coding import Coding
 from discreet.tables._outputs import published_batch, published_reports
 from discreet.tables._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.tables._request import Job
+from discreet.tables._row_reading import RowReading
 
 if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
@@ -102,13 +105,16 @@ class Kernel:
         check_kind("job", job, Job, "pass Request(...).job(schema)")
         self.coding = job.reading.coding
         self.agreement_id = job.agreement.id
-        self._size = job.sampler.family.size if isinstance(job.sampler, ReportSampler) else job.sampler.carrier.size
-        self._reports = job.sampler if isinstance(job.sampler, ReportSampler) else None
-        self._plan = (
-            job.sampler.plan
-            if isinstance(job.sampler, ReportSampler)
-            else plan_of(job.sampler.lattice, job.sampler.mixing)
-        )
+        self._reports: ReportSampler | SurveySampler | None = None
+        self._outcome_type = pa.from_numpy_dtype(job.outcome_type)
+        self._plan: Any = None
+        match job.sampler:
+            case SurveySampler():
+                self._reports, self._size = job.sampler, job.sampler.survey.columns.size
+            case ReportSampler():
+                self._reports, self._plan, self._size = job.sampler, job.sampler.plan, job.sampler.family.size
+            case sampler:
+                self._plan, self._size = plan_of(sampler.lattice, sampler.mixing), sampler.carrier.size
         self._columns = job.reading.columns
         self._key: RunKey = job.key
 
@@ -127,7 +133,9 @@ class Kernel:
         called = batch.column("client")
         if pa.types.is_floating(called.type):
             called = plain_clients(called)
-        clients = clients_of(called, batch.column("outcomes"), counts, weighted=weighted)
+        clients = clients_of(
+            called, batch.column("outcomes"), counts, weighted=weighted, outcome_type=self._outcome_type
+        )
         if clients.weights.size and self._columns.count is not None:
             raise DiscreetError(
                 "column 'counts' holds lists of numbers that are not integers; cast them, since the count was asked for (weight= is "
@@ -141,6 +149,7 @@ class Kernel:
         """What was drawn for clients, as records."""
         if self._reports is not None:
             return published_reports(clients, _joined_bits(drawn), self.agreement_id)
+        assert isinstance(self.coding, Coding)
         return published_batch(clients, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
@@ -151,6 +160,8 @@ class Kernel:
         draw: Any = code.draw if compiled or self._reports is None else _draw_reports
         plan: Any = self._plan if compiled or self._reports is None else self._reports
         state = code.state_of(self._key)
+        if compiled and isinstance(self._reports, SurveySampler):
+            draw, plan, state = _draw_survey, self._reports, (self._key, state)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
         within = np.empty(number if self._reports is not None or self.coding.has_cells else 0)
@@ -185,8 +196,43 @@ class Kernel:
         raise TypeError("a Kernel holds a key and is not pickled; make one from its job where it is needed")
 
 
+def _draw_survey(
+    sampler: SurveySampler,
+    clients: ClientColumns,
+    keys: tuple[RunKey, NDArray[np.uint64]],
+    first: int,
+    last: int,
+    low: NDArray[np.int64],
+    order: NDArray[np.uint64],
+    high: NDArray[np.float64],
+    digest: NDArray[np.uint64],
+    problem: NDArray[np.int64],
+) -> int:
+    """As the functions that draw samples: reports on a survey, whose words and rows compiled code finds."""
+    code, size = import_module("discreet.release._rows"), sampler.survey.columns.size
+    context = np.frombuffer(sampler.context, dtype="<u8").astype(np.uint64)
+    number = len(clients)
+    words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)
+    states = np.empty(number, dtype=np.int8)
+    bad = code.draw_rows(size, context, clients, keys[1], first, last, words, rows, states, order, digest, problem)
+    if bad >= 0:
+        return int(bad)
+    reports, again = sampler.release_words(words[first:last], rows[first:last], states[first:last])
+    for row in np.flatnonzero(again).tolist():
+        laws, messages = laws_and_messages(size, clients, first + row, first + row + 1)
+        reports[row] = sampler.release_messages(keys[0], messages, laws)[0]
+    _write_halves(reports, low[first:last], high[first:last])
+    return -1
+
+
+def _write_halves(reports: NDArray[np.uint64], low: NDArray[np.int64], high: NDArray[np.float64]) -> None:
+    """Reports as `Draws` holds them."""
+    low[:] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    high[:] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
+
+
 def _draw_reports(
-    sampler: ReportSampler,
+    sampler: ReportSampler | SurveySampler,
     clients: ClientColumns,
     key: RunKey,
     first: int,
@@ -198,17 +244,17 @@ def _draw_reports(
     problem: NDArray[np.int64],
 ) -> int:
     """As the functions that draw samples: reports of some clients, in halves of 32 bits."""
+    size = sampler.survey.columns.size if isinstance(sampler, SurveySampler) else sampler.family.size
     for start in range(first, last, _REPORTS_TOGETHER):
         stop = min(start + _REPORTS_TOGETHER, last)
         try:
-            laws, messages = laws_and_messages(sampler.family.size, clients, start, stop)
+            laws, messages = laws_and_messages(size, clients, start, stop)
             _refuse_too_many(laws, start)
         except RefusedRow as bad:
             problem[0], problem[1] = bad.place, bad.why
             return bad.row
         reports = sampler.release_messages(key, messages, laws)
-        low[start:stop] = (reports & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        high[start:stop] = (reports >> np.uint64(32)).astype(np.float64) * 2.0**-32
+        _write_halves(reports, low[start:stop], high[start:stop])
         if order.size or digest.size:
             note_words(word_rows(key, messages), slice(start, stop), order, digest)
     return -1
@@ -235,7 +281,12 @@ def _is_worth_compiling(clients: ClientColumns, reports: bool) -> bool:
 
 
 def clients_of(
-    clients: pa.Array, outcomes: pa.Array, counts: pa.Array | None, *, weighted: bool = False
+    clients: pa.Array,
+    outcomes: pa.Array,
+    counts: pa.Array | None,
+    *,
+    weighted: bool = False,
+    outcome_type: pa.DataType | None = None,
 ) -> ClientColumns:
     """Arrow columns as the arrays that compiled code reads, without copying if the layout allows.
 
@@ -245,7 +296,9 @@ def clients_of(
         if column is not None and column.null_count:
             raise DiscreetError(f"column {name!r} holds {column.null_count} nulls; leave those rows out")
     integers, text_ends, text = client_arrays(plain_clients(clients))
-    ends, numbers = _lists(outcomes, pa.uint32(), "outcomes", "outcome numbers")
+    ends, numbers = _lists(
+        outcomes, pa.uint32() if outcome_type is None else outcome_type, "outcomes", "outcome numbers"
+    )
     amounts: NDArray[Any] = np.empty(0)
     if counts is not None:
         whole = not weighted and _holds_integers(counts.type)
@@ -375,13 +428,15 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
 
 
 def _word_kernel(job: Job, key: RunKey) -> Kernel:
-    reading = replace(job.reading, coding=Coding(_CELLS))
+    own = job.reading.parts[0] if isinstance(job.reading, RowReading) else job.reading
+    reading = replace(own, coding=Coding(_CELLS))
     return Kernel(replace(job, key=key, reading=reading, sampler=OptimalSampler(Simplex(_CELLS), epsilon=1.0)))
 
 
 def _clients_without_records(clients: ClientColumns) -> ClientColumns:
     """The same clients without any records."""
-    held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") :]}
+    held = {name: getattr(clients, name)[:0] for name in clients._fields[clients._fields.index("outcomes") + 1 :]}
+    held["outcomes"] = read_only_view(np.empty(0, dtype=np.uint32))
     ends = np.zeros_like(clients.ends)
     ends.setflags(write=False)
     return ClientColumns(**{**clients._asdict(), "ends": ends, **held})

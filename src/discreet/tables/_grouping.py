@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet._base.kernels import kernel
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE
+from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, WIDE_MARKS
 
 _ONE = np.uint64(1)
 
@@ -70,8 +70,9 @@ def hash_text(text: Any, start: int, stop: int, seed: Any) -> Any:
 def part_starts(parts: Any, number: int, outcomes: Any) -> Any:
     """The start of each of `number` parts once rows are in order of part; rows to leave out have part `number`."""
     starts = np.zeros(number + 2, dtype=np.int64)
+    first_mark = np.uint64(MARK_OUTSIDE) | (WIDE_MARKS if outcomes.itemsize == 8 else np.uint64(0))
     for row in range(parts.size):
-        if outcomes[row] >= MARK_OUTSIDE:
+        if np.uint64(outcomes[row]) >= first_mark:
             parts[row] = number
         starts[np.int64(parts[row]) + 1] += 1
     _cumulate_sums(starts)
@@ -282,10 +283,10 @@ def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> Any:
     new_ends = np.zeros(ends.size, dtype=np.int64)
     listed = np.zeros(ends.size - 1, dtype=np.bool_)
     kept_outcomes, kept_counts, kept_weights = np.empty_like(outcomes), np.empty_like(counts), np.empty_like(weights)
-    kept = 0
+    kept, mark = 0, np.uint64(MARK_LISTED) | (WIDE_MARKS if outcomes.itemsize == 8 else np.uint64(0))
     for client in range(ends.size - 1):
         for place in range(ends[client], ends[client + 1]):
-            if outcomes[place] == MARK_LISTED:
+            if np.uint64(outcomes[place]) == mark:
                 listed[client] = True
             else:
                 kept_outcomes[kept] = outcomes[place]

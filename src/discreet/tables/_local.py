@@ -19,7 +19,7 @@ from discreet.errors import DiscreetError, check_callable, check_count, check_fl
 from discreet.ledger import PopulationLedger, Rounds, check_over_budget
 from discreet.release import InputDigest
 from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
-from discreet.tables._coding import MARK_LISTED
+from discreet.tables._coding import MARK_LISTED, Coding, mark_among
 from discreet.tables._disk import STANDARD
 from discreet.tables._outputs import REPLACE_HINT, format_of, writer_to
 from discreet.tables._records import RecordReader
@@ -122,7 +122,10 @@ class Release:
     def schema(self) -> pa.Schema:
         """The schema of the batches; its metadata carry the agreement."""
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
-        released = pa.uint64() if self.job.released_column == "report" else self.job.reading.coding.sample_type
+        coding = self.job.reading.coding
+        released = (
+            coding.sample_type if isinstance(coding, Coding) and self.job.released_column == "sample" else pa.uint64()
+        )
         kinds = (client, released, pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
@@ -184,7 +187,8 @@ class Release:
                 f"the list holds {self._clients.type} values but the clients of the table are {kind}; cast the integers to text: 7 and '7' "
                 "are one client"
             )
-        marks = np.full(len(self._clients), MARK_LISTED)
+        marks = np.empty(len(self._clients), dtype=self.job.outcome_type)
+        marks[:] = mark_among(MARK_LISTED, marks)
         columns = reading.columns
         counts = None if columns.counts is None else np.ones(len(self._clients), dtype=columns.amounts)
         parts.add(plain_clients(self._clients), marks, counts)

@@ -27,8 +27,10 @@ from numpy.typing import NDArray
 from discreet._base.kernels import compiled_for, read_only_view
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
-from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE
+from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, mark_among
 from discreet.tables._disk import Scratch, ScratchBlock
+
+Outcomes = NDArray[np.uint32] | NDArray[np.uint64]  # wide ones are the rows of a survey
 
 _EXACT = 2.0**53  # below this, whole numbers add up without rounding
 _HALF = 26  # bits
@@ -99,7 +101,7 @@ class RecordArrays(NamedTuple):
     integers: NDArray[np.int64]
     text_ends: NDArray[np.int64]
     text: NDArray[np.uint8]
-    outcomes: NDArray[np.uint32]
+    outcomes: Outcomes
     counts: NDArray[np.int64] | NDArray[np.float64]
 
     @property
@@ -188,7 +190,7 @@ class Parts:
     def add(
         self,
         clients: pa.Array,
-        outcomes: NDArray[np.uint32],
+        outcomes: Outcomes,
         counts: NDArray[np.int64] | NDArray[np.float64] | None = None,
     ) -> None:
         """Take a batch of records. Those whose outcome is MISSING are left out."""
@@ -381,7 +383,7 @@ def records_by_part(
     """As `grouping.records_by_part`."""
     number = 1 << bits
     parts = _parts_of_texts(text_ends, text, bits, seed) if text_ends.size else _parts_of(integers, bits, seed)
-    parts[outcomes >= MARK_OUTSIDE] = number
+    parts[outcomes >= mark_among(MARK_OUTSIDE, outcomes)] = number
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
@@ -441,7 +443,7 @@ def texts_increase(ends: Any, text: Any) -> bool:
 
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
     """As `grouping.without_marks`."""
-    kept = outcomes != MARK_LISTED
+    kept = outcomes != mark_among(MARK_LISTED, outcomes)
     before = np.concatenate(([0], np.cumsum(kept)))
     new_ends = before[ends].astype(np.int64)
     listed = np.diff(ends) > np.diff(new_ends)

@@ -28,6 +28,7 @@ from discreet.tables._coding import (
 )
 from discreet.tables._records import Reading, resolve_marks
 from discreet.tables._request import Request, RequestTerms
+from discreet.tables._row_reading import RowReading
 from discreet.tables._sources import FEW, Source, source_of
 
 _EVERYBODY = "\0everybody"  # a column of ours: no header can hold it
@@ -87,9 +88,7 @@ def example_counts(source: Source, reading: Reading) -> Any:
         )
     marks = held["outcome"].to_numpy()
     misfits = _misfit_counts(marks, held["rows"].to_numpy())
-    shown = (
-        source.examples(reading.outside, reading.columns.value, FEW + 1) if reading.shows_examples(misfits) else None
-    )
+    shown = source.examples(reading.outside, reading.value, FEW + 1) if reading.shows_examples(misfits) else None
     reading.refuse(misfits, int(held["rows"].sum()), shown)
     size = reading.coding.size
     outcomes, _ = resolve_marks(reading.coding, marks)
@@ -155,6 +154,12 @@ def dry_run(table: Any, **terms: Unpack[RequestTerms]) -> DryRun:
 def find_misfits(source: Source, request: Request) -> DryRun:
     """The values of a source outside the domain of a request."""
     reading = request.reading(source.schema, untyped=source.untyped_columns, where=source.name)
+    if isinstance(reading, RowReading):
+        return _find_row_misfits(source, reading)
+    return _misfits_of_column(source, reading)
+
+
+def _misfits_of_column(source: Source, reading: Reading) -> DryRun:
     used = reading.columns
     parts = list(source.frames(reading.count_misfits, used.names, client=used.client, numbers=reading.mixed_numbers))
     found = (
@@ -176,3 +181,15 @@ def find_misfits(source: Source, request: Request) -> DryRun:
         not_numbers=many(MARK_NAN),
         outside=dict(zip(outside["value"].to_list(), outside["rows"].to_list(), strict=True)),
     )
+
+
+def _find_row_misfits(source: Source, reading: RowReading) -> DryRun:
+    """The same for a survey: every value outside the domain of any of its columns, with the column in front."""
+    rows = nameless = nulls = not_numbers = 0
+    outside: dict[Any, int] = {}
+    for part in reading.parts:
+        found = _misfits_of_column(source, part)
+        rows, nameless = found.rows, found.nameless
+        nulls, not_numbers = nulls + found.nulls, not_numbers + found.not_numbers
+        outside.update({f"{part.value}: {value}": number for value, number in found.outside.items()})
+    return DryRun(rows=rows, nameless=nameless, nulls=nulls, not_numbers=not_numbers, outside=outside)

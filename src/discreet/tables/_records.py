@@ -9,7 +9,7 @@ import difflib
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -44,10 +44,14 @@ from discreet.tables._coding import (
     Columns,
     MisfitCounts,
     is_whole,
+    mark_among,
 )
 from discreet.tables._sources import FEW, Source, first_few
 
-_UNREAD, _AS_IT_STANDS = "\0unread", "\0as it stands"  # columns of ours: no header has these names
+if TYPE_CHECKING:
+    from discreet.tables._row_reading import RowReading
+
+_UNREAD, _AS_IT_STANDS = "\0unread ", "\0as it stands"  # columns of ours: no header has these names
 _MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: beyond them sums overflow
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
@@ -58,7 +62,7 @@ class CodedRows(NamedTuple):
     """Records: clients as an Arrow column, outcome numbers (MISSING: to be left out), and counts if any."""
 
     clients: pa.Array
-    outcomes: NDArray[np.uint32]
+    outcomes: NDArray[np.uint32] | NDArray[np.uint64]
     counts: NDArray[np.int64] | NDArray[np.float64] | None
 
 
@@ -97,6 +101,8 @@ class Reading:
         agreement.
         """
 
+        value = columns.value_name
+
         def has_no_type(name: str) -> bool:
             return untyped if isinstance(untyped, bool) else name in untyped
 
@@ -104,15 +110,15 @@ class Reading:
             if name not in schema:
                 raise DiscreetError(f"column {name!r} is not in {where}; it has {', '.join(map(repr, schema))}")
         kinds: dict[str, Any] = {
-            name: pl.String() if has_no_type(name) else schema[name] for name in (*columns.clients, columns.value)
+            name: pl.String() if has_no_type(name) else schema[name] for name in (*columns.clients, value)
         }
-        listed = isinstance(kinds[columns.value], (pl.List, pl.Array))
-        value_kind: Any = _value_type(kinds[columns.value])
+        listed = isinstance(kinds[value], (pl.List, pl.Array))
+        value_kind: Any = _value_type(kinds[value])
         truths = value_kind == pl.Boolean and not coding.has_cells
-        dates = _are_dates(columns.value, value_kind) and isinstance(coding.text_kind, pl.String)
-        read_as = coding.text_kind if has_no_type(columns.value) or truths or dates else value_kind
-        if coding.lenient and not has_no_type(columns.value):
-            read_as = _read_leniently(coding, columns.value, value_kind)
+        dates = _are_dates(value, value_kind) and isinstance(coding.text_kind, pl.String)
+        read_as = coding.text_kind if has_no_type(value) or truths or dates else value_kind
+        if coding.lenient and not has_no_type(value):
+            read_as = _read_leniently(coding, value, value_kind)
         if columns.counts is not None and not has_no_type(columns.counts):
             _check_count_column(columns, schema[columns.counts], listed=listed)
         name_kinds = tuple(kinds[name] for name in columns.clients)
@@ -121,7 +127,7 @@ class Reading:
             check_name(f"column {name!r}", kind)
         return cls(
             columns=columns,
-            coding=fit_coding(coding, columns.value, read_as, agreed=agreed),
+            coding=fit_coding(coding, value, read_as, agreed=agreed),
             name_kinds=name_kinds,
             listed=listed,
             float_counts=columns.count is not None
@@ -149,7 +155,7 @@ class Reading:
     def mixed_numbers(self) -> tuple[str, ...]:
         """The columns in which integers and floats mean the same, so that files may differ in this."""
         columns = self.columns
-        values = (columns.value,) if self.coding.has_cells else ()
+        values = (self.value,) if self.coding.has_cells else ()
         return values if columns.weight is None else (*values, columns.weight)
 
     def without_client_message(self, number: int, rows: int, *, of: str = "") -> str:
@@ -169,8 +175,12 @@ class Reading:
 
         Unreadable values become a mark, a null client or a negative count: an error of a cast would show them.
         """
+        return self.with_types(self._one_value_each(frame)).select(self.prepared_columns(self.outcome_expression()))
+
+    def prepared_columns(self, outcome: pl.Expr) -> list[pl.Expr]:
+        """The columns client, outcome, perhaps nameless and count of a frame with one row for each record."""
         columns = self.columns
-        prepared = [self._client().alias("client"), self._outcome().alias("outcome")]
+        prepared = [self._client().alias("client"), outcome.alias("outcome")]
         if self.null_clients == "drop":
             missing = map(is_missing_name, columns.clients, self.name_kinds)
             prepared.append(pl.any_horizontal(*missing).alias("nameless"))
@@ -182,7 +192,21 @@ class Reading:
             if self.float_counts:
                 number = pl.when(count == count.floor()).then(number)
             prepared.append(pl.when(count.is_not_null() & number.is_null()).then(-1).otherwise(number).alias("count"))
-        return self._with_types(self._one_value_each(frame)).select(prepared)
+        return prepared
+
+    @property
+    def value(self) -> str:
+        """The column of values."""
+        return self.columns.value_name
+
+    def resolve(self, frame: pl.DataFrame) -> tuple[NDArray[Any], list[MisfitCounts]]:
+        """The outcomes of a prepared frame with their marks resolved, and the numbers of marks of each column."""
+        outcomes, found = resolve_marks(self.coding, frame["outcome"].to_numpy())
+        return outcomes, [found]
+
+    def refuse_misfits(self, tallies: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
+        """Raise the error of the columns of values, of which there is one."""
+        self.refuse(tallies[0], rows, shown_values)
 
     def shows_examples(self, tally: MisfitCounts) -> bool:
         """Whether a message would show some values: they are outside, which is not allowed, and `show_values` asks for them."""
@@ -192,7 +216,7 @@ class Reading:
         """Raise an error for missing values or values outside (`tally`) that are not allowed. `shown_values`: a few of these."""
         if self.coding.lenient:
             return
-        column = self.columns.value
+        column = self.value
         where = f"in {rows:,} rows"
         if tally.unreadable:
             what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
@@ -226,8 +250,8 @@ class Reading:
 
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
-        return self._with_types(self._one_value_each(frame)).filter(
-            outcome_codes(self.coding, self.columns.value) == int(MARK_OUTSIDE)
+        return self.with_types(self._one_value_each(frame)).filter(
+            outcome_codes(self.coding, self.value) == int(MARK_OUTSIDE)
         )
 
     def count_misfits(self, frame: Any) -> Any:
@@ -236,10 +260,10 @@ class Reading:
         All others are counted together, under no mark and no value. `nameless_rows_message`: how many of the rows have no client either.
         """
         rows = self._one_value_each(frame)
-        value = pl.col(self.columns.value)
+        value = pl.col(self.value)
         shown = value if self.from_dates is None else _date_texts(value, self.from_dates)
-        typed = self._with_types(rows.with_columns(shown.alias(_AS_IT_STANDS)))
-        outcome = self._outcome()
+        typed = self.with_types(rows.with_columns(shown.alias(_AS_IT_STANDS)))
+        outcome = self.outcome_expression()
         marked = pl.when(outcome >= int(FIRST_MARK))
         found = (
             marked.then(outcome).alias("mark"),
@@ -253,11 +277,12 @@ class Reading:
             return client_names(self.columns.clients[0], self.client_kind)
         return composite_names(self.columns.clients, self.name_kinds)
 
-    def _outcome(self) -> pl.Expr:
-        outcome = outcome_codes(self.coding, self.columns.value)
+    def outcome_expression(self) -> pl.Expr:
+        """The outcome of each row, or a mark."""
+        outcome = outcome_codes(self.coding, self.value)
         if self.read_as is None:
             return outcome
-        return pl.when(_UNREAD).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
+        return pl.when(_UNREAD + self.value).then(pl.lit(int(MARK_UNREADABLE), pl.UInt32)).otherwise(outcome)
 
     def _one_value_each(self, frame: Any) -> Any:
         """A frame with one row for each record."""
@@ -265,11 +290,11 @@ class Reading:
             frame = frame.with_columns(pl.col(name).arr.to_list())
         return self._explode_lists(frame) if self.listed else frame
 
-    def _with_types(self, frame: Any) -> Any:
+    def with_types(self, frame: Any) -> Any:
         """A frame with the types that the domain expects."""
         if self.read_as is None:
             return frame
-        value = pl.col(self.columns.value)
+        value = pl.col(self.value)
         read = (
             _date_texts(value, self.from_dates)
             if self.from_dates is not None
@@ -277,11 +302,11 @@ class Reading:
         )
         if self.from_floats and self.read_as.is_integer():  # a cast would truncate
             read = pl.when(value == value.floor()).then(read)
-        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD))
+        return frame.with_columns(read, (value.is_not_null() & read.is_null()).alias(_UNREAD + self.value))
 
     def _explode_lists(self, frame: Any) -> Any:
         """One row for each value of a list; a null or empty list is one null, so that its client remains."""
-        lists = [name for name in (self.columns.value, self.columns.counts) if name is not None]
+        lists = [name for name in (self.value, self.columns.counts) if name is not None]
         empty = pl.all_horizontal(pl.col(name).list.len().fill_null(0) == 0 for name in lists)
         stand_ins = zip(lists, (pl.Series([[None]]), pl.Series([[1]])), strict=False)
         filled = [pl.when(empty).then(pl.lit(one)).otherwise(pl.col(name)).alias(name) for name, one in stand_ins]
@@ -303,13 +328,18 @@ class RecordReader:
     to run, and the numbers in a message must not.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: "Reading | RowReading") -> None:
         self._reading = reading
         self.rows = self.nameless = 0
-        self.tally = MisfitCounts()
+        self.tallies = [MisfitCounts() for _ in reading.columns.values]
         self._unnamed = self._null_counts = self._bad_counts = 0
         self._shown: list[Any] | None = None
         self._failed = False
+
+    @property
+    def tally(self) -> MisfitCounts:
+        """The numbers of marks of all columns of values together."""
+        return sum(self.tallies, MisfitCounts())
 
     def records(self, frame: pl.DataFrame, examples: Examples) -> Iterator[CodedRows]:
         """The checked records of a prepared frame, with missing values and values outside treated by the rule.
@@ -335,12 +365,13 @@ class RecordReader:
         if "count" in frame.columns:
             self._check_counts(frame["count"])
             counts = frame["count"].to_numpy()
-        outcomes, tally = resolve_marks(reading.coding, frame["outcome"].to_numpy())
+        outcomes, tallies = reading.resolve(frame)
         if counts is not None and reading.coding.lenient:
-            counts = np.where(outcomes == MARK_LISTED, np.ones_like(counts), counts)  # such a row keeps its client
-        self.tally += tally
-        if self._shown is None and reading.shows_examples(tally):
-            self._shown = examples(reading.outside, columns.value, FEW + 1)
+            listed = outcomes == mark_among(MARK_LISTED, outcomes)
+            counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
+        self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
+        if self._shown is None and isinstance(reading, Reading) and reading.shows_examples(tallies[0]):
+            self._shown = examples(reading.outside, columns.value_name, FEW + 1)
         self._failed = self._failed or self._in_error()
         if self._failed:
             return
@@ -367,13 +398,16 @@ class RecordReader:
             raise DiscreetError(
                 f"column {columns.counts!r} holds what are no {what} ({self._bad_counts:,} {rows}); correct them{fix}"
             )
-        reading.refuse(self.tally, self.rows, self._shown)
+        reading.refuse_misfits(self.tallies, self.rows, self._shown)
 
     @property
     def row_counts(self) -> list[int]:
         """All that `check` counts, as numbers that add up over the parts of a table."""
-        found = self.tally
-        marks = [found.nulls, found.not_numbers, found.unreadable, found.outside]
+        marks = [
+            count
+            for found in self.tallies
+            for count in (found.nulls, found.not_numbers, found.unreadable, found.outside)
+        ]
         return [self.rows, self.nameless, self._unnamed, self._null_counts, self._bad_counts, *marks]
 
     def add(self, row_counts: Sequence[int]) -> None:
@@ -384,7 +418,8 @@ class RecordReader:
         self._unnamed += unnamed
         self._null_counts += null_counts
         self._bad_counts += bad_counts
-        self.tally += MisfitCounts(*marks)
+        more = [MisfitCounts(*marks[first : first + 4]) for first in range(0, len(marks), 4)]
+        self.tallies = [one + other for one, other in zip(self.tallies, more, strict=True)]
 
     def _check_counts(self, counts: pl.Series) -> None:
         self._null_counts += counts.null_count()
@@ -450,7 +485,7 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     `nulls`: "error" also rejects missing values.
     """
     schema = source.schema
-    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value, pl.String())
+    kind: Any = pl.String() if source.is_untyped else schema.get(columns.value_name, pl.String())
     kind = kind.inner if isinstance(kind, (pl.List, pl.Array)) else kind
     domain: Domain = Labels(("",))
     if kind.is_integer():
@@ -474,8 +509,8 @@ def check_rows(source: Source, columns: Columns, *, nulls: str = "drop") -> None
     missing = reader.tally.nulls + reader.tally.not_numbers
     if missing and nulls == "error":
         raise DiscreetError(
-            f"column {columns.value!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' or "
-            "'other' (--nulls)"
+            f"column {columns.value_name!r} holds nulls or NaN ({missing:,} in {reader.rows:,} rows); filter them out, or say nulls='drop' "
+            "or 'other' (--nulls)"
         )
 
 
@@ -602,7 +637,7 @@ def resolve_marks(coding: Coding, outcomes: NDArray[np.uint32]) -> tuple[NDArray
 def _check_count_column(columns: Columns, kind: Any, *, listed: bool) -> None:
     name = columns.counts
     if isinstance(kind, (pl.List, pl.Array)) != listed:
-        raise DiscreetError(f"columns {columns.value!r} and {name!r} are not both lists or both single values")
+        raise DiscreetError(f"columns {columns.value_name!r} and {name!r} are not both lists or both single values")
     inner: Any = _value_type(kind)
     if columns.count is not None and not (inner.is_integer() or inner.is_float()):
         raise DiscreetError(f"count column {name!r} holds {inner} values, not whole numbers; cast it to integers")

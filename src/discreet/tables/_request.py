@@ -15,16 +15,33 @@ import numpy as np
 import polars as pl
 
 from discreet._base.doors import old_keywords
-from discreet.agreement import VERSION, Agreement
+from discreet.agreement import VERSION, Agreement, RowTerms
 from discreet.domain import as_domain
-from discreet.errors import DiscreetError, LargeEpsilonWarning, OutsideFamilyWarning, check_choice, warn_caller
+from discreet.errors import (
+    DiscreetError,
+    LargeEpsilonWarning,
+    OutsideFamilyWarning,
+    check_choice,
+    check_kind,
+    warn_caller,
+)
 from discreet.families import ContinuousFamily, Simplex
-from discreet.mechanisms import MEMBERS_ALONE, AnyFamily, ReportSampler, Sampler, mechanism_for, sampler_named
+from discreet.mechanisms import (
+    MEMBERS_ALONE,
+    AnyFamily,
+    LinearSampler,
+    ReportSampler,
+    Sampler,
+    mechanism_for,
+    sampler_named,
+)
 from discreet.privacy import Pure
 from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
-from discreet.tables._coding import Coding, Columns, agreed_clients, agreed_coding, agreed_term
+from discreet.survey import Survey, SurveySampler
+from discreet.tables._coding import Coding, Columns, RowCoding, agreed_clients, agreed_coding, agreed_term
 from discreet.tables._records import Reading
+from discreet.tables._row_reading import RowReading
 
 _OUTSIDE = ("error", "agreed")
 _NULL_CLIENTS = ("error", "drop")
@@ -39,7 +56,8 @@ class RequestTerms(TypedDict, total=False):
     """The keywords of a release; `Request` explains each."""
 
     client: Required[str | Sequence[str]]
-    value: Required[str]
+    value: str
+    survey: Survey | None
     count: str | None
     weight: str | None
     domain: Any
@@ -54,7 +72,7 @@ class RequestTerms(TypedDict, total=False):
     round: int | str | date
     purpose: str | None
     family: AnyFamily | None
-    sampler: Sampler[AnyFamily] | ReportSampler | None
+    sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler | None
     agreement: Agreement | None
     secret: Secret | str | Path | None
     show_values: bool
@@ -66,7 +84,8 @@ class Request:
 
     Args:
         client: the column of clients: texts or integers; or a list of columns, which name a client together.
-        value: the column of values: labels, integers or numbers, or lists of them.
+        value: the column of values: labels, integers or numbers, or lists of them. A survey names its own columns.
+        survey: in place of `value` and `domain`, a `Survey` of several columns, whose report answers all of its questions.
         count: the column with the count of each row (whole numbers), if any.
         weight: or the column with the weight of each row (numbers of at least 0).
         domain: a `Domain` (`Interval(low, high, cells=n)`), a list of labels or a number of outcomes; it is public, never inferred.
@@ -95,7 +114,7 @@ class Request:
     """
 
     columns: Columns
-    coding: Coding
+    coding: Coding | RowCoding
     epsilon: float
     mechanism: str
     rounds: int
@@ -116,7 +135,7 @@ class Request:
         self.__dict__.update(  # so that it is immutable
             columns=Columns(
                 client=terms["client"],
-                value=terms["value"],
+                value=_requested_values(terms, agreement),
                 count=terms.get("count"),
                 weight=terms.get("weight"),
             ),
@@ -147,17 +166,25 @@ class Request:
 
     def reading(
         self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"
-    ) -> Reading:
+    ) -> Reading | RowReading:
         """The reading of a table with these columns. `untyped`: all (CSV), or those named, are texts and get their types from the request."""
+        if isinstance(self.coding, RowCoding):
+            return RowReading.of(
+                self.columns, self.coding, schema,
+                untyped=untyped, where=where, show_values=self.show_values, null_clients=self.null_clients,
+            )  # fmt: skip
         return Reading.of(
             self.columns, self.coding, schema,
             untyped=untyped, where=where, agreed=self.agreement is not None, show_values=self.show_values,
             null_clients=self.null_clients,
         )  # fmt: skip
 
-    def _sampler(self, coding: Coding) -> Sampler[AnyFamily] | ReportSampler:
+    def _sampler(self, coding: Coding | RowCoding) -> Sampler[AnyFamily] | ReportSampler | SurveySampler:
         """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
+        if isinstance(coding, RowCoding):
+            assert agreement is not None  # made of the survey, if it was not given
+            return agreement.survey_sampler()
         if self.mechanism == ReportSampler.name:
             if agreement is None:
                 return ReportSampler(coding.domain, privacy=privacy)
@@ -177,7 +204,7 @@ class Request:
         """The job on a table with these columns, which messages call `where`."""
         reading = self.reading(schema, untyped=untyped, where=where)
         sampler = self._sampler(reading.coding)
-        if self.mechanism == "linear" and not isinstance(sampler.family, Simplex):
+        if isinstance(sampler, LinearSampler) and not isinstance(sampler.family, Simplex):
             raise DiscreetError(MEMBERS_ALONE)
         if (doubt := large_epsilon_warning(self.epsilon) or self.doubt_of_rounds) is not None:
             warn_caller(doubt, LargeEpsilonWarning)
@@ -195,7 +222,7 @@ class Request:
             )
         secret = fresh_secret() if self.secret is None else self.secret
         columns = reading.columns
-        question = Question(value=columns.value, count=columns.count, weight=columns.weight)
+        question = Question(value=columns.value_name, count=columns.count, weight=columns.weight)
         key = secret.run_key(agreement.id, agreement.check_round(self.round), question)
         return Job(reading=reading, sampler=sampler, agreement=agreement, question=question, key=key)
 
@@ -207,8 +234,8 @@ class Job:
     `question` is the question to each client, which enters the key: two columns of one domain are two questions.
     """
 
-    reading: Reading
-    sampler: Sampler[AnyFamily] | ReportSampler
+    reading: Reading | RowReading
+    sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler
     agreement: Agreement
     question: Question
     key: RunKey
@@ -226,12 +253,17 @@ class Job:
     @property
     def released_column(self) -> str:
         """What one release of a client is called."""
-        return "report" if isinstance(self.sampler, ReportSampler) else "sample"
+        return "report" if isinstance(self.sampler, (ReportSampler, SurveySampler)) else "sample"
+
+    @property
+    def outcome_type(self) -> Any:
+        """The numpy type of coded records: rows of a survey are wide."""
+        return np.uint64 if isinstance(self.reading, RowReading) else np.uint32
 
 
-def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler) -> None:
+def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler) -> None:
     """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
-    if isinstance(sampler, ReportSampler) or not isinstance(sampler.family, ContinuousFamily):
+    if isinstance(sampler, (ReportSampler, SurveySampler)) or not isinstance(sampler.family, ContinuousFamily):
         return
     moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
     if moved < _LITTLE:
@@ -252,6 +284,11 @@ def _check_terms(terms: Any) -> None:
             near = difflib.get_close_matches(name, known, n=1)
             raise TypeError(f"a request has no term {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     missing = [name for name in known if name in RequestTerms.__required_keys__ and name not in terms]
+    agreement = terms.get("agreement")
+    asks_survey = terms.get("survey") is not None or isinstance(terms.get("sampler"), SurveySampler)
+    asks_survey = asks_survey or (isinstance(agreement, Agreement) and agreement.survey is not None)
+    if not asks_survey and "value" not in terms:
+        missing.append("value")
     if missing:
         raise TypeError(f"a request needs {' and '.join(missing)}: the columns of clients and values")
 
@@ -259,8 +296,11 @@ def _check_terms(terms: Any) -> None:
 def _requested_agreement(terms: RequestTerms) -> Agreement | None:
     """The given agreement, or the one that a given sampler or family makes."""
     family, sampler, agreement = terms.get("family"), terms.get("sampler"), terms.get("agreement")
-    if sum(given is not None for given in (family, sampler, agreement)) > 1:
-        raise DiscreetError("family, sampler and agreement each say who the clients may be; give one of them")
+    survey = terms.get("survey")
+    if sum(given is not None for given in (family, sampler, agreement, survey)) > 1:
+        raise DiscreetError("family, sampler, agreement and survey each say who the clients may be; give one of them")
+    if survey is not None:
+        sampler = _survey_sampler(survey, terms)
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
     if agreement is not None and agreement.joint is not None:
@@ -279,18 +319,40 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
             sampler = sampler_named(name, family, epsilon=epsilon)
     if sampler is None:
         return agreement
-    if not isinstance(sampler, (Sampler, ReportSampler)):
+    if not isinstance(sampler, (Sampler, ReportSampler, SurveySampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
     return Agreement.of(
         sampler, rounds=_requested_term("rounds", terms, None), purpose=_requested_term("purpose", terms, None)
     )
 
 
-def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Coding:
+def _survey_sampler(survey: Any, terms: RequestTerms) -> SurveySampler:
+    """What releases the reports of a survey."""
+    check_kind("survey", survey, Survey, "pass Survey(columns, questions), or Survey.read(path)")
+    epsilon = terms.get("epsilon")
+    if epsilon is None:
+        raise DiscreetError("epsilon is not given; say epsilon= (--epsilon) beside survey=")
+    return SurveySampler(survey, epsilon=epsilon)
+
+
+def _requested_values(terms: RequestTerms, agreement: Agreement | None) -> Any:
+    """The column of values, or those of a survey."""
+    if agreement is None or not isinstance(agreement.family, RowTerms):
+        return terms.get("value")
+    for name in ("value", "domain"):
+        if terms.get(name) is not None:
+            raise DiscreetError(f"{name} (--{name}) has no meaning for a survey, which names its columns; leave it out")
+    return tuple(agreement.family.columns)
+
+
+def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Coding | RowCoding:
     domain, other, nulls = terms.get("domain"), terms.get("other"), terms.get("nulls", "error")
     outside = terms.get("outside", "error")
     if not isinstance(outside, str) or outside not in _OUTSIDE or (outside == "agreed" and agreement is None):
         raise DiscreetError(f"outside = {outside!r} is not 'error', nor 'agreed' with an agreement")
+    if agreement is not None and isinstance(agreement.family, RowTerms):
+        rows = RowCoding(agreement.family.columns, other, nulls)
+        return rows.as_agreed() if outside == "agreed" else rows
     if agreement is not None:
         coding = agreed_coding(agreement, domain, other)
         if outside == "agreed":
@@ -305,6 +367,12 @@ def _requested_coding(terms: RequestTerms, agreement: Agreement | None) -> Codin
 def _requested_mechanism(terms: RequestTerms, agreement: Agreement | None) -> str:
     """The requested mechanism; an error if it contradicts the agreement."""
     goal, mechanism = terms.get("goal"), terms.get("mechanism")
+    if agreement is not None and agreement.survey is not None:
+        if goal not in (None, "population") or mechanism not in (None, SurveySampler.name):
+            raise DiscreetError(
+                "a survey serves the population, by reports of its own; leave goal (--for) and mechanism out"
+            )
+        return SurveySampler.name
     asked = mechanism_for(goal, mechanism)
     if agreement is None:
         return asked

@@ -36,6 +36,7 @@ from discreet.errors import DiscreetError, check_flag, check_kind, check_path, n
 from discreet.ledger import Rounds
 from discreet.mechanisms import ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
+from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
 from discreet.tables._clients import (
     check_client_kind,
@@ -45,7 +46,7 @@ from discreet.tables._clients import (
     warn_of_floats,
     whole_below,
 )
-from discreet.tables._coding import MARK_LISTED
+from discreet.tables._coding import MARK_LISTED, Coding, mark_among
 from discreet.tables._disk import AGREEMENT_FILE, TEXTS, partition_keys
 from discreet.tables._drawing import Kernel
 from discreet.tables._outputs import format_of
@@ -70,9 +71,11 @@ def pack_group(group: ClientGroup) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def unpack_records(batch: pa.RecordBatch, amounts: Any) -> tuple[RecordArrays, NDArray[np.int64]]:
+def unpack_records(
+    batch: pa.RecordBatch, amounts: Any, outcome_type: Any = np.uint32
+) -> tuple[RecordArrays, NDArray[np.int64]]:
     """The records of such rows, and the number in each row. `amounts`: the type of counts."""
-    lengths, outcomes = _from_bytes(batch.column("outcomes"), np.uint32)
+    lengths, outcomes = _from_bytes(batch.column("outcomes"), outcome_type)
     counts = np.empty(0)
     if "counts" in batch.schema.names:
         counts = _from_bytes(batch.column("counts"), amounts)[1]
@@ -423,7 +426,7 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
         raise DiscreetError(
             "the list of clients holds nulls, or floats that are no integers; nobody is called so, leave them out"
         )
-    records, lengths = unpack_records(batch, job.reading.columns.amounts)
+    records, lengths = unpack_records(batch, job.reading.columns.amounts, job.outcome_type)
     group = group_records(records, seed=np.uint64(secrets.randbits(64)), lengths=lengths)
     if listed:
         group, unlisted = group.without_marks()
@@ -437,7 +440,7 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
     yield pa.RecordBatch.from_arrays(
         [
             found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
-            released.cast(_report_type(job.sampler)[0]) if isinstance(job.sampler, ReportSampler) else released,
+            released.cast(_released_type(job)[0]),
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
             pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
@@ -446,20 +449,21 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
     )
 
 
-def _report_type(sampler: ReportSampler) -> tuple[pa.DataType, T.DataType]:
-    """The type of reports, for Arrow and Spark, which has no unsigned integers: 64 bits, or decimal digits where 63 do not suffice."""
-    if sampler.blocks.largest < 1 << 63:
-        return pa.int64(), T.LongType()
-    return pa.decimal128(_DIGITS, 0), T.DecimalType(_DIGITS, 0)
+def _released_type(job: Job) -> tuple[pa.DataType, T.DataType]:
+    """The type of what is released, for Arrow and Spark, which has no unsigned integers: reports have 64 bits, or decimal digits."""
+    coding = job.reading.coding
+    if isinstance(job.sampler, (ReportSampler, SurveySampler)):
+        largest = job.sampler.blocks.largest if isinstance(job.sampler, ReportSampler) else job.sampler.largest
+        return (
+            (pa.int64(), T.LongType()) if largest < 1 << 63 else (pa.decimal128(_DIGITS, 0), T.DecimalType(_DIGITS, 0))
+        )
+    assert isinstance(coding, Coding)
+    samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
+    return coding.sample_type, samples[coding.sample_type]
 
 
 def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
-    samples = {pa.string(): T.StringType(), pa.int64(): T.LongType(), pa.float64(): T.DoubleType()}
-    released = (
-        _report_type(job.sampler)[1]
-        if isinstance(job.sampler, ReportSampler)
-        else samples[job.reading.coding.sample_type]
-    )
+    released = _released_type(job)[1]
     return T.StructType(
         [
             T.StructField("client", names),
@@ -496,10 +500,17 @@ def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     if kind.is_float():
         astray = F.isnan(name) | (F.abs(name) >= whole_below(kind))
         name = F.when(~astray, F.when(name.cast(names) == name, name))
-    marks = [name.cast(names).alias("client"), F.lit(MARK_LISTED.tobytes()).alias("outcomes")]
+    marks = [name.cast(names).alias("client"), F.lit(_listed_mark(job)).alias("outcomes")]
     if job.reading.columns.counts is not None:
         marks.append(F.lit(job.reading.columns.amounts(1).tobytes()).alias("counts"))
     return clients.select(*marks)
+
+
+def _listed_mark(job: Job) -> bytes:
+    """The mark LISTED as a record of the job."""
+    record = np.zeros(1, dtype=job.outcome_type)
+    record[:] = mark_among(MARK_LISTED, record)
+    return record.tobytes()
 
 
 def _examples(raw: Any, prepare: Callable[[Any], Any], column: str, number: int) -> list[Any]:

@@ -1,0 +1,137 @@
+"""The parts of a survey as an agreement states them: what each sees of a row, its blocks, and how often it is asked.
+
+Parts are written down, not chosen again, so that an agreement keeps them when the choice changes. Privacy holds for all parts that are read
+here (`discreet.survey._sampler`): it rests on the numbers of blocks alone. Poor parts cost accuracy.
+
+A share is stated as a whole number of units of 2^-30, so that every machine draws the same coin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from discreet.errors import DiscreetError, check_choice, check_count, check_kind
+from discreet.mechanisms import BLOCK_KINDS, BlockFamily, blocks_named
+from discreet.survey._columns import SurveyColumns
+from discreet.survey._questions import (
+    HistogramQuestion,
+    LinearQuestion,
+    MeanQuestion,
+    QuantileQuestion,
+    ShareQuestion,
+    SurveyQuestion,
+)
+from discreet.survey._strategies import (
+    LARGEST_TREE,
+    MOST_POINTS,
+    CellOf,
+    Part,
+    PointOf,
+    Projection,
+    Together,
+    Windows,
+)
+
+SHARE_UNITS = 1 << 30
+_LARGEST_PARAMETER = 1 << 31
+_MOST_PARTS = 4096
+_SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
+
+
+def part_terms(part: Part) -> dict[str, Any]:
+    """A part as JSON values."""
+    match part.projection:
+        case Together(columns):
+            sees: dict[str, Any] = {"columns": list(columns)}
+        case CellOf(column, count):
+            sees = {"column": column, "cells": count}
+        case PointOf(column, points):
+            sees = {"column": column, "points": points}
+    blocks = part.blocks
+    stated = {"w": blocks.width} if isinstance(blocks, Windows) else blocks.parameters
+    return {
+        "question": part.question,
+        "share": max(1, round(part.share * SHARE_UNITS)),
+        "sees": sees,
+        "blocks": {"kind": blocks.name, **stated},
+    }
+
+
+def read_parts(
+    terms: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
+) -> tuple[Part, ...]:
+    """The parts of these terms, if they answer the questions; an error names the first wrong field."""
+    if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
+        raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
+    found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
+    for place, question in enumerate(questions):
+        own = [part for part in found if part.question == place]
+        if not own:
+            raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
+        if not _answers(question, own):
+            raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
+    if [part.question for part in found] != sorted(part.question for part in found):
+        raise DiscreetError(f"{where} are not in the order of the questions")
+    return found
+
+
+def _read_part(terms: Any, questions: int, columns: SurveyColumns, where: str) -> Part:
+    check_kind(where, terms, dict, "a part is a JSON object")
+    if set(terms) != {"question", "share", "sees", "blocks"}:
+        raise DiscreetError(f"{where} has not the fields question, share, sees and blocks, or others too")
+    question = check_count(f"{where}.question", terms["question"], least=0, most=questions - 1)
+    share = check_count(f"{where}.share", terms["share"], most=SHARE_UNITS)
+    projection = _read_projection(terms["sees"], columns, f"{where}.sees")
+    blocks = _read_blocks(terms["blocks"], projection, columns, f"{where}.blocks")
+    return Part(question, projection, blocks, share / SHARE_UNITS)
+
+
+def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projection:
+    if not isinstance(terms, dict) or frozenset(terms) not in _SEEN:
+        raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
+    if "columns" in terms:
+        check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
+        return Together(columns.check_names(terms["columns"], f"{where}.columns"))
+    (column,) = columns.check_names([terms["column"]], f"{where}.column")
+    if "cells" in terms:
+        most = min(columns[column].size, _LARGEST_PARAMETER)
+        return CellOf(column, check_count(f"{where}.cells", terms["cells"], least=2, most=most))
+    return PointOf(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
+
+
+def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> BlockFamily | Windows:
+    check_kind(where, terms, dict, "blocks are a JSON object")
+    kinds = {Windows.name: ("w",)} if isinstance(projection, PointOf) else BLOCK_KINDS
+    kind = terms.get("kind")
+    check_choice(f"{where}.kind", kind, kinds)
+    if set(terms) != {"kind", *kinds[kind]}:
+        raise DiscreetError(f"{where} has not the fields of {kind}: {', '.join(('kind', *kinds[kind]))}")
+    numbers = {name: check_count(f"{where}.{name}", terms[name], most=_LARGEST_PARAMETER) for name in kinds[kind]}
+    if isinstance(projection, PointOf):
+        return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
+    return blocks_named(kind, projection.size(columns), numbers)
+
+
+def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+    """Whether estimates can be made from such parts."""
+    projections = [part.projection for part in parts]
+    match question:
+        case MeanQuestion():
+            return all(isinstance(each, PointOf) and each.column == question.columns[0] for each in projections)
+        case QuantileQuestion():
+            counts = [each.count for each in projections if isinstance(each, CellOf)]
+            base = next((prime for prime in (2, 3, 5, 7) if counts and counts[-1] % prime == 0), 0)
+            levels = {base**level for level in range(1, 64)} if base else set()
+            return (
+                len(counts) == len(parts)
+                and all(each.column == question.columns[0] for each in projections if isinstance(each, CellOf))
+                and counts == sorted(set(counts))
+                and set(counts) <= levels
+                and counts[-1] <= LARGEST_TREE
+            )
+        case HistogramQuestion():
+            return projections == [CellOf(question.columns[0], question.cells)]
+        case ShareQuestion() | LinearQuestion():
+            return projections == [Together(question.columns)]
+    return False

@@ -1,0 +1,121 @@
+"""Agreements on surveys: complete, exact, and refused where a part does not answer its question."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from discreet.agreement import Agreement
+from discreet.errors import DiscreetError
+from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
+
+COLUMNS: dict[str, Any] = {
+    "region": ["north", "south", "west"],
+    "hour": 24,
+    "day": Dates("2026-01-01", "2026-03-01"),
+    "amount": Number(0, 500, "euro"),
+}
+QUESTIONS = [
+    shares("region", weight=2),
+    shares("region", "hour"),
+    mean("amount"),
+    quantiles("amount", at=(0.5, 0.9)),
+    histogram("amount", cells=20),
+    linear([[1, 0, 0], [0, 1, 0.5]], "region"),
+    shares("day"),
+]
+SAMPLER = SurveySampler(Survey(COLUMNS, QUESTIONS), epsilon=1.3)
+AGREED = Agreement.of(SAMPLER, purpose="a survey", rounds=3)
+
+
+def test_an_agreement_states_all_of_a_survey() -> None:
+    again = Agreement.from_json(AGREED.text)
+    assert again == AGREED
+    assert again.id == AGREED.id
+    assert again.sampler() == SAMPLER
+    assert again.survey_sampler().exact_shares == SAMPLER.exact_shares
+    assert again.survey_sampler().strategies == SAMPLER.strategies
+    again.check_sampler(SAMPLER)
+    assert list(again.survey_sampler().survey.columns) == list(COLUMNS)
+    with pytest.raises(DiscreetError, match="belongs to agreement"):
+        AGREED.check_sampler(SurveySampler(Survey(COLUMNS, QUESTIONS[:2]), epsilon=1.3))
+
+
+@pytest.mark.parametrize("change", ["epsilon", "label", "share", "blocks", "weight", "order"])
+def test_every_term_is_part_of_the_id(change: str) -> None:
+    document = json.loads(AGREED.text)
+    match change:
+        case "epsilon":
+            document["epsilon"] = 1.4
+        case "label":
+            document["family"]["columns"][0]["labels"][0] = "North"
+        case "share":
+            document["survey"]["parts"][0]["share"] += 1
+        case "blocks":
+            document["survey"]["parts"][1]["blocks"]["c"] += 1
+        case "weight":
+            document["survey"]["questions"][0]["weight"] = 3
+        case "order":
+            columns = document["family"]["columns"]
+            columns[0], columns[1] = columns[1], columns[0]
+    other = Agreement.from_json(json.dumps(document))
+    assert other.id != AGREED.id
+    assert other.survey_sampler() != SAMPLER or change == "weight"
+
+
+def _edited(*path: Any, to: Any) -> str:
+    document = copy.deepcopy(json.loads(AGREED.text))
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "match"),
+    [
+        (("survey",), None, "family.kind = 'rows', mechanism = 'survey' and the field survey together"),
+        (("mechanism",), "linear", "together"),
+        (("survey", "parts"), [], "survey.parts is not a list of 1 to"),
+        (("survey", "parts", 0), None, "no part answers question 0"),
+        (("survey", "parts", 0, "question"), 7, r"survey.parts\[0\].question"),
+        (("survey", "parts", 0, "share"), 0, r"survey.parts\[0\].share"),
+        (("survey", "parts", 0, "share"), 1.5, r"survey.parts\[0\].share"),
+        (("survey", "parts", 0, "sees"), {"columns": ["hour"]}, "the parts of question 0 do not answer it"),
+        (("survey", "parts", 0, "sees"), {"columns": ["nothing"]}, "no column 'nothing'"),
+        (("survey", "parts", 0, "blocks"), {"kind": "windows", "w": 1}, "is not one of"),
+        (("survey", "parts", 1, "blocks", "q"), 74, "prime"),
+        (("survey", "parts", 1, "blocks", "q"), 2**40, "q"),
+        (("survey", "parts", 1, "blocks", "w"), 3, "has not the fields of affine"),
+        (("survey", "questions"), "x", "survey.questions is not a list"),
+        (("family", "columns"), {}, "family.columns is not a list"),
+        (("family", "columns", 0), {"name": "hour", "size": 3}, "names a column twice"),
+        (("other",), 0, "other"),
+        (("blocks",), {"kind": "values"}, "a survey is for pure epsilon"),
+        (("privacy",), {"kind": "gaussian", "nu": 1.0}, "."),
+    ],
+)
+def test_a_wrong_field_is_named(path: tuple[Any, ...], to: Any, match: str) -> None:
+    with pytest.raises(DiscreetError, match=match):
+        Agreement.from_json(_edited(*path, to=to))
+
+
+def test_a_survey_is_no_list_of_outcomes() -> None:
+    for use in (lambda: AGREED.domain, AGREED.joint_sampler, AGREED.report_sampler, lambda: AGREED.with_weights(b"")):
+        with pytest.raises(DiscreetError):
+            use()
+    with pytest.raises(DiscreetError, match="no meaning for a survey"):
+        Agreement.of(SAMPLER, other="north")
+    with pytest.raises(DiscreetError, match="is on no survey"):
+        Agreement.from_json(json.dumps(_plain())).survey_sampler()
+    with pytest.raises(DiscreetError, match="lists at most"):
+        Agreement.of(SurveySampler(Survey({"a": [str(n) for n in range(70_000)]}, [shares("a")]), epsilon=1.0))
+
+
+def _plain() -> dict[str, Any]:
+    return {"discreet": 2, "family": {"kind": "simplex", "size": 3}, "mechanism": "optimal", "epsilon": 1, "bits": 62}
