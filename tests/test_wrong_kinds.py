@@ -337,6 +337,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         dc.Simplex(3), clients=100, epsilons=[1.0], accuracy=0.05, confidence=0.95, ax=None, title=None
     ),
     "discreet.plots.population": lambda _: call(POPULATION, truth=None, most=12, ax=None, title=None),
+    "discreet.plots.survey": lambda _: call(
+        estimation.answer_survey(SURVEYED, SURVEYED.release_rows([0, 1, 2] * 30)), most=12, ax=None, title=None
+    ),
     "discreet.plots.save": lambda folder: slow_call(_figure(), folder / "plan.svg"),
     "discreet.plots.tradeoff": lambda _: call(
         dc.Simplex(3), epsilon=[1.0, 2.0], divergences=["kl"], bracket=False, ax=None, title=None

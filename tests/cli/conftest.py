@@ -13,7 +13,7 @@ Run = Callable[..., Any]
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("tradeoff", "--outcomes", "10", ...)`: the result of the command, on a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    return lambda *arguments: CliRunner().invoke(app, list(arguments))
+    return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
 
 
 @pytest.fixture

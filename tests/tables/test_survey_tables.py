@@ -171,8 +171,9 @@ def test_a_ledger_charges_a_survey_once(tmp_path: Path) -> None:
 
 
 def test_what_a_survey_has_no_meaning_for_is_refused() -> None:
-    frame, terms = table(10, 5), {"client": "client", "survey": survey(), "epsilon": 1.0}
-    for more, match in (
+    frame = table(10, 5)
+    terms: dict[str, Any] = {"client": "client", "survey": survey(), "epsilon": 1.0}
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"value": "region"}, "value .* has no meaning for a survey"),
         ({"domain": 3}, "domain .* has no meaning for a survey"),
         ({"other": "north"}, "no rule for a survey"),
@@ -180,7 +181,8 @@ def test_what_a_survey_has_no_meaning_for_is_refused() -> None:
         ({"goal": "clients"}, "a survey serves the population"),
         ({"mechanism": "optimal"}, "a survey serves the population"),
         ({"family": 3}, "give one of them"),
-    ):
+    ]
+    for more, match in refused:
         with pytest.raises(DiscreetError, match=match):
             sample(frame, **{**terms, **more})
     with pytest.raises(DiscreetError, match="column 'delay' is not in"):

@@ -34,6 +34,7 @@ from discreet.cli._options import (
     stated_privacy,
 )
 from discreet.cli._printing import plain, say, write_json
+from discreet.cli._survey import SurveyFile, stated_survey
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
@@ -63,6 +64,7 @@ def agree(
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
+    survey: SurveyFile = None,
     lower: Lower = None,
     upper: Upper = None,
     goal: AgreedGoal = None,
@@ -97,12 +99,25 @@ def agree(
     if check:
         given = {
             "--epsilon": epsilon, "--delta": delta, "--nu": nu,
-            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--for": goal,
+            "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--survey": survey, "--for": goal,
             "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
         }  # fmt: skip
         for option in (name for name, value in given.items() if value is not None):
             raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
+    elif survey is not None:
+        asked = stated_survey(
+            survey, epsilon, delta=delta, nu=nu, domain=domain, domain_size=domain_size, bounds=bounds, cells=cells, lower=lower,
+            upper=upper, mechanism=mechanism, other=other,
+        )  # fmt: skip
+        if goal not in (None, "population"):
+            raise DiscreetError(
+                "--for clients has no meaning with --survey, whose reports serve the population; leave it out"
+            )
+        refuse_large_epsilon(asked.epsilon, allowed=allow_large_epsilon)
+        found = Agreement.of(asked, rounds=rounds, purpose=purpose, schedule=_stated_schedule(start, every))
+        refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
+        found.write(file)
     else:
         promised = stated_privacy(
             epsilon,
@@ -132,9 +147,7 @@ def agree(
             sampler = sampler_named(name, family, privacy=promised)
         refuse_large_epsilon(sampler.epsilon, allowed=allow_large_epsilon)
         label = None if other is None else Coding(whole.domain, other).other
-        if every is not None and start is None:
-            raise DiscreetError("--every says how long a round is; give the first day too: --start DATE")
-        schedule = None if start is None else Schedule(start, every="day" if every is None else every)
+        schedule = _stated_schedule(start, every)
         found = Agreement.of(sampler, rounds=rounds, purpose=purpose, other=label, schedule=schedule)
         refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
@@ -150,6 +163,8 @@ def agree(
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_outcome_preview(found)}"]
     lines += schedule_lines(found)
+    if found.survey is not None:
+        lines += [f"asks: {plain(question.title, most=100)}" for question in found.survey_sampler().survey.questions]
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 
@@ -168,6 +183,13 @@ def agree(
         if taken is not None:
             lines.append(taken)
     say("\n".join(lines))
+
+
+def _stated_schedule(start: str | None, every: str | None) -> Schedule | None:
+    """The dates of the rounds, if they are named by dates."""
+    if every is not None and start is None:
+        raise DiscreetError("--every says how long a round is; give the first day too: --start DATE")
+    return None if start is None else Schedule(start, every="day" if every is None else every)
 
 
 def _report_sampler(family: Simplex | Band, promised: Privacy) -> ReportSampler:

@@ -28,6 +28,7 @@ from discreet.cli._options import (
     value_option,
 )
 from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     MOST,
@@ -442,6 +443,18 @@ def estimate(
     _check_written(source, agreement, plot, synthetic, rows, truth, examples)
     with open_source(source) as records:
         agreed = agreement_of(records, agreement)
+        if agreed.survey is not None:
+            refuse_options(
+                "a survey",
+                {
+                    "--domain": domain, "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth,
+                    "--examples": examples, "--rounds": rounds, "--liars": liars,
+                },
+            )  # fmt: skip
+            column = "report" if sample == "sample" else sample
+            most = TOP if top is None else top
+            estimate_survey(records, agreed, column=column, confidence=confidence, top=most, plot=plot, json=json)
+            return
         stated = stated_domain(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:

@@ -82,7 +82,8 @@ def refuse_options(option: str, given: Mapping[str, Any]) -> None:
     """Raise an error for options that do not go with `option`."""
     for name, value in given.items():
         if value is not None:
-            raise DiscreetError(f"{name} does not go with {option}; leave it out, or estimate without {option}")
+            instead = f", or estimate without {option}" if option.startswith("--") else ""
+            raise DiscreetError(f"{name} does not go with {option}; leave it out{instead}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,7 @@ ClientColumns = Annotated[
     ),
 ]
 ValueColumn = Annotated[str, value_option()]
+OptionalValueColumn = Annotated[str | None, value_option()]
 DomainFile = Annotated[Path | None, labels_option()]
 DomainSize = Annotated[
     int | None,

@@ -34,6 +34,7 @@ from discreet.cli._options import (
     value_option,
 )
 from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
 from discreet.estimation import (
@@ -329,6 +330,7 @@ def plan(
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
+    survey: SurveyFile = None,
     agreement: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Instead: outcomes, epsilon and sampler as agreed, such as a designed one."),
@@ -371,6 +373,17 @@ def plan(
     clients for an accuracy. With example records it rehearses the collection.
     """
     check_count("clients", clients, most=MOST_CLIENTS)
+    if survey is not None:
+        unused = {
+            "domain": domain, "domain_size": domain_size, "bounds": bounds, "cells": cells, "agreement": agreement, "samples": samples,
+            "bins": bins, "example": example, "plot": plot,
+        }  # fmt: skip
+        print_survey_plan(
+            [stated_survey(survey, each, **unused) for each in sorted(set(epsilon or USUAL_EPSILONS))],
+            clients,
+            json=json,
+        )
+        return
     if agreement is not None:
         if any(x is not None for x in (goal, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
@@ -378,6 +391,9 @@ def plan(
                 "the domain"
             )
         agreed = Agreement.read(agreement)
+        if agreed.survey is not None:
+            print_survey_plan([agreed.survey_sampler()], clients, json=json)
+            return
         outcomes, sampler, rounds = agreed_sampler(agreed)
         if not json:
             say(*schedule_lines(agreed))

@@ -24,12 +24,12 @@ from discreet.cli._options import (
     MechanismName,
     NullClients,
     Nulls,
+    OptionalValueColumn,
     Other,
     OverBudget,
     Quiet,
     ServedGoal,
     TableSource,
-    ValueColumn,
     WeightColumn,
     choose_mechanism,
     disable_core_dumps,
@@ -41,8 +41,10 @@ from discreet.cli._options import (
     stated_domain,
 )
 from discreet.cli._printing import write_json
+from discreet.cli._survey import SurveyFile
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
+from discreet.survey import Survey
 from discreet.tables import STANDARD, Request, Summary, find_misfits, open_source, sample_file
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -51,7 +53,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def sample(
     source: TableSource,
     client: ClientColumns,
-    value: ValueColumn,
+    value: OptionalValueColumn = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="OUT", help="Ends in .parquet, .csv or .arrow; - for standard output."),
@@ -62,6 +64,7 @@ def sample(
     domain_size: DomainSize = None,
     bounds: Bounds = None,
     cells: CellCount = None,
+    survey: SurveyFile = None,
     other: Other = None,
     nulls: Nulls = "error",
     null_clients: NullClients = "error",
@@ -175,15 +178,24 @@ def sample(
     disable_core_dumps()
     held = None if secret is None else read_secret(secret, state=state)
     stated = domain, domain_size, bounds, cells
-    given = stated_domain(*stated) if agreement else require_domain(*stated, instead=" (or --agreement FILE)")
+    agreed = None if agreement is None else Agreement.read(agreement)
+    surveyed = survey is not None or (agreed is not None and agreed.survey is not None)
+    if survey is not None and agreed is not None:
+        raise DiscreetError("--survey makes an agreement, and --agreement is one; give one of them")
+    if value is None and not surveyed:
+        raise DiscreetError("--value is missing: the column of values (a --survey states its own columns)")
+    instead = " (or --survey FILE, or --agreement FILE)"
+    given = stated_domain(*stated) if agreement or surveyed else require_domain(*stated, instead=instead)
     taken = None
-    if agreement is None:
+    if agreement is None and not surveyed:
         mechanism, taken = choose_mechanism(
             goal, mechanism, may_ask=not (quiet or dry_run or json) and source != STANDARD
         )
+    columns: dict[str, Any] = {} if value is None else {"value": value}
     request = Request(
         client=client,
-        value=value,
+        **columns,
+        survey=None if survey is None else Survey.read(survey),
         domain=given,
         epsilon=epsilon,
         other=other,
@@ -197,7 +209,7 @@ def sample(
         round=int(round_number) if re.fullmatch("[0-9]{1,18}", round_number) else round_number,
         purpose=purpose,
         secret=held,
-        agreement=None if agreement is None else Agreement.read(agreement),
+        agreement=agreed,
         show_values=show_values,
     )
     refuse_large_epsilon(request.epsilon, allowed=allow_large_epsilon)
@@ -230,6 +242,7 @@ def sample(
                     keep={
                         "secret": secret,
                         "list of outcomes": domain,
+                        "survey": survey,
                         "agreement that is read": agreement,
                         "weights of the agreement that is read": None if agreement is None else weights_path(agreement),
                     },
@@ -280,7 +293,7 @@ def _refuse_local_options(**options: Any) -> None:
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
-    what = "sample" if agreement.blocks is None else "report"
+    what = "sample" if agreement.blocks is None and agreement.survey is None else "report"
     yield f"{pluralise(summary.clients, what)} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
@@ -300,7 +313,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
     if summary.nameless:
         yield f"{pluralise(summary.nameless, 'row')} without a client left out"
     if summary.nulls:
-        left_out = "left out: a client without other values has no sample, which reveals it unless --clients lists it"
+        left_out = f"left out: a client without other values has no {what}, which reveals it unless --clients lists it"
         yield f"{pluralise(summary.nulls, 'null value')} " + (
             left_out if request.coding.nulls == "drop" else "taken as other"
         )
@@ -311,7 +324,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
     if summary.over_budget:
         yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        released = "drew from" if agreement.blocks is None else "reported as"
+        released = "drew from" if what == "sample" else "reported as"
         yield f"{pluralise(summary.without_records, 'listed client')} without records {released} the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         agreed_joint_outcomes as agreed_joint_outcomes,
         check_clients_apart as check_clients_apart,
         coding_and_sampler as coding_and_sampler,
+        read_survey_reports as read_survey_reports,
         tally as tally,
         tally_joint as tally_joint,
         tally_reports as tally_reports,
@@ -130,7 +131,7 @@ __getattr__ = lazy_names(
         ),
         "_sample_tables": (
             "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
-            "coding_and_sampler tally tally_joint tally_reports write_rows write_weighted"
+            "coding_and_sampler read_survey_reports tally tally_joint tally_reports write_rows write_weighted"
         ),
     },
     extra="cli",

@@ -13,7 +13,7 @@ distribution exists only if the average client is identifiable; otherwise the ne
 come from released samples, so they cost no privacy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -198,52 +198,94 @@ def tally_reports(
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
     if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
         return _read_report_table(source, agreement, coding, sampler, rounds)
-    if column not in source.schema:
-        fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
-            "sample" in source.schema
-        )
-        raise DiscreetError(
-            f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
-        )
-    kind = source.schema[column]
-    if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
-        raise DiscreetError(
-            f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
-        )
-    named = AGREEMENT in source.schema
-    others = pl.col(AGREEMENT).ne_missing(agreement.id) if named else pl.lit(False)
-    who = client_column_name(source, column)
-    clients = _DistinctClients(source, who) if who in source.schema else None
-    whole = pl.col(column).cast(pl.UInt64, strict=False).alias(_KEY)
-
-    def count_frame(frame: Any) -> Any:
-        return (
-            frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
-            .group_by(_KEY)
-            .agg(pl.len().alias("reports"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
-        )
-
+    reader = _ReportReader(source, agreement, column, sampler.blocks.layout)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    needed = [column, *([AGREEMENT] if named else []), *([who] if clients else [])]
-    for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=who if clients else None):
-        if frame[_OTHERS].sum():
-            _refuse_other_agreements(source, agreement, AGREEMENT)
-        if frame[_KEY].null_count():
-            raise DiscreetError(
-                f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {sampler.blocks.layout}"
-            )
-        reports = np.repeat(frame[_KEY].to_numpy(), frame["reports"].to_numpy())
+    for reports in reader.reports():
         counted.add(reports)
         if keep:
             kept.append(reports)
-        if clients:
-            clients.note(frame)
     if rounds > 1:
-        rows = _rows_by_client(source, pl.col(column).cast(pl.UInt64, strict=False), who, rounds)
-        return ReportTally(counted, coding, named, True, rows.astype(np.uint64))
-    if clients:
-        clients.check()
-    return ReportTally(counted, coding, named, clients is not None, np.concatenate(kept) if kept else None)
+        rows = _rows_by_client(source, pl.col(column).cast(pl.UInt64, strict=False), reader.who, rounds)
+        return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
+    reader.check()
+    return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
+
+
+@dataclass(frozen=True)
+class SurveyTally:
+    """The reports on a survey; `named` and `distinct` as for samples."""
+
+    reports: NDArray[np.uint64]
+    named: bool
+    distinct: bool
+
+
+def read_survey_reports(source: Source, agreement: Agreement, *, column: str = REPORT) -> SurveyTally:
+    """The reports of a source on a survey, one of each client."""
+    reader = _ReportReader(source, agreement, column, "a survey's report is a whole number")
+    reports = list(reader.reports())
+    reader.check()
+    whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
+    return SurveyTally(whole, reader.named, reader.distinct)
+
+
+class _ReportReader:
+    """Reads the reports of a source in batches. Every record is checked against the agreement, and clients are told apart.
+
+    Attributes:
+        who: the column of clients.
+        named: whether records name their agreement.
+        distinct: whether they name their clients.
+    """
+
+    def __init__(self, source: Source, agreement: Agreement, column: str, layout: str) -> None:
+        if column not in source.schema:
+            fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
+                "sample" in source.schema
+            )
+            raise DiscreetError(
+                f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
+            )
+        kind = source.schema[column]
+        if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
+            raise DiscreetError(
+                f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
+            )
+        self._source, self._agreement, self._column, self._layout = source, agreement, column, layout
+        self.named = AGREEMENT in source.schema
+        self.who = client_column_name(source, column)
+        self.distinct = self.who in source.schema
+        self._clients = _DistinctClients(source, self.who) if self.distinct else None
+
+    def reports(self) -> Iterator[NDArray[np.uint64]]:
+        """The reports, batch by batch."""
+        source, clients = self._source, self._clients
+        others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
+        whole = pl.col(self._column).cast(pl.UInt64, strict=False).alias(_KEY)
+
+        def count_frame(frame: Any) -> Any:
+            return (
+                frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
+                .group_by(_KEY)
+                .agg(pl.len().alias("reports"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
+            )
+
+        needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
+        for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=self.who if clients else None):
+            if frame[_OTHERS].sum():
+                _refuse_other_agreements(source, self._agreement, AGREEMENT)
+            if frame[_KEY].null_count():
+                raise DiscreetError(
+                    f"column {self._column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {self._layout}"
+                )
+            yield np.repeat(frame[_KEY].to_numpy(), frame["reports"].to_numpy())
+            if clients:
+                clients.note(frame)
+
+    def check(self) -> None:
+        """Raise an error for a client that comes twice."""
+        if self._clients:
+            self._clients.check()
 
 
 def _read_report_table(

@@ -100,12 +100,15 @@ class SurveyAnswer:
     @cached_property
     def nearest(self) -> Floats:
         """The shares that are nearest to the consistent ones and none of which is negative."""
-        of_shares = isinstance(self.question, (ShareQuestion, HistogramQuestion)) and not isinstance(
-            self.question, LinearQuestion
-        )
-        if not of_shares or not np.isfinite(self.consistent).all():
+        if not self.has_shares or not np.isfinite(self.consistent).all():
             return self.consistent
         return nearest_law(self.consistent.ravel()).reshape(self.consistent.shape)
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether the numbers are shares that add up to 1."""
+        whole = isinstance(self.question, (ShareQuestion, HistogramQuestion))
+        return whole and not isinstance(self.question, LinearQuestion)
 
     def rows(self) -> list[dict[str, Any]]:
         """The answer as a table: one dict for each number."""

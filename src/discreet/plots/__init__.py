@@ -32,8 +32,9 @@ if TYPE_CHECKING:
         panel_title as panel_title,
         save,
     )
+    from discreet.plots._surveys import survey
 
-__all__ = ["audit", "change", "frontier", "groups", "output", "plan", "population", "save", "tradeoff"]
+__all__ = ["audit", "change", "frontier", "groups", "output", "plan", "population", "save", "survey", "tradeoff"]
 
 
 def __dir__() -> list[str]:
@@ -49,6 +50,7 @@ __getattr__ = lazy_names(
         "_planning": "frontier plan tradeoff",
         "_results": "audit population",
         "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
+        "_surveys": "survey",
     },
     extra="cli",
 )

@@ -120,12 +120,12 @@ class Columns:
     @property
     def values(self) -> tuple[str, ...]:
         """The columns of values."""
-        return (self.value,) if isinstance(self.value, str) else self.value
+        return self.value if isinstance(self.value, tuple) else (self.value,)
 
     @property
     def value_name(self) -> str:
         """The column of values; of a survey the JSON list of its columns."""
-        return self.value if isinstance(self.value, str) else json.dumps(self.value, ensure_ascii=False)
+        return json.dumps(self.value, ensure_ascii=False) if isinstance(self.value, tuple) else self.value
 
     @property
     def counts(self) -> str | None:

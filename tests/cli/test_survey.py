@@ -1,0 +1,138 @@
+"""A survey file through the commands: plan, agree, sample, estimate."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.agreement import Agreement
+from discreet.estimation import answer_survey
+from discreet.survey import Number, Survey, SurveySampler, mean, quantiles, shares
+from tests.pictures import assert_picture
+
+Run = Callable[..., Any]
+SURVEY = Survey(
+    {"region": ["north", "south", "[bold]west"], "hour": 24, "amount": Number(0, 500, "euro")},
+    [shares("region"), shares("region", "hour"), mean("amount"), quantiles("amount", at=(0.5,))],
+)
+PEOPLE = 3000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    SURVEY.write(tmp_path / "survey.json")
+    rows = {
+        "who": np.arange(2 * PEOPLE) // 2,
+        "region": rng.choice(["north", "south", "[bold]west"], 2 * PEOPLE, p=[0.6, 0.3, 0.1]),
+        "hour": rng.integers(0, 24, 2 * PEOPLE),
+        "amount": rng.uniform(0, 100, 2 * PEOPLE),
+    }
+    pl.DataFrame(rows).write_csv(tmp_path / "rows.csv")
+    return tmp_path
+
+
+def _agree(run: Run, folder: Path, *more: str) -> Agreement:
+    result = run("agree", folder / "a.json", "--survey", folder / "survey.json", "--epsilon", "2", *more)
+    assert result.exit_code == 0, result.output
+    return Agreement.read(folder / "a.json")
+
+
+def test_a_survey_from_the_plan_to_the_picture(run: Run, folder: Path) -> None:
+    agreed = _agree(run, folder, "--purpose", "spending", "--rounds", "2")
+    assert agreed.survey_sampler() == SurveySampler(SURVEY, epsilon=2.0)
+    assert "asks: shares of region x hour" in run("agree", folder / "a.json", "--check").output
+    planned = run("plan", "--agreement", folder / "a.json", "--clients", "3000", "--json")
+    found = json.loads(planned.stdout)["plans"][0]["questions"]
+    assert [each["question"] for each in found] == [question.title for question in SURVEY.questions]
+    assert "enough" in run("plan", "--survey", folder / "survey.json", "--clients", "30", "--epsilon", "1").output
+
+    run("secret", folder / "secret")
+    options = ["--client", "who", "--agreement", folder / "a.json", "--secret", folder / "secret"]
+    for output in ("r.parquet", "again.parquet"):
+        made = run("sample", folder / "rows.csv", *options, "-o", folder / output)
+        assert made.exit_code == 0, made.output
+        assert "3,000 reports to" in made.output
+    reports = pl.read_parquet(folder / "r.parquet")
+    assert reports.equals(pl.read_parquet(folder / "again.parquet"))
+    wanted = answer_survey(agreed.survey_sampler(), reports["report"].to_numpy())
+    told = run("estimate", folder / "r.parquet", "--json")
+    answers = json.loads(told.stdout)
+    assert answers["clients"] == PEOPLE
+    for answer, said in zip(wanted, answers["questions"], strict=True):
+        assert said["clients"] == answer.clients
+        assert [row["estimate"] for row in said["answers"]] == answer.consistent.tolist()
+        assert [row["all_high"] for row in said["answers"]] == answer.law.all_high.tolist()
+    text = run("estimate", folder / "r.parquet", "--plot", folder / "p.png", "--top", "2").output
+    assert "[bold]west" in text or "north" in text
+    assert "70 more: --top, --json" in text
+    assert "The total over 3,000 clients" in text
+    assert_picture(folder / "p.png")
+
+
+def test_what_a_survey_does_not_take_is_refused(run: Run, folder: Path) -> None:
+    _agree(run, folder)
+    survey = ("--survey", folder / "survey.json")
+    for command, match in (
+        (("agree", folder / "b.json", *survey), "--epsilon is missing"),
+        (("agree", folder / "b.json", *survey, "--epsilon", "1", "--domain-size", "3"), "--domain-size has no meaning"),
+        (("agree", folder / "b.json", *survey, "--epsilon", "1", "--for", "clients"), "--for clients has no meaning"),
+        (("agree", folder / "b.json", *survey, "--epsilon", "30"), "--allow-large-epsilon"),
+        (("plan", *survey, "--clients", "10", "--bins", "3"), "--bins has no meaning"),
+        (("sample", folder / "rows.csv", "--client", "who", "-o", folder / "x.csv", *survey), "epsilon is not given"),
+        (("sample", folder / "rows.csv", "--client", "who", "-o", folder / "x.csv"), "--value is missing"),
+        (
+            (
+                "sample",
+                folder / "rows.csv",
+                "--client",
+                "who",
+                "--agreement",
+                folder / "a.json",
+                *survey,
+                "-o",
+                "x.csv",
+            ),
+            "give one of them",
+        ),
+        (
+            (
+                "sample",
+                folder / "rows.csv",
+                "--client",
+                "who",
+                "--value",
+                "hour",
+                *survey,
+                "--epsilon",
+                "1",
+                "-o",
+                "x.csv",
+            ),
+            "has no meaning for a survey",
+        ),
+    ):
+        result = run(*command)
+        assert result.exit_code != 0
+        assert match in " ".join(result.output.split()), result.output
+    assert not (folder / "b.json").exists()
+    assert not (folder / "x.csv").exists()
+    run("sample", folder / "rows.csv", "--client", "who", *survey, "--epsilon", "1", "-o", folder / "r.parquet", "-q")
+    for options in (("--statistic", "mean"), ("--liars", "3"), ("--by", "hour"), ("--compare", folder / "r.parquet")):
+        assert run("estimate", folder / "r.parquet", *options).exit_code != 0
+
+
+def test_reports_of_another_survey_are_no_reports(run: Run, folder: Path) -> None:
+    agreed = _agree(run, folder)
+    pl.DataFrame({"who": [1, 2], "report": [3, 2**60], "agreement": [agreed.id] * 2}).write_csv(folder / "bad.csv")
+    result = run("estimate", folder / "bad.csv", "--agreement", folder / "a.json")
+    assert "is no report of this survey" in " ".join(result.output.split())
+    pl.DataFrame({"who": [1, 1], "report": [3, 3], "agreement": [agreed.id] * 2}).write_csv(folder / "twice.csv")
+    assert run("estimate", folder / "twice.csv", "--agreement", folder / "a.json").exit_code != 0
+    pl.DataFrame({"who": [1], "report": [3], "agreement": ["0" * 64]}).write_csv(folder / "other.csv")
+    result = run("estimate", folder / "other.csv", "--agreement", folder / "a.json")
+    assert "another agreement" in " ".join(result.output.split()) or "made under" in result.output
