@@ -26,7 +26,7 @@ def test_a_panel_for_each_question() -> None:
     assert len(panels) == 5  # and the scale of colours
     assert len(panels[0].get_yticks()) == 2
     assert "1 more outcome not shown" in panels[0].get_xlabel()
-    assert np.shape(panels[1].images[0].get_array()) == (3, 5)
+    assert np.asarray(panels[1].images[0].get_array()).shape == (3, 5)
     own = figure(12.0, 4.0)
     assert plots.survey(found, ax=own.subplots(1, 4)) is own
     with pytest.raises(DiscreetError, match="ax"):
