@@ -27,6 +27,7 @@ from discreet.tables import Request, read_secret, sample
 from discreet.tables._sources import file_source
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, rows
+from tests.tables.test_survey_tables import survey, table as survey_table
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's own sockets, closed when its process ends
@@ -231,6 +232,24 @@ def check_cells_of_a_line_are_what_one_machine_gives(spark: Any, tmp_path: Path)
     carried = file_source(path).agreement
     assert carried is not None
     assert dc.Agreement.from_json(carried).sampler() == samplers[-1]
+
+
+def check_reports_on_a_survey_are_those_of_one_machine(spark: Any) -> None:
+    """Several columns, with more than 2^32 different rows; clients of a list without rows too."""
+    from discreet.tables import spark as engine
+
+    whole = survey_table(600, 120)
+    data = spark.createDataFrame(whole.rows(), whole.columns).repartition(3)
+    listed = [f"c{number}" for number in range(140)]
+    list_frame = spark.createDataFrame([(name,) for name in listed], ["client"])
+    for more in ({}, {"count": "n"}):
+        terms: dict[str, Any] = {"client": "client", "survey": survey(), "epsilon": 1.0, "secret": SECRET, **more}
+        local = sample(whole, **terms, clients=listed)
+        forget_rounds_in_memory()
+        far = engine.sample(data, **terms, clients=list_frame)
+        reports = {row["client"]: int(row["report"]) for row in far.collect()}
+        assert reports == dict(zip(local["client"].to_pylist(), local["report"].to_pylist(), strict=True))
+        forget_rounds_in_memory()
 
 
 def check_reports_are_those_of_one_machine(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,6 +503,7 @@ def test_spark(spark: Any, tmp_path: Path) -> None:
     forget_rounds_in_memory()
     check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))
     forget_rounds_in_memory()
+    check_reports_on_a_survey_are_those_of_one_machine(spark)
     with pytest.MonkeyPatch.context() as patch:
         check_reports_are_those_of_one_machine(spark, made(tmp_path / "reports"), patch)
     forget_rounds_in_memory()

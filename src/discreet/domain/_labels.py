@@ -85,6 +85,16 @@ class Labels(Domain[Outcome]):
             raise DiscreetError(f"last = {end} comes before first = {start}; exchange them")
         return Labels(date.fromordinal(day).isoformat() for day in range(start.toordinal(), end.toordinal() + 1))
 
+    @cached_property
+    def first_day(self) -> date | None:
+        """The first day, if the labels are consecutive days as `days` writes them; otherwise None."""
+        first, last = self.labels[0], self.labels[-1]
+        try:
+            days = Labels.days(first, last) if isinstance(first, str) and isinstance(last, str) else None
+        except DiscreetError:
+            return None
+        return date.fromisoformat(str(first)) if days is not None and days.labels == self.labels else None
+
     @property
     def size(self) -> int:
         """How many labels there are."""

@@ -9,6 +9,8 @@ import difflib
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 _UNREAD, _AS_IT_STANDS = "\0unread ", "\0as it stands"  # columns of ours: no header has these names
 _MOST_COUNTED, _MOST_WEIGHT, _MOST_RECORDS = 2.0**62, 1e300, 1 << 31  # of one client: beyond them sums overflow
+_EPOCH = date(1970, 1, 1).toordinal()
 _TEXT = 1 << 26  # bytes of clients' names to write out at a time
 
 Examples = Callable[[Callable[[Any], Any], str, int], list[Any]]
@@ -81,6 +84,7 @@ class Reading:
     arrays: tuple[str, ...] = ()
     show_values: bool = False
     null_clients: str = "error"  # or "drop"
+    of_survey: bool = False  # one of several columns
 
     @classmethod
     def of(
@@ -218,6 +222,7 @@ class Reading:
             return
         column = self.value
         where = f"in {rows:,} rows"
+        ways = "nulls='drop'" if self.of_survey else "nulls='drop' or 'other'"
         if tally.unreadable:
             what = "numbers" if self.coding.has_cells else "whole numbers of 64 bits"
             raise DiscreetError(
@@ -229,7 +234,7 @@ class Reading:
         ):
             if number and self.coding.nulls == "error":
                 raise DiscreetError(
-                    f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say nulls='drop' or 'other' (--nulls)"
+                    f"column {column!r} holds {what} ({number:,} {where}); filter them out, or say {ways} (--nulls)"
                 )
         if tally.outside and self.coding.other is None:
             shown = ""
@@ -246,12 +251,15 @@ class Reading:
         """The option that allows values outside."""
         if self.coding.has_cells:
             return f"other={NEAREST!r} (--other {NEAREST}): each goes to the cell at its own end"
+        if self.of_survey:
+            return "which outcomes there are in a new survey"
         return "other= (--other) which of its outcomes they become"
 
     def outside(self, frame: Any) -> Any:
         """The rows of a frame whose value is outside the domain."""
-        return self.with_types(self._one_value_each(frame)).filter(
-            outcome_codes(self.coding, self.value) == int(MARK_OUTSIDE)
+        found = self.with_types(self._one_value_each(frame)).filter(self.outcome_expression() == int(MARK_OUTSIDE))
+        return (
+            found if self._first_day is None else found.with_columns(_date_texts(pl.col(self.value), self.from_dates))
         )
 
     def count_misfits(self, frame: Any) -> Any:
@@ -277,8 +285,23 @@ class Reading:
             return client_names(self.columns.clients[0], self.client_kind)
         return composite_names(self.columns.clients, self.name_kinds)
 
+    @cached_property
+    def _first_day(self) -> date | None:
+        """The first of consecutive days, where the column holds dates: their numbers are then found without texts."""
+        return (
+            self.coding.domain.first_day
+            if self.from_dates == pl.Date and isinstance(self.coding.domain, Labels)
+            else None
+        )
+
     def outcome_expression(self) -> pl.Expr:
         """The outcome of each row, or a mark."""
+        if self._first_day is not None:
+            value = pl.col(self.value)
+            day = value.to_physical() - (self._first_day.toordinal() - _EPOCH)
+            return _codes_or_marks(
+                value, pl.when(day.is_between(0, self.coding.size - 1)).then(day.cast(pl.UInt32, strict=False))
+            )
         outcome = outcome_codes(self.coding, self.value)
         if self.read_as is None:
             return outcome
@@ -292,7 +315,7 @@ class Reading:
 
     def with_types(self, frame: Any) -> Any:
         """A frame with the types that the domain expects."""
-        if self.read_as is None:
+        if self.read_as is None or self._first_day is not None:
             return frame
         value = pl.col(self.value)
         read = (

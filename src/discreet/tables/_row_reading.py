@@ -70,7 +70,7 @@ class RowReading:
             )
             for name, each in coding.codings.items()
         ]  # fmt: skip
-        return cls(columns=columns, coding=coding, parts=tuple(parts))
+        return cls(columns=columns, coding=coding, parts=tuple(replace(part, of_survey=True) for part in parts))
 
     @property
     def client_kind(self) -> Any:

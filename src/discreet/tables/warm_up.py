@@ -11,6 +11,7 @@ from discreet.agreement import Agreement
 from discreet.design import design
 from discreet.families import Band, Simplex
 from discreet.mechanisms import OptimalSampler, ReportSampler, warm_up as mechanisms
+from discreet.survey import Survey, shares
 from discreet.tables._drawing import clients_of, refuse_repeated_clients
 from discreet.tables._local import sample
 
@@ -19,7 +20,7 @@ __all__ = ["warm_up"]
 
 def warm_up() -> None:
     """Release a few clients in every way with its own code: integers and texts, with and without counts and a list, uniform and other
-    references, reports.
+    references, reports, surveys.
     """
     mechanisms.warm_up()
     with use_only(Code.COMPILED):
@@ -39,6 +40,8 @@ def _compile_release(names: list[int] | list[str]) -> None:
         agreements = designed, Agreement.of(ReportSampler(Simplex(3), epsilon=1.0))
         for agreement in agreements:
             sample(table, client="client", value="value", agreement=agreement, count=count, weight=weight)
+        asked = Survey({"value": 3}, [shares("value")])
+        sample(table, client="client", survey=asked, epsilon=1.0, count=count, weight=weight, clients=listed)
     backwards = pa.array(names[::-1])
     refuse_repeated_clients(clients_of(backwards, pa.array([[0], [1]]), None))
 
