@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.stats import chi2
 
 import discreet as dc
+from discreet.agreement import Agreement
 from discreet.domain import Bins
-from discreet.errors import DiscreetError
+from discreet.errors import BudgetError, DiscreetError
+from discreet.ledger import Budget, Ledger
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
@@ -282,3 +286,32 @@ def test_questions_of_many_outcomes_share_64_bits() -> None:
     assert sum(map(len, sampler.split(reports))) == 2000
     pairs = list(itertools.combinations(columns, 2))
     assert SurveySampler(Survey(columns, [shares(*pair) for pair in pairs]), epsilon=0.5)._offsets[-1] < 1 << 64
+
+
+def test_a_device_draws_what_is_drawn_for_tables_and_is_charged_once(tmp_path: Path) -> None:
+    """Frequencies of `release_number` against the exact law, and a ledger that gives the same report again."""
+    survey = Survey({"a": 3, "x": Number(0, 1)}, [shares("a"), mean("x")])
+    sampler = SurveySampler(survey, epsilon=1.0)
+    rows = survey.columns.encode({"a": [0, 2], "x": [0.1, 0.9]})
+    draws = 6000
+    found = Counter(sampler.release_number(rows) for _ in range(draws))
+    law = {
+        int(report): float(sum(sampler.probability(int(report), int(row)) for row in rows) / 2)
+        for report in sampler.reports()
+    }
+    assert set(found) <= set(law)
+    statistic = sum((found[report] - draws * chance) ** 2 / (draws * chance) for report, chance in law.items())
+    assert statistic < chi2.isf(1e-9, len(law) - 1)
+    assert sampler.uniform_weight == math.floor(
+        sum(share * weight for share, weight in zip(sampler.exact_shares, sampler.uniform_weights, strict=True))
+    )
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.5))
+    agreement = Agreement.of(sampler)
+    held = {"a": [0, 2], "x": [0.1, 0.9]}
+    report = ledger.release(sampler, held, agreement=agreement)
+    assert ledger.release(sampler, {"a": [1], "x": [0.5]}, agreement=agreement) == report
+    other = SurveySampler(Survey({"a": 3}, [shares("a")]), epsilon=1.0)
+    with pytest.raises(BudgetError):
+        ledger.release(other, {"a": [1]}, agreement=Agreement.of(other))
+    with pytest.raises(DiscreetError, match="column 'x'"):
+        ledger.release(sampler, {"a": [1], "x": [7.0]}, agreement=agreement, round=1)

@@ -53,6 +53,7 @@ from discreet.privacy import (
     privacy_document,
 )
 from discreet.release import TOTAL
+from discreet.survey import SurveySampler
 
 FORMAT = "discreet certificate"
 VERSION = 1
@@ -222,7 +223,7 @@ def certificate_of(
 
 
 def certificate(
-    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
     *,
     epsilon: float | None = None,
     privacy: Privacy | None = None,
@@ -252,6 +253,10 @@ def certificate(
     """
     if agreement is not None:
         _check_agreed(agreement, sampler, epsilon, privacy)
+    if isinstance(sampler, SurveySampler):
+        raise DiscreetError(
+            "a survey has no certificate yet; sampler.probability(report, row) is the rational that is drawn, and its docstring has the proof"
+        )
     if isinstance(sampler, ReportSampler):
         return _report_certificate(sampler, epsilon, privacy, agreement)
     if not isinstance(sampler, JointSampler):
@@ -305,7 +310,7 @@ def _report_certificate(
 
 def _check_agreed(
     agreement: Agreement,
-    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
+    sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
     epsilon: float | None,
     privacy: Privacy | None,
 ) -> None:

@@ -50,6 +50,7 @@ from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
 from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
 from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
+from discreet.survey import SurveySampler
 
 _KEY = "key"
 
@@ -163,9 +164,9 @@ class Entry:
     place: int | None = None
     to: Destination | None = None
 
-    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler) -> Any:
+    def as_released(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> Any:
         """The sample as it was released: an outcome, or a point; a report is a whole number."""
-        if isinstance(sampler, ReportSampler):
+        if isinstance(sampler, (ReportSampler, SurveySampler)):
             return self.sample
         return sampler.points(self.sample, rng=None if self.place is None else np.random.default_rng(self.place))
 
@@ -211,7 +212,7 @@ class Ledger:
 
     def release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
         p: LawLike | Client,
         *,
         agreement: Agreement,
@@ -221,8 +222,11 @@ class Ledger:
         changed.
 
         On outcomes, and of reports, the draw takes the same instructions whatever the client holds. Of a `JointSampler` it is all the
-        samples that are drawn at once, for one charge.
+        samples that are drawn at once, for one charge. Of a `SurveySampler`, p is the table of this client's rows.
         """
+        if isinstance(sampler, SurveySampler):
+            rows = sampler.survey.columns.encode(p)
+            return self._release(sampler, lambda: sampler.release_number(rows), agreement=agreement, round=round).sample
         if isinstance(sampler, ReportSampler):
             return self._release_report(sampler, p, agreement=agreement, round=round)
         if not isinstance(sampler, JointSampler):
@@ -255,7 +259,7 @@ class Ledger:
     def release_to(
         self,
         to: Destination,
-        sampler: Sampler[AnyFamily] | ReportSampler,
+        sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -291,7 +295,7 @@ class Ledger:
 
     def _release(
         self,
-        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
         draw: Callable[[], int],
         *,
         agreement: Agreement,
@@ -300,7 +304,9 @@ class Ledger:
     ) -> Entry:
         agreement.check_sampler(sampler)
         agreement.check_round(round)
-        placed = isinstance(sampler, JointSampler) or isinstance(sampler.family, ContinuousFamily)
+        placed = isinstance(sampler, JointSampler) or (
+            not isinstance(sampler, SurveySampler) and isinstance(sampler.family, ContinuousFamily)
+        )
         return self._charge(
             agreement.id,
             round=round,
@@ -312,7 +318,11 @@ class Ledger:
         )
 
     def released_sample(
-        self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler, *, agreement: Agreement, round: int = 1
+        self,
+        sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler,
+        *,
+        agreement: Agreement,
+        round: int = 1,
     ) -> Any:
         """The sample released under this agreement in this round, or None. Nothing is drawn or charged.
 

@@ -237,6 +237,12 @@ class SurveySampler:
         starts = (0, *self._ends[:-1])
         return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
 
+    @cached_property
+    def uniform_weight(self) -> int:
+        """Of 2^62 words, how many give a report that has nothing to do with the client, on average over the parts."""
+        asked = zip(self.exact_shares, self.uniform_weights, strict=True)
+        return int(sum((share * weight for share, weight in asked), Fraction(0)))
+
     @property
     def largest(self) -> int:
         """A number that no report is larger than."""
@@ -319,6 +325,36 @@ class SurveySampler:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
         return int(self._draw(held[draw_below(randomness, len(held), 1)], randomness)[0])
+
+    def release_number(self, rows: ArrayLike) -> int:
+        """One report of one client, by the same steps whatever it holds: the time it takes does not tell what they decided.
+
+        A report that is uniform and one that holds the client's outcome are both drawn, and one of them is forgotten.
+
+        Args:
+            rows: the numbers of all its rows. Without any the report is uniform.
+
+        Returns:
+            The report.
+
+        Raises:
+            DiscreetError: for numbers that are no rows, before anything is drawn.
+        """
+        held, randomness = self.survey.columns.check_rows(rows), randomness_from(None)
+        known = held if held.size else np.zeros(1, dtype=np.int64)
+        place = bisect_right(self._ends, int(randomness.integers(1)[0]))
+        part = self.parts[place]
+        own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
+
+        def below(bound: int, count: int) -> Integers:
+            return draw_below(randomness, bound, count)
+
+        row = known[below(len(known), 1)]
+        holding = part.blocks.report_holding(
+            part.projection.outcomes(self.survey.columns, row, below), below(part.blocks.holding, 1)
+        )
+        uniform = part.blocks.report(below(part.blocks.blocks, 1))
+        return self._offsets[place] + int(np.where(own, holding, uniform)[0])
 
     def release_keyed(self, key: RunKey, client: int | str, rows: Sequence[int], counts: Sequence[int]) -> int:
         """The report of one client as a function of a secret run key and its data: the same key and data give the same report.
