@@ -36,6 +36,7 @@ CONTINUOUS = dc.OptimalSampler(LINE, epsilon=1.0, discretisation=dc.Cells(8))
 LINEAR = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
 REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 SURVEYED = SurveySampler(Survey({"a": 3}, [shares("a")]), epsilon=1.0)
+CROSSED = SurveySampler(Survey({"a": 2, "b": 3}, [shares("a", "b")]), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
 LAWS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -306,12 +307,21 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.mechanisms.ComposedSampler": lambda _: call(LINEAR, samples=2),
     "discreet.mechanisms.Multisets": lambda _: call(3, 2),
     "discreet.mechanisms.ReportCounts": lambda _: call(REPORTS),
-    "discreet.estimation.answer_survey": lambda _: call(SURVEYED, SURVEYED.release_rows([0, 1, 2]), confidence=0.95),
+    "discreet.estimation.answer_survey": lambda _: call(SURVEYED, SURVEYED.release_rows([0, 1, 2]), confidence=0.95, among=1),
+    "discreet.estimation.answer_groups": lambda _: call(
+        SURVEYED, {"a": SURVEYED.release_rows([0, 1, 2])}, confidence=0.95
+    ),
+    "discreet.estimation.survey_change": lambda _: call(
+        SURVEYED, SURVEYED.release_rows([0, 1]), SURVEYED, SURVEYED.release_rows([0, 1]), confidence=0.95
+    ),
+    "discreet.estimation.shares_within": lambda _: call(
+        estimation.answer_survey(CROSSED, CROSSED.release_rows([0, 1, 2])), 0, "a"
+    ),
     "discreet.estimation.survey_outlook": lambda _: call(SURVEYED, 100),
     "discreet.survey.Dates": lambda _: call("2026-01-01", "2026-02-01"),
     "discreet.survey.Number": lambda _: call(0.0, 1.0, unit="kg"),
     "discreet.survey.Survey": lambda _: call({"a": 3}, [shares("a")]),
-    "discreet.survey.SurveySampler": lambda _: call(SURVEYED.survey, epsilon=1.0, privacy=None),
+    "discreet.survey.SurveySampler": lambda _: call(SURVEYED.survey, epsilon=1.0, privacy=None, parts=None),
     "discreet.survey.histogram": lambda _: call("a", cells=3, weight=1.0),
     "discreet.survey.linear": lambda _: call([[1.0, 2.0]], "a", weight=1.0),
     "discreet.survey.mean": lambda _: call("a", weight=1.0),

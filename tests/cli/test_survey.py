@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.estimation import answer_survey
+from discreet.estimation import answer_survey, survey_change
 from discreet.survey import Number, Survey, SurveySampler, mean, quantiles, shares
 from tests.pictures import assert_picture
 
@@ -122,8 +122,57 @@ def test_what_a_survey_does_not_take_is_refused(run: Run, folder: Path) -> None:
     assert not (folder / "b.json").exists()
     assert not (folder / "x.csv").exists()
     run("sample", folder / "rows.csv", "--client", "who", *survey, "--epsilon", "1", "-o", folder / "r.parquet", "-q")
-    for options in (("--statistic", "mean"), ("--liars", "3"), ("--by", "hour"), ("--compare", folder / "r.parquet")):
-        assert run("estimate", folder / "r.parquet", *options).exit_code != 0
+    for options, match in (
+        (("--statistic", "mean"), "--statistic does not go with a survey; leave it out"),
+        (("--liars", "3"), "--liars does not go with"),
+        (("--by", "amount"), "no question of the survey asks for shares of 'amount' together"),
+        (("--by", "colour"), "column 'colour' is not in"),
+        (("--by", "region", "--plot", folder / "p.png"), "--plot does not go with"),
+        (("--compare", folder / "r.parquet"), "is the same file"),
+    ):
+        result = run("estimate", folder / "r.parquet", *options)
+        assert result.exit_code != 0
+        assert match in " ".join(result.output.split()), result.output
+
+
+def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
+    agreed = _agree(run, folder)
+    for output in ("may.parquet", "june.parquet"):
+        run(
+            "sample",
+            folder / "rows.csv",
+            "--client",
+            "who",
+            "--agreement",
+            folder / "a.json",
+            "-o",
+            folder / output,
+            "-q",
+        )
+    people = {"who": range(PEOPLE), "plan": ["free", "paid", None] * (PEOPLE // 3)}
+    pl.DataFrame(people).write_csv(folder / "people.csv")
+    by = ("--by", "plan", "--clients-table", folder / "people.csv")
+    assert "1,000 of 3,000 clients have no group" in " ".join(
+        run("estimate", folder / "may.parquet", *by).output.split()
+    )
+    told = json.loads(run("estimate", folder / "may.parquet", *by, "--null-groups", "drop", "--json").stdout)
+    assert {name: each["clients"] for name, each in told["groups"].items()} == {"free": 1000, "paid": 1000}
+    assert told["notes"] == ["1,000 clients without a group were left out"]
+    text = run("estimate", folder / "may.parquet", *by, "--null-groups", "group").output
+    assert "hold for all 3 groups" in " ".join(text.split())
+    within = json.loads(run("estimate", folder / "may.parquet", "--by", "region", "--json").stdout)
+    groups = within["questions"][0]["groups"]
+    assert list(groups) == ["north", "south", "[bold]west"]
+    assert sum(row["estimate"] for row in groups["north"]) == pytest.approx(1.0)
+    assert "[bold]west" in run("estimate", folder / "may.parquet", "--by", "region").output
+    compared = ("estimate", folder / "june.parquet", "--compare", folder / "may.parquet")
+    change = json.loads(run(*compared, "--json").stdout)
+    wanted = survey_change(
+        agreed.survey_sampler(), pl.read_parquet(folder / "may.parquet")["report"].to_numpy(),
+        agreed.survey_sampler(), pl.read_parquet(folder / "june.parquet")["report"].to_numpy(),
+    )  # fmt: skip
+    assert [row["estimate"] for row in change["changes"][0]["answers"]] == wanted.laws[0].estimate.tolist()
+    assert "the same 3,000 clients are in both files" in " ".join(run(*compared).output.split())
 
 
 def test_reports_of_another_survey_are_no_reports(run: Run, folder: Path) -> None:

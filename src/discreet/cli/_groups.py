@@ -11,9 +11,10 @@ from rich.table import Table
 from discreet import plots
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, RowTerms
 from discreet.cli._options import agreement_of, mechanism_text, promise_text, stated_domain
 from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._survey import estimate_survey_change, estimate_survey_groups, estimate_within
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
     MOST,
@@ -135,8 +136,27 @@ def estimate_by_group(
     clients = None if clients_table is None else file_source(clients_table)
     if clients is not None and client is None:
         client = _usual_client_column(records, clients)
+    agreed = agreement_of(records, asked.agreement)
+    column = "report" if asked.sample == "sample" else asked.sample
+    if agreed.survey is not None:
+        _refuse_for_survey(asked)
+        if (
+            clients is None
+            and by not in records.schema
+            and isinstance(agreed.family, RowTerms)
+            and by in agreed.family.columns
+        ):
+            estimate_within(
+                records, agreed, by, column=column, confidence=asked.confidence, top=asked.top, json=asked.json
+            )
+            return
+        groups = ClientGroups.read(by, null_groups or "error", clients, client)
+        estimate_survey_groups(
+            records, agreed, groups, column=column, confidence=asked.confidence, top=asked.top, json=asked.json
+        )
+        return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
-    read = _Read.of(records, agreement_of(records, asked.agreement), asked)
+    read = _Read.of(records, agreed, asked)
     counts, reports, missing = group_counts(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
@@ -159,6 +179,17 @@ def estimate_by_group(
         write_json(said)
     else:
         say(*blocks)
+
+
+def _refuse_for_survey(asked: Asked) -> None:
+    """Refuse the options that groups and changes of a survey do not have."""
+    given = {
+        "--domain": asked.domain,
+        "--statistic": asked.statistic or None,
+        "--bins": asked.bins,
+        "--plot": asked.plot,
+    }
+    refuse_options("groups or changes of a survey", given)
 
 
 def _usual_client_column(records: Source, clients: Source) -> str:
@@ -292,10 +323,18 @@ def estimate_change(asked: Asked, compare: str) -> None:
     later, earlier = file_source(asked.source), file_source(compare)
     if asked.source == compare:
         raise DiscreetError(f"--compare {compare} is the same file; name the one to compare with")
-    reads = []
-    for records in (earlier, later):
-        carried = None if records.agreement is not None and records is earlier else asked.agreement
-        reads.append(_Read.of(records, agreement_of(records, carried), asked))
+    agreements = [
+        agreement_of(records, None if records.agreement is not None and records is earlier else asked.agreement)
+        for records in (earlier, later)
+    ]
+    if all(agreed.survey is not None for agreed in agreements):
+        _refuse_for_survey(asked)
+        column = "report" if asked.sample == "sample" else asked.sample
+        sides = tuple(zip((earlier, later), agreements, strict=True))
+        notes = _sharing_notes(shared_clients(earlier, later))
+        estimate_survey_change(sides, notes, column=column, confidence=asked.confidence, top=asked.top, json=asked.json)
+        return
+    reads = [_Read.of(records, agreed, asked) for records, agreed in zip((earlier, later), agreements, strict=True)]
     before, after = (_population_of(read, asked, asked.bins) for read in reads)
     if before.finest is not None and len(before.counts) != len(after.counts):  # as many bins as suit the fewer clients
         bins = min(len(before.counts), len(after.counts))

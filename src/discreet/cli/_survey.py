@@ -1,6 +1,7 @@
 """Surveys on the command line: `agree` and `plan` read a survey file, `estimate` answers its questions from reports."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,21 +11,28 @@ from rich.table import Table
 
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, RowTerms
 from discreet.cli._options import promise_text
 from discreet.cli._printing import number, plain, say, table, write_json
 from discreet.errors import DiscreetError
 from discreet.estimation import (
+    ClientGroups,
+    Shares,
     SurveyAnswer,
     SurveyAnswers,
     SurveyOutlook,
+    answer_groups,
     answer_survey,
     read_survey_reports,
+    shares_within,
+    survey_change,
     survey_outlook,
+    survey_reports_by_group,
 )
 from discreet.survey import Survey, SurveySampler
 from discreet.tables import Source
 
+_TOP_OF_GROUPS = 8
 SurveyFile = Annotated[
     Path | None,
     typer.Option(
@@ -137,11 +145,7 @@ def estimate_survey(
     if json:
         write_json(_record(found, agreed, notes))
         return
-    blocks: list[Any] = [
-        f"[bold]{pluralise(found.clients, 'report')}[/bold] on a survey of {plain(', '.join(found.sampler.survey.columns), most=200)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]}).",
-        *(f"[bold red]Note[/bold red]: {plain(note)}." for note in notes),
-    ]
+    blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place, answer in enumerate(found):
         blocks += [f"[bold]{plain(answer.question.title, most=100)}[/bold]{_asked(answer)}"]
         blocks += _answer_blocks(found, place, answer, top)
@@ -153,6 +157,219 @@ def estimate_survey(
     if plot is not None:
         blocks.append(f"Written: {plain(str(plot))}")
     say(*blocks)
+
+
+def estimate_survey_groups(
+    records: Source,
+    agreed: Agreement,
+    groups: ClientGroups,
+    *,
+    column: str,
+    confidence: float,
+    top: int | None,
+    json: bool,
+) -> None:
+    """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
+    held = read_survey_reports(records, agreed, column=column)  # with all checks of an estimate
+    reports, missing = survey_reports_by_group(records, groups, column=column)
+    found = answer_groups(agreed.survey_sampler(), reports, confidence=confidence)
+    notes = _sides_notes(held.named, held.distinct)
+    if missing and groups.nulls == "drop":
+        notes.append(f"{pluralise(missing, 'client')} without a group were left out")
+    if json:
+        write_json(
+            {
+                "by": groups.column,
+                "groups": {name: _record(each, agreed, []) for name, each in found.items()},
+                "notes": notes,
+            }
+        )
+        return
+    first = next(iter(found.values()))
+    blocks: list[Any] = [_headline(sum(each.clients for each in found.values()), agreed), *_told_notes(notes)]
+    for place, question in enumerate(first.sampler.survey.questions):
+        laws = {name: each[place] for name, each in found.items()}
+        blocks += [
+            f"[bold]{plain(question.title, most=100)}[/bold]{_unit(laws)}",
+            _groups_table(laws, top, groups.column),
+        ]
+    numbers = _numbers(first) * len(found)
+    blocks.append(
+        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * confidence:g} %), also for those "
+        "that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file knows each "
+        "client's."
+    )
+    say(*blocks)
+
+
+def estimate_within(
+    records: Source, agreed: Agreement, by: str, *, column: str, confidence: float, top: int | None, json: bool
+) -> None:
+    """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
+    held = read_survey_reports(records, agreed, column=column)
+    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
+    places = [
+        place
+        for place, answer in enumerate(found)
+        if answer.question.kind == "shares" and len(answer.question.columns) > 1 and by in answer.question.columns
+    ]
+    if not places:
+        raise DiscreetError(
+            f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
+            "groups; ask for it in the next survey"
+        )
+    notes = _sides_notes(held.named, held.distinct)
+    within = {place: shares_within(found, place, by) for place in places}
+    names = {place: _other_names(found, place, by) for place in places}
+    if json:
+        write_json(
+            {
+                "by": by,
+                "clients": found.clients,
+                "confidence": found.confidence,
+                "questions": [
+                    {
+                        "question": found[place].question.title,
+                        "groups": {str(group): _law_rows(names[place], law) for group, law in within[place].items()},
+                    }
+                    for place in places
+                ],
+                "notes": notes,
+            }
+        )
+        return
+    blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
+    for place in places:
+        made = table(plain(by, most=40), "outcome", "share within, %", "all at once", texts=2)
+        for group, law in within[place].items():
+            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: top or _TOP_OF_GROUPS]
+            for row, number_shown in enumerate(order.tolist()):
+                made.add_row(
+                    plain(group, most=60) if not row else "",
+                    plain(names[place][number_shown], most=60),
+                    _value(100.0 * law.estimate[number_shown]),
+                    _interval(100.0 * law.all_low[number_shown], 100.0 * law.all_high[number_shown]),
+                    end_section=row == len(order) - 1,
+                )
+        blocks += [f"[bold]{plain(found[place].question.title, most=100)}[/bold], within {plain(by, most=40)}", made]
+    blocks.append(
+        f"Shares within a private group are ratios. Their intervals follow from those of all {_numbers(found):,} numbers of the survey at "
+        f"once ({100 * confidence:g} %), so they hold together. A group that is rare has wide ones."
+    )
+    say(*blocks)
+
+
+def estimate_survey_change(
+    sides: Sequence[tuple[Source, Agreement]],
+    notes: list[str],
+    *,
+    column: str,
+    confidence: float,
+    top: int | None,
+    json: bool,
+) -> None:
+    """`--compare`: the change of every answer from the other file to IN."""
+    (earlier, before), (later, after) = sides
+    one = read_survey_reports(earlier, before, column=column)
+    two = read_survey_reports(later, after, column=column)
+    found = survey_change(
+        before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=confidence
+    )
+    notes = [*_sides_notes(one.named and two.named, one.distinct and two.distinct), *notes]
+    if json:
+        write_json(
+            {
+                "confidence": found.confidence,
+                "before": _record(found.before, before, []),
+                "after": _record(found.after, after, []),
+                "changes": [
+                    {"question": answer.question.title, "answers": _law_rows(answer.names, law)}
+                    for answer, law in zip(found.after, found.laws, strict=True)
+                ],
+                "notes": notes,
+            }
+        )
+        return
+    blocks: list[Any] = [
+        f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
+        f"{promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
+        *_told_notes(notes),
+    ]
+    for answer, law in zip(found.after, found.laws, strict=True):
+        scale = 100.0 if answer.has_shares else 1.0
+        made = table("outcome", "change, points" if answer.has_shares else "change", "all at once", "")
+        order = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[: top or _TOP_OF_GROUPS]
+        for place in order.tolist():
+            sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
+            ends = _interval(scale * law.all_low[place], scale * law.all_high[place])
+            made.add_row(
+                plain(answer.names[place], most=100),
+                _value(scale * law.estimate[place]),
+                ends,
+                "changed" if sure else "",
+            )
+        blocks += [f"[bold]{plain(answer.question.title, most=100)}[/bold]{_unit({'': answer})}", made]
+    blocks.append(
+        f"Intervals hold for all {_numbers(found.after):,} numbers at once ({100 * confidence:g} %), whether the clients are the same, "
+        "overlapping or others. changed: the interval excludes 0."
+    )
+    say(*blocks)
+
+
+def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
+    """The answers of each group to one question, with the same rows in each group."""
+    first = next(iter(laws.values()))
+    scale = 100.0 if first.has_shares else 1.0
+    mean_share = np.mean([np.nan_to_num(each.consistent) for each in laws.values()], axis=0)
+    ranked = first.has_shares and first.question.kind == "shares"
+    most = top or _TOP_OF_GROUPS
+    shown = np.argsort(-mean_share, kind="stable")[:most] if ranked else np.arange(len(first.names))[:32]
+    made = table(
+        plain(by, most=40), "outcome", "asked", "share, %" if first.has_shares else "estimate", "all at once", texts=2
+    )
+    for name, each in laws.items():
+        for row, place in enumerate(shown.tolist()):
+            made.add_row(
+                plain(name, most=60) if not row else "",
+                plain(each.names[place], most=60),
+                f"{each.clients:,}" if not row else "",
+                _value(scale * each.consistent[place]),
+                _interval(scale * each.law.all_low[place], scale * each.law.all_high[place]),
+                end_section=row == len(shown) - 1,
+            )
+    return made
+
+
+def _other_names(found: SurveyAnswers, place: int, by: str) -> list[str]:
+    """The outcomes of the other columns of a question, in the order of `shares_within`."""
+    columns = found.sampler.survey.columns
+    names = [""]
+    for other in (name for name in found[place].question.columns if name != by):
+        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
+    return names
+
+
+def _law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
+    keys = ("estimate", "low", "high", "all_low", "all_high")
+    values = ([None if math.isnan(x) else x for x in np.ravel(getattr(law, key)).tolist()] for key in keys)
+    return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
+
+
+def _headline(clients: int, agreed: Agreement) -> str:
+    assert isinstance(agreed.family, RowTerms)
+    return (
+        f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {plain(', '.join(agreed.family.columns), most=200)}, "
+        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
+    )
+
+
+def _told_notes(notes: list[str]) -> list[str]:
+    return [f"[bold red]Note[/bold red]: {plain(note)}." for note in notes]
+
+
+def _unit(laws: dict[Any, SurveyAnswer]) -> str:
+    unit = next(iter(laws.values())).unit
+    return f", in {plain(unit, most=30)}" if unit else ""
 
 
 def _asked(answer: SurveyAnswer) -> str:
@@ -203,12 +420,17 @@ def _numbers(found: SurveyAnswers) -> int:
     return sum(len(answer.names) for answer in found)
 
 
-def _notes(found: SurveyAnswers, *, named: bool, distinct: bool) -> list[str]:
+def _sides_notes(named: bool, distinct: bool) -> list[str]:
     said = []
     if not named:
         said.append("the reports do not name their agreement; that they were made under this one is assumed")
     if not distinct:
         said.append("the reports do not name their clients; that each client sent one is assumed")
+    return said
+
+
+def _notes(found: SurveyAnswers, *, named: bool, distinct: bool) -> list[str]:
+    said = _sides_notes(named, distinct)
     silent = [answer.question.title for answer in found if not answer.clients]
     if silent:
         said.append(f"nobody was asked {', '.join(silent)}, since few clients take part")

@@ -37,6 +37,7 @@ from discreet.estimation._reports import (
 )
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
 from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
+from discreet.estimation._survey_groups import SurveyChange, answer_groups, shares_within, survey_change
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         SharedClients as SharedClients,
         group_counts as group_counts,
         shared_clients as shared_clients,
+        survey_reports_by_group as survey_reports_by_group,
     )
     from discreet.estimation._record import (
         change_record as change_record,
@@ -96,9 +98,11 @@ __all__ = [
     "Shares",
     "SurveyAnswer",
     "SurveyAnswers",
+    "SurveyChange",
     "SurveyOutlook",
     "Way",
     "Ways",
+    "answer_groups",
     "answer_survey",
     "change",
     "clients_for",
@@ -115,6 +119,8 @@ __all__ = [
     "reported_population",
     "reported_statistic",
     "rounds_cost",
+    "shares_within",
+    "survey_change",
     "survey_outlook",
     "variance_excess",
     "ways",
@@ -123,7 +129,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "_group_tables": "ClientGroups SharedClients group_counts shared_clients",
+        "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
         "_record": "change_record group_record law_fidelities notes record",
         "_rehearsal": (
             "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "

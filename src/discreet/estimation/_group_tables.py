@@ -29,6 +29,7 @@ from discreet.tables import Source, client_name_texts, outcome_codes
 NULL_GROUPS = ("error", "drop", "group")
 NO_GROUP = "(no group)"  # the name of the clients without one
 MOST_GROUPS = 10_000
+MOST_SURVEYED_GROUPS = 200
 _KEY, _GROUP, _WORDS = "key", "group of the client", ("word 1", "word 2")
 
 
@@ -132,16 +133,44 @@ def group_counts(
                 found = counts.setdefault(called, np.zeros(len(tallied.counts), dtype=np.int64))
                 np.add.at(found, numbers.astype(np.int64), often.astype(np.int64))
     _check_total(source, tallied, total)
+    _refuse_missing(groups, missing, total)
+    if not counts:
+        raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
+    ordered = {name: counts[name] for name in sorted(counts, key=_group_order)}
+    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, missing
+
+
+def survey_reports_by_group(
+    source: Source, groups: ClientGroups, *, column: str = REPORT
+) -> tuple[dict[str, NDArray[np.uint64]], int]:
+    """The reports of each group on a survey, and how many clients were left out."""
+    kept: dict[str, list[NDArray[np.uint64]]] = {}
+    missing = total = 0
+    for frame in _frames_by_group(source, pl.col(column).cast(pl.UInt64, strict=False), groups, column):
+        total += int(frame["number"].sum())
+        missing += int(frame.filter(pl.col(_GROUP).is_null())["number"].sum())
+        if groups.nulls == "group":
+            frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
+        for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
+            if len(kept) > MOST_SURVEYED_GROUPS:
+                raise DiscreetError(
+                    f"column {groups.column!r} has more than {MOST_SURVEYED_GROUPS:,} groups; is it one that names the clients themselves"
+                )
+            kept.setdefault(str(name), []).append(np.repeat(part[_KEY].to_numpy(), part["number"].to_numpy()))
+    _refuse_missing(groups, missing, total)
+    if not kept:
+        raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
+    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=_group_order)}, missing
+
+
+def _refuse_missing(groups: ClientGroups, missing: int, total: int) -> None:
+    """Refuse clients without a group, where they are an error."""
     if missing and groups.nulls == "error":
         where = f"column {groups.column!r}" + ("" if groups.table is None else " of the table of clients")
         raise DiscreetError(
             f"{missing:,} of {total:,} clients have no group in {where}; say --null-groups drop to leave them out, or --null-groups group "
             "to make them a group of their own"
         )
-    if not counts:
-        raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
-    ordered = {name: counts[name] for name in sorted(counts, key=_group_order)}
-    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, missing
 
 
 def _group_order(name: str) -> tuple[bool, float, str]:

@@ -163,13 +163,16 @@ class SurveyAnswers:
         return estimate, low, high
 
 
-def answer_survey(sampler: SurveySampler, reports: ArrayLike, *, confidence: float = 0.95) -> SurveyAnswers:
+def answer_survey(
+    sampler: SurveySampler, reports: ArrayLike, *, confidence: float = 0.95, among: int = 1
+) -> SurveyAnswers:
     """The answers to a survey from the reports of its clients.
 
     Args:
         sampler: what released them.
         reports: the reports, one of each client.
         confidence: of every interval.
+        among: of how many such surveys, such as groups of clients, intervals hold together.
 
     Returns:
         The answers, in the order of the questions.
@@ -184,6 +187,7 @@ def answer_survey(sampler: SurveySampler, reports: ArrayLike, *, confidence: flo
     if not clients:
         raise DiscreetError("there are no reports; an estimate needs at least one, and a useful one hundreds")
     intervals = sum(_interval_count(sampler, place) for place in range(len(sampler.survey.questions)))
+    intervals *= check_count("among", among)
     found = [
         _QuestionReports(
             sampler, place, [each for part, each in zip(sampler.parts, parts, strict=True) if part.question == place]

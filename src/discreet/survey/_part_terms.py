@@ -65,6 +65,16 @@ def read_parts(
     if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
         raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
     found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
+    return check_parts(found, questions, where)
+
+
+def check_parts(parts: Any, questions: Sequence[SurveyQuestion], where: str = "parts") -> tuple[Part, ...]:
+    """The parts, if they answer the questions."""
+    if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, Part) for part in parts):
+        raise DiscreetError(
+            f"{where} is not a list of parts; leave it out, and those with the smallest variance are taken"
+        )
+    found = tuple(parts)
     for place, question in enumerate(questions):
         own = [part for part in found if part.question == place]
         if not own:

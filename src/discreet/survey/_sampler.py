@@ -55,7 +55,7 @@ from discreet.release import (
     next_below,
 )
 from discreet.survey._columns import Integers, SurveyColumns, read_columns
-from discreet.survey._part_terms import SHARE_UNITS, part_terms
+from discreet.survey._part_terms import SHARE_UNITS, check_parts, part_terms
 from discreet.survey._questions import SurveyQuestion, read_questions
 from discreet.survey._strategies import Part, Strategy, choose_strategy, strategy_of_parts
 
@@ -187,7 +187,7 @@ class SurveySampler:
         self.survey, self.privacy = survey, promise
         bound = report_bound(promise)
         self._bound = bound
-        self.parts = choose_parts(survey, bound) if parts is None else tuple(parts)
+        self.parts = choose_parts(survey, bound) if parts is None else check_parts(parts, survey.questions)
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
