@@ -1,5 +1,10 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
+from discreet.survey._coin import (
+    Marginals as Marginals,
+    is_table as is_table,
+    ordered as ordered,
+)
 from discreet.survey._columns import Dates, Integers as Integers, Number, SurveyColumns as SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion as HistogramQuestion,

@@ -53,9 +53,10 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
+from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, ordered, table_noise
 from discreet.survey._columns import Dates, Integers, Number, SurveyColumns
 from discreet.survey._questions import SurveyQuestion, read_question
-from discreet.survey._strategies import Part, Strategy, choose_strategy
+from discreet.survey._strategies import Part, Together, choose_strategy
 
 LARGEST_REPORT = 1 << 64
 _TOGETHER = 1 << 16  # clients that are drawn at once
@@ -182,12 +183,14 @@ class SurveySampler:
         self.strategies = tuple(
             choose_strategy(question, place, survey.columns, bound) for place, question in enumerate(survey.questions)
         )
-        chances = question_shares(survey.questions, self.strategies)
-        self.parts = tuple(
+        room = LARGEST_REPORT - sum(part.capacity for strategy in self.strategies for part in strategy.parts)
+        chances, wider = choose_coin(survey.questions, self.strategies, survey.columns, bound, room)
+        asked = (
             Part(part.question, part.projection, part.blocks, part.share * chance)
             for strategy, chance in zip(self.strategies, chances, strict=True)
             for part in strategy.parts
         )
+        self.parts = (*asked, *wider)
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
@@ -221,7 +224,7 @@ class SurveySampler:
         return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
 
     def question_share(self, place: int) -> float:
-        """The share of clients that are asked a question.
+        """The share of clients that are asked a question itself; tables with its columns may tell it too.
 
         Args:
             place: of the question.
@@ -233,16 +236,37 @@ class SurveySampler:
         return float(sum(share for part, share in asked if part.question == place))
 
     def variance(self, place: int) -> float:
-        """n times the variance of a question's answer, with the share of clients that are asked it.
+        """n times the variance of a question's answer, with the shares of clients that are asked it, or a table that tells its shares.
 
         Args:
             place: of the question.
 
         Returns:
-            That of a share in the uniform population, of a mean in parts of its range in the worst one, or of a distribution function on
-            average over its cells.
+            That of a consistent share in the uniform population, of a mean in parts of its range in the worst one, or of a distribution
+            function on average over its cells.
         """
-        return self.strategies[place].variance / self.question_share(place)
+        question = self.survey.questions[place]
+        if not is_table(question):
+            return self.strategies[place].variance / self.question_share(place)
+        shares = [float(self.exact_shares[number]) for number in self.tables]
+        return self.marginals.variance(ordered(self.survey.columns, question.columns), shares)
+
+    @cached_property
+    def tables(self) -> dict[int, tuple[str, ...]]:
+        """The places of the parts that are tables of shares, and their columns in the order of the survey."""
+        return {
+            number: ordered(self.survey.columns, part.projection.columns)
+            for number, part in enumerate(self.parts)
+            if isinstance(part.projection, Together)
+            and (part.question == NO_QUESTION or is_table(self.survey.questions[part.question]))
+        }
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """What these tables tell of each other."""
+        growth = float(report_bound(self.privacy))
+        noises = [table_noise(self.parts[number].blocks, growth) for number in self.tables]
+        return Marginals(self.survey.columns, list(self.tables.values()), noises)
 
     def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each row of a table, where each row is a client's own.
@@ -451,15 +475,6 @@ class SurveySampler:
         )
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn
-
-
-def question_shares(questions: Sequence[SurveyQuestion], strategies: Sequence[Strategy]) -> list[float]:
-    """The share of clients for each question with the smallest weighted sum of variances."""
-    roots = [
-        max(strategy.variance * question.weight, 1e-12) ** 0.5
-        for question, strategy in zip(questions, strategies, strict=True)
-    ]
-    return [root / sum(roots) for root in roots]
 
 
 def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
