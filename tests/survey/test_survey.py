@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.survey_parts.floor import least_variance
 from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet.domain import Bins
 from discreet.errors import DiscreetError
+from discreet.mechanisms import best_subset
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
@@ -359,6 +361,60 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
     for _ in range(100):
         other = np.abs(coin * (1 + rng.normal(0, 0.3, len(coin))))
         assert loss(other / other.sum()) >= best * (1 - 1e-5)
+
+
+def best_possible_variance(sizes: Sequence[int], tables: Sequence[tuple[int, ...]], epsilon: float) -> float:
+    """n times the least mean variance over all epsilon-LDP reports in the uniform population, by all subsets of rows.
+
+    Every column of a mechanism is a sum of columns with two values, e^epsilon on a subset of the rows and 1 elsewhere, times a number; the
+    best weights of these subsets, up to permutations of outcomes, are an A-optimal design.
+    """
+    count, growth = math.prod(sizes), math.exp(epsilon)
+    cells = np.stack(np.unravel_index(np.arange(count), tuple(sizes)))
+    subsets = np.array(list(itertools.product((0.0, 1.0), repeat=count)))[1:-1]
+    fraction = subsets.mean(axis=1)
+    effects = sorted(
+        {t for table in tables for r in range(1, len(table) + 1) for t in itertools.combinations(table, r)}
+    )
+    seen, costs = [], []
+    for effect in effects:
+        same = np.ones((count, count))
+        for place, size in enumerate(sizes):
+            equal = cells[place][:, None] == cells[place][None, :]
+            same *= equal - 1.0 / size if place in effect else 1.0 / size
+        dimension = math.prod(sizes[place] - 1 for place in effect)
+        squares = np.einsum("ax,xy,ay->a", subsets, same, subsets)
+        seen.append((growth - 1) ** 2 * squares / (1 + (growth - 1) * fraction) ** 2 / (count * dimension))
+        told = [table for table in tables if set(effect) <= set(table)]
+        costs.append(sum(dimension / math.prod(sizes[i] for i in table) ** 2 for table in told) / len(tables))
+    information, weights = np.array(seen).T, np.full(len(subsets), 1.0 / len(subsets))
+    for _ in range(3000):
+        weights *= np.sqrt(information @ (np.array(costs) / np.square(weights @ information)))
+        weights /= weights.sum()
+    return float((np.array(costs) / (weights @ information)).sum())
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 3), (3, 3), (2, 5)])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_a_survey_is_near_the_best_possible_report_and_that_is_above_the_bound(
+    sizes: tuple[int, ...], epsilon: float
+) -> None:
+    tables = [each for count in (1, 2) for each in itertools.combinations(range(len(sizes)), count)]
+    columns = {f"c{place}": size for place, size in enumerate(sizes)}
+    asked = [shares(*(f"c{place}" for place in table)) for table in tables]
+    sampler = SurveySampler(Survey(columns, asked), epsilon=epsilon)
+    own = float(np.mean([sampler.variance(place) for place in range(len(tables))]))
+    best, bound = best_possible_variance(sizes, tables, epsilon), least_variance(sizes, tables, epsilon)
+    assert bound <= best * (1 + 1e-6)
+    assert best <= own * (1 + 1e-6)
+    assert own <= 1.12 * best
+
+
+@pytest.mark.parametrize("size", [2, 7, 60])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_bound_of_one_table_is_the_least_variance_of_reports(size: int, epsilon: float) -> None:
+    least = best_subset(size, math.exp(epsilon))[1]
+    assert least_variance([size], [(0,)], epsilon) == pytest.approx(least, rel=1e-6)
 
 
 def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None:

@@ -1,11 +1,12 @@
 """Answers to a survey from one private report of each client: shares without bias that agree with each other, with intervals.
 
 **Who is asked.** A public coin asks each client one part of the survey, so those who are asked are a uniform random subset of the clients,
-given how many they are. *The intervals of shares hold for the average of all clients, asked or not.* Proof: let client i report a block
-with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh, and so are they after
-independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The generating polynomial of
-their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean chance (h_1 + ... + h_n)/n
-[Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such sums.   QED
+given how many they are. *Intervals of shares by the reports on one table hold for the average of all clients, asked or not.* Proof: let
+client i report a block with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh,
+and so are they after independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The
+generating polynomial of their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean
+chance (h_1 + ... + h_n)/n [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such
+sums.   QED
 
 **Consistency** of tables of shares that have columns in common: `discreet.estimation._share_tables`.
 
