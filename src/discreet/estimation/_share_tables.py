@@ -27,7 +27,7 @@ from discreet.estimation._population import Shares
 from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
-from discreet.survey import Part, SurveyColumns, SurveySampler, Together, Windows, ordered
+from discreet.survey import Part, SurveyColumns, SurveySampler, Together, Windows, effects_of, ordered
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
@@ -77,8 +77,9 @@ class ShareTables:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.sizes(names)
         weights, found = self._sampler.marginals.weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
-        for place, effect in enumerate(self._sampler.marginals.effects):
-            if not set(effect) <= set(names):
+        for effect in effects_of(names):
+            place = self._sampler.marginals.places.get(effect)
+            if place is None:
                 continue
             seen = np.zeros(self._columns.sizes(effect))
             for number in np.flatnonzero(weights[:, place]):
@@ -170,10 +171,10 @@ class ShareTables:
             for name in set(names) & set(written)
         }
         found = np.zeros((self._shares[number].size, len(some)))
-        for weight, effect in zip(weights, self._sampler.marginals.effects, strict=True):
-            if weight and set(effect) <= set(names):
-                rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
-                found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
+        for effect in effects_of(tuple(name for name in names if name in written)):
+            weight = weights[self._sampler.marginals.places[effect]]
+            rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
+            found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
         return found
 
 

@@ -2,6 +2,7 @@
 
 from discreet.survey._coin import (
     Marginals as Marginals,
+    effects_of as effects_of,
     is_table as is_table,
     ordered as ordered,
 )

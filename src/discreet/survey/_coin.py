@@ -37,11 +37,11 @@ from discreet.survey._strategies import Part, Strategy, Together, Windows, block
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
 NO_QUESTION = -1  # the question of a part that no question names
-_LEAST_SHARE = 1 / 512  # of the tables' clients, below which a table is left out
+_SELDOM = 1 / 128  # of the largest share of a table, below which a table is left out
 _STEPS = 1000  # of the multiplicative algorithm
-_MOST_TABLES = 1000  # that are considered
+_MOST_TABLES = 1500  # that are considered: all of three columns out of 20
 _LARGEST_WIDER = 1 << 48  # numbers of reports on a wider table
-_ROUNDING = 1 << 20  # so that machines with other sums find the same shares
+_ROUNDING = 1 << 20  # steps of the shares among tables
 
 
 def ordered(columns: SurveyColumns, names: Sequence[str]) -> Columns:
@@ -67,7 +67,7 @@ class Marginals:
     def __init__(self, columns: SurveyColumns, tables: Sequence[Columns], noises: Sequence[float]) -> None:
         self._columns = columns
         self.effects = sorted(set(chain.from_iterable(map(effects_of, tables))))
-        places = {effect: place for place, effect in enumerate(self.effects)}
+        self.places = places = {effect: place for place, effect in enumerate(self.effects)}
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in effects_of(names):
@@ -88,38 +88,38 @@ class Marginals:
         return np.asarray(seen / np.where(total > 0.0, total, 1.0))
 
     def costs(self, names: Columns) -> Floats:
-        """The mean variance of a cell of a table for a unit variance of each effect."""
-        cells = math.prod(self._columns.sizes(names))
-        told = set(effects_of(names))
-        return np.array(
-            [
-                math.prod(size - 1 for size in self._columns.sizes(effect)) / (self._rest(names, effect) * cells)
-                if effect in told
-                else 0.0
-                for effect in self.effects
-            ]
-        )
+        """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
+        cells, found = math.prod(self._columns.sizes(names)), np.zeros(len(self.effects))
+        for effect in effects_of(names):
+            if effect in self.places:
+                dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
+                found[self.places[effect]] = dimension / (self._rest(names, effect) * cells)
+        return found
 
     def variance(self, names: Columns, amounts: ArrayLike) -> float:
         """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
         costs, precisions = self.costs(names), self.precisions(amounts)
         needed = costs > 0.0
-        if (precisions[needed] <= 0.0).any():
+        if not self.places.keys() >= set(effects_of(names)) or (precisions[needed] <= 0.0).any():
             return math.inf
         return float((costs[needed] / precisions[needed]).sum())
 
     def best_amounts(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
         """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
         shares, needed = start / start.sum(), demands > 0.0
-        seen, wanted = self._seen[:, needed], demands[needed]
-        for _ in range(_STEPS):
-            shares = shares * np.sqrt(seen @ (wanted / np.square(shares @ seen)))
+        seen, wanted = self._seen[:, needed].copy(), demands[needed]
+        across = seen.T.copy()
+        for _ in range(
+            _STEPS
+        ):  # sums along the first axis: unlike matrix products, they have one order on every machine
+            precisions = (seen * shares[:, None]).sum(axis=0)
+            shares = shares * np.sqrt((across * (wanted / np.square(precisions))[:, None]).sum(axis=0))
             shares /= shares.sum()
-        return shares, float((wanted / (shares @ seen)).sum())
+        return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
 
     def sufficient(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
         """Which tables are asked of many clients, or needed to see an effect that is in demand."""
-        large = shares >= _LEAST_SHARE
+        large = np.asarray(shares >= _SELDOM * shares.max())
         for effect in np.flatnonzero(demands > 0.0):
             sees = self._seen[:, effect] > 0.0
             if not (large & sees).any():
@@ -135,7 +135,8 @@ def is_table(question: SurveyQuestion) -> bool:
 def question_shares(questions: Sequence[SurveyQuestion], variances: Sequence[float]) -> list[float]:
     """The share of clients for each question with the smallest weighted sum of variances, if no answer helps another."""
     roots = [
-        max(variance * question.weight, 1e-12) ** 0.5 for question, variance in zip(questions, variances, strict=True)
+        math.sqrt(max(variance * question.weight, 1e-12))
+        for question, variance in zip(questions, variances, strict=True)
     ]
     return [root / sum(roots) for root in roots]
 
