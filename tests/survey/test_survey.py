@@ -34,7 +34,7 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, ordered
+from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, survey_order
 from discreet.survey._strategies import blocks_for, choose_windows, level_variance
 from tests.soaking import examples
 
@@ -344,7 +344,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
         == widest
     )
     bound, rng = at_most_exp(epsilon), np.random.default_rng(1)
-    tables = [ordered(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
+    tables = [survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
     blocks = [blocks_for(math.prod(columns.sizes(table)), bound) for table in tables]
     every = Marginals(columns, tables, [level_variance(each, float(bound)) for each in blocks])
     told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
@@ -352,7 +352,7 @@ def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsi
 
     def loss(amounts: Any) -> float:
         return sum(
-            question.weight * every.variance(ordered(columns, question.columns), amounts) for question in questions
+            question.weight * every.variance(survey_order(columns, question.columns), amounts) for question in questions
         )
 
     assert loss(coin) == pytest.approx(best, rel=1e-9)
@@ -415,6 +415,17 @@ def test_a_survey_is_near_the_best_possible_report_and_that_is_above_the_bound(
 def test_the_bound_of_one_table_is_the_least_variance_of_reports(size: int, epsilon: float) -> None:
     least = best_subset(size, math.exp(epsilon))[1]
     assert least_variance([size], [(0,)], epsilon) == pytest.approx(least, rel=1e-6)
+
+
+def test_the_coin_is_the_same_on_every_machine() -> None:
+    """A client and a curator find it from the survey alone; these are the numbers of the machine that the test was written on."""
+    columns = {"a": 2, "b": 3, "c": 7, "x": Number(0, 1)}
+    asked = [*(shares(name) for name in "abc"), shares("a", "b"), shares("b", "c"), mean("x")]
+    found = [SurveySampler(Survey(columns, asked), epsilon=epsilon).exact_shares for epsilon in (1.0, 4.0)]
+    assert [[round(share * (1 << 30)) for share in shares_found] for shares_found in found] == [
+        [108093015, 88290302, 180050976, 262099156, 278309087, 66191887, 90707401],
+        [1, 1, 1, 471454779, 318081826, 128695288, 8579686, 146930243],
+    ]
 
 
 def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None:

@@ -27,7 +27,7 @@ from discreet.estimation._population import Shares
 from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
-from discreet.survey import Part, SurveyColumns, SurveySampler, Together, Windows, effects_of, ordered
+from discreet.survey import Part, SurveyColumns, SurveySampler, Together, Windows, effects_of, survey_order
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
@@ -57,21 +57,21 @@ class ShareTables:
         for names, written, each, given in zip(self._tables, self._written, samplers, self._reports, strict=True):
             supports = ReportCounts(each).add(given).supports() if len(given) else np.zeros(each.family.size)
             shares = (supports / max(len(given), 1) - each.chances.outside) / each.chances.gap
-            self._shares.append(_reorder(self._columns, shares, written, names))
+            self._shares.append(_reorder_columns(self._columns, shares, written, names))
 
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
-        names = ordered(self._columns, columns)
-        return _reorder(self._columns, self._consistent(names, self._clients), names, columns).ravel()
+        names = survey_order(self._columns, columns)
+        return _reorder_columns(self._columns, self._consistent(names, self._clients), names, columns).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
-        names = ordered(self._columns, columns)
+        names = survey_order(self._columns, columns)
         used = self._small_tables(names, own)
         if not used.any():
             return None
-        pooled = self._pooled(names, used, confidence, among)
-        return Shares(*(_reorder(self._columns, each, names, columns).ravel() for each in pooled))
+        pooled = self._shares_and_ends(names, used, confidence, among)
+        return Shares(*(_reorder_columns(self._columns, each, names, columns).ravel() for each in pooled))
 
     def _consistent(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
@@ -103,7 +103,9 @@ class ShareTables:
         whole = marginals.variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
 
-    def _pooled(self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int) -> tuple[Floats, ...]:
+    def _shares_and_ends(
+        self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
+    ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
         weights, estimate = self._sampler.marginals.weights(clients), self._consistent(names, clients)
@@ -184,7 +186,7 @@ def part_sampler(sampler: SurveySampler, part: Part) -> ReportSampler:
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
 
 
-def _reorder(columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]) -> Floats:
+def _reorder_columns(columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]) -> Floats:
     """A table of shares with its columns in another order."""
     table = shares.reshape(columns.sizes(given))
     return np.asarray(table.transpose([list(given).index(name) for name in wanted]))

@@ -4,7 +4,7 @@ from discreet.survey._coin import (
     Marginals as Marginals,
     effects_of as effects_of,
     is_table as is_table,
-    ordered as ordered,
+    survey_order as survey_order,
 )
 from discreet.survey._columns import Dates, Integers as Integers, Number, SurveyColumns as SurveyColumns
 from discreet.survey._questions import (

@@ -44,7 +44,7 @@ _LARGEST_WIDER = 1 << 48  # numbers of reports on a wider table
 _ROUNDING = 1 << 20  # steps of the shares among tables
 
 
-def ordered(columns: SurveyColumns, names: Sequence[str]) -> Columns:
+def survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
     """Names in the order of the survey's columns."""
     chosen = set(names)
     return tuple(name for name in columns if name in chosen)
@@ -117,7 +117,7 @@ class Marginals:
             shares /= shares.sum()
         return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
 
-    def sufficient(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
+    def needed_tables(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
         """Which tables are asked of many clients, or needed to see an effect that is in demand."""
         large = np.asarray(shares >= _SELDOM * shares.max())
         for effect in np.flatnonzero(demands > 0.0):
@@ -151,7 +151,7 @@ def choose_coin(
     """The share of clients for each question, and parts for wider tables; `room`: for the numbers of their reports."""
     alone = question_shares(questions, [strategy.variance for strategy in strategies])
     places = [place for place, question in enumerate(questions) if is_table(question)]
-    asked = [ordered(columns, questions[place].columns) for place in places]
+    asked = [survey_order(columns, questions[place].columns) for place in places]
     blocks = [part.blocks for place in places for part in strategies[place].parts]
     wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
     if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
@@ -166,7 +166,7 @@ def choose_coin(
         marginals = Marginals(columns, [tables[number] for number in kept], noises)
         demands = np.sum([weight * marginals.costs(names) for names, weight in demanded], axis=0)
         shares, loss = marginals.best_amounts(shares, demands)
-        large = marginals.sufficient(shares, demands)
+        large = marginals.needed_tables(shares, demands)
         kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
     shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
     of_table = dict(zip(kept, shares.tolist(), strict=True))
@@ -190,7 +190,7 @@ def choose_coin(
 
 def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
     """Tables of at most three columns of the questions that none of them names, and their blocks."""
-    names = ordered(columns, list(chain.from_iterable(asked)))
+    names = survey_order(columns, list(chain.from_iterable(asked)))
     found: dict[Columns, BlockFamily] = {}
     for size in range(2, LARGEST_TOGETHER + 1):
         if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:

@@ -53,7 +53,7 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, ordered, table_noise
+from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, survey_order, table_noise
 from discreet.survey._columns import Dates, Integers, Number, SurveyColumns
 from discreet.survey._questions import SurveyQuestion, read_question
 from discreet.survey._strategies import Part, Together, choose_strategy
@@ -249,13 +249,13 @@ class SurveySampler:
         if not is_table(question):
             return self.strategies[place].variance / self.question_share(place)
         shares = [float(self.exact_shares[number]) for number in self.tables]
-        return self.marginals.variance(ordered(self.survey.columns, question.columns), shares)
+        return self.marginals.variance(survey_order(self.survey.columns, question.columns), shares)
 
     @cached_property
     def tables(self) -> dict[int, tuple[str, ...]]:
         """The places of the parts that are tables of shares, and their columns in the order of the survey."""
         return {
-            number: ordered(self.survey.columns, part.projection.columns)
+            number: survey_order(self.survey.columns, part.projection.columns)
             for number, part in enumerate(self.parts)
             if isinstance(part.projection, Together)
             and (part.question == NO_QUESTION or is_table(self.survey.questions[part.question]))
