@@ -1,18 +1,20 @@
 """Answers to a survey: unbiased, consistent, with intervals that hold, and as precise as was said before."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
 from discreet.estimation._surveys import _QuestionReports, _TreeLevels
 from discreet.survey import Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
-from tests.soaking import wide
+from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
 
@@ -93,6 +95,105 @@ def test_consistent_shares_are_the_weighted_least_squares_of_all_questions() -> 
         expected = np.zeros(len(found[place].names))
         np.add.at(expected, [outcome(*cell) for cell in cells], solved)
         assert found[place].consistent == pytest.approx(expected, abs=1e-6)
+
+
+def binary_people(clients: int, rng: np.random.Generator) -> tuple[dict[str, Any], dict[tuple[str, ...], Any]]:
+    """Five columns that depend on each other, and their one- and two-way marginals."""
+    first = rng.random(clients) < 0.85
+    table: dict[str, Any] = {"a": first.astype(int), "e": rng.choice(3, clients, p=[0.7, 0.25, 0.05])}
+    for name, chance in (("b", 0.3), ("c", 0.5), ("d", 0.02)):
+        table[name] = np.where(rng.random(clients) < 0.5, first, rng.random(clients) < chance).astype(int)
+    sizes = {name: 3 if name == "e" else 2 for name in "abcde"}
+    asked = [*((name,) for name in sizes), *itertools.combinations(sizes, 2)]
+    found: dict[tuple[str, ...], Any] = {}
+    for names in asked:
+        shape = tuple(sizes[name] for name in names)
+        outcomes = np.ravel_multi_index([table[name] for name in names], shape)
+        found[names] = np.bincount(outcomes, minlength=math.prod(shape)) / clients
+    return table, found
+
+
+BINARY = {"a": 2, "b": 2, "c": 2, "d": 2, "e": 3}
+
+
+def test_wider_tables_answer_all_pairs_without_bias_and_consistently() -> None:
+    rng = np.random.default_rng(12)
+    table, truth = binary_people(60_000, rng)
+    sampler = SurveySampler(Survey(BINARY, [shares(*reversed(names)) for names in truth]), epsilon=4.0)
+    assert any(part.question == -1 for part in sampler.parts)
+    found = answer_survey(sampler, sampler.release_table(table, rng=rng))
+    errors = []
+    for answer, (names, expected) in zip(found, truth.items(), strict=True):
+        shape = [BINARY[name] for name in reversed(names)]
+        estimate = answer.consistent.reshape(shape).T.ravel()
+        errors.append(np.mean(np.square(estimate - expected)))
+        assert answer.consistent.sum() == pytest.approx(1.0, abs=1e-12)
+        for axis, name in enumerate(reversed(names)):
+            alone = next(each for each in found if each.question.columns == (name,)).consistent
+            told = answer.consistent.reshape(shape)
+            assert (told if told.ndim == 1 else told.sum(axis=1 - axis)) == pytest.approx(alone, abs=1e-12)
+        assert (answer.law.all_low <= answer.law.low).all()
+        assert (answer.law.low <= answer.law.high).all()
+        inside = (answer.law.all_low <= truth_of(expected, shape)) & (truth_of(expected, shape) <= answer.law.all_high)
+        assert inside.all()
+    said = [sampler.variance(place) / 60_000 for place in range(len(errors))]
+    assert np.mean(errors) <= 1.5 * np.mean(said)
+    split = [sampler.strategies[place].variance * len(errors) / 60_000 for place in range(len(errors))]
+    assert np.mean(errors) <= 0.3 * np.mean(split)  # a question each, with equal chances
+
+
+def truth_of(expected: Any, shape: list[int]) -> Any:
+    """Shares in the order of a question that names its columns the other way round."""
+    return np.asarray(expected).reshape(shape[::-1]).T.ravel()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "clients"), [(0.7, 3000), (4.0, 900)])
+def test_intervals_of_shares_that_several_tables_tell_hold_and_are_narrower(epsilon: float, clients: int) -> None:
+    rng, runs = np.random.default_rng(6), wide(400, 30)
+    table, truth = binary_people(clients, rng)
+    sampler = SurveySampler(Survey(BINARY, [shares(*names) for names in truth]), epsilon=epsilon)
+    missed, together, ratio = [], [], []
+    for _ in range(runs):
+        found = answer_survey(sampler, sampler.release_table(table, rng=rng))
+        laws = [(answer.law, expected) for answer, expected in zip(found, truth.values(), strict=True)]
+        missed.append(np.mean(np.concatenate([(x < law.low) | (x > law.high) for law, x in laws])))
+        together.append(any(((x < law.all_low) | (x > law.all_high)).any() for law, x in laws))
+        ratio.append(np.mean([np.mean(np.square(law.high - law.low)) for law, _ in laws]))
+    assert np.mean(missed) <= 0.05 + 3 * float(np.std(missed)) / math.sqrt(runs)
+    assert np.mean(together) <= 0.05 + 3 * math.sqrt(0.05 / runs)
+    alone = np.mean([(2 * 1.96) ** 2 * sampler.strategies[place].variance for place in range(len(truth))])
+    assert np.mean(ratio) <= alone * len(truth) / clients  # a question each, with equal chances
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(st.data())
+def test_any_survey_of_shares_and_any_number_of_clients_has_consistent_answers(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    columns = {f"c{place}": size for place, size in enumerate(sizes)}
+    names = st.lists(st.sampled_from(list(columns)), min_size=1, max_size=3, unique=True)
+    wanted = data.draw(
+        st.lists(names.filter(lambda each: math.prod(columns[n] for n in each) > 1), min_size=1, max_size=5)
+    )
+    weights = data.draw(st.lists(st.sampled_from([1e-6, 1.0, 1e6]), min_size=len(wanted), max_size=len(wanted)))
+    asked = [shares(*each, weight=weight) for each, weight in zip(wanted, weights, strict=True)]
+    sampler = SurveySampler(Survey(columns, asked), epsilon=data.draw(st.sampled_from([0.01, 0.8, 3.0, 9.0])))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    clients = data.draw(st.sampled_from([1, 2, 31, 200]))
+    found = answer_survey(sampler, sampler.release_rows(rng.integers(0, math.prod(sizes), clients), rng=rng))
+    for place, answer in enumerate(found):
+        assert math.isfinite(sampler.variance(place))
+        assert answer.consistent.sum() == pytest.approx(1.0, abs=1e-6)
+        assert len(answer.rows()) == len(answer.consistent) == len(answer.law.estimate)
+        for low, high in ((answer.law.low, answer.law.high), (answer.law.all_low, answer.law.all_high)):
+            assert (low >= 0.0).all()
+            assert (low <= high).all()
+            assert (high <= 1.0).all()
+        for other in found:
+            if other.question.columns == answer.question.columns[:1]:
+                shape = [columns[name] for name in answer.question.columns]
+                told = answer.consistent.reshape(shape[0], -1).sum(axis=1)
+                assert told == pytest.approx(other.consistent, abs=1e-6)
 
 
 def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.survey_parts.floor import least_variance
 from hypothesis import given, settings, strategies as st
 from scipy.stats import chi2
 
@@ -19,6 +20,7 @@ from discreet.agreement import Agreement
 from discreet.domain import Bins
 from discreet.errors import BudgetError, DiscreetError
 from discreet.ledger import Budget, Ledger
+from discreet.mechanisms import best_subset
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import (
@@ -27,6 +29,7 @@ from discreet.survey import (
     Survey,
     SurveyColumns,
     SurveySampler,
+    Together,
     Tree,
     Windows,
     histogram,
@@ -35,7 +38,8 @@ from discreet.survey import (
     quantiles,
     shares,
 )
-from discreet.survey._strategies import choose_windows
+from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, survey_order
+from discreet.survey._strategies import blocks_for, choose_windows, level_variance
 from tests.soaking import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -63,6 +67,24 @@ def test_no_report_is_more_than_e_to_epsilon_times_as_likely_from_one_client_as_
             totals[row] += probability
     assert set(totals.values()) == {Fraction(1)}
     assert float(bound) <= math.exp(epsilon) * (1 + 1e-15)
+
+
+def test_tables_that_no_question_names_are_as_private_and_answer_the_questions() -> None:
+    survey = Survey({"a": 2, "b": 2, "c": 3}, [shares("a"), shares("b"), shares("c")])
+    sampler = SurveySampler(survey, epsilon=4.0)
+    wider = [part for part in sampler.parts if part.question == NO_QUESTION]
+    assert [part.projection for part in wider] == [Together(("a", "b", "c"))]
+    bound, rows = at_most_exp(4.0), range(12)
+    totals = dict.fromkeys(rows, Fraction(0))
+    for report in sampler.reports().tolist():
+        law = [sampler.probability(report, row) for row in rows]
+        assert max(law) <= bound * min(law)
+        for row, probability in zip(rows, law, strict=True):
+            totals[row] += probability
+    assert set(totals.values()) == {Fraction(1)}
+    key = fresh_secret().run_key("a" * 64, 1, Question(value="records"))
+    drawn = [sampler.release_keyed(key, client, [7], [1]) for client in range(200)]
+    assert {sampler.parts[sampler.part_of(report)].question for report in drawn} == {NO_QUESTION}
 
 
 def test_reports_are_drawn_with_their_probabilities_from_entropy_and_from_a_secret() -> None:
@@ -275,6 +297,148 @@ def test_the_coin_minimises_the_weighted_sum_of_variances() -> None:
     best = sampler.question_share(0)
     assert all(loss(best) <= loss(best + step) * (1 + 1e-9) for step in (-0.1, -0.01, 0.01, 0.1))
     assert sum(sampler.exact_shares) == 1
+
+
+def dense_variance(
+    columns: SurveyColumns,
+    tables: Sequence[tuple[str, ...]],
+    noises: Sequence[float],
+    amounts: Any,
+    names: tuple[str, ...],
+) -> float:
+    """The mean variance of a cell of the least-squares table: of all rows, by an inverse, with a total that is known."""
+    rows = np.arange(columns.size)
+    information = np.full((columns.size, columns.size), 1e9)
+
+    def sums(table: tuple[str, ...]) -> Any:
+        return np.eye(math.prod(columns.sizes(table)))[:, columns.project(rows, table)]
+
+    for table, noise, amount in zip(tables, noises, amounts, strict=True):
+        information += amount / noise * sums(table).T @ sums(table)
+    covariance = sums(names) @ np.linalg.pinv(information, rcond=1e-14, hermitian=True) @ sums(names).T
+    return float(np.trace(covariance) / len(covariance))
+
+
+def test_tables_tell_each_other_as_much_as_dense_least_squares() -> None:
+    columns = SurveyColumns({"a": 2, "b": 3, "c": 4, "d": 1})
+    tables = [("a",), ("a", "b"), ("b", "c"), ("a", "b", "c"), ("c", "d")]
+    noises, amounts = [0.5, 1.1, 2.0, 0.9, 1.3], [0.1, 0.3, 0.2, 0.15, 0.25]
+    marginals = Marginals(columns, tables, noises)
+    for names in (*tables, ("b",), ("a", "c")):
+        expected = dense_variance(columns, tables, noises, amounts, names)
+        assert marginals.variance(names, amounts) == pytest.approx(expected, rel=1e-5)
+    assert marginals.variance(("b", "c"), [1, 1, 0, 0, 1]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("sizes", "epsilon", "widest"), [((2, 2, 2, 2, 2), 4.0, 3), ((2, 3, 2, 6), 3.0, 3), ((4, 20, 7), 1.0, 2)]
+)
+def test_no_other_coin_has_a_smaller_sum_of_variances(sizes: Sequence[int], epsilon: float, widest: int) -> None:
+    columns = SurveyColumns({f"c{place}": size for place, size in enumerate(sizes)})
+    pairs = list(itertools.combinations(columns, 2))
+    questions = [*(shares(name, weight=2.0) for name in columns), *(shares(*pair) for pair in pairs)]
+    sampler = SurveySampler(Survey(columns, questions), epsilon=epsilon)
+    best = sum(question.weight * sampler.variance(place) for place, question in enumerate(questions))
+    assert (
+        max(
+            len(table)
+            for table, share in zip(sampler.tables.values(), sampler.exact_shares, strict=True)
+            if share > 1e-6
+        )
+        == widest
+    )
+    bound, rng = at_most_exp(epsilon), np.random.default_rng(1)
+    tables = [survey_order(columns, each) for size in (1, 2, 3) for each in itertools.combinations(columns, size)]
+    blocks = [blocks_for(math.prod(columns.sizes(table)), bound) for table in tables]
+    every = Marginals(columns, tables, [level_variance(each, float(bound)) for each in blocks])
+    told = dict(zip(sampler.tables.values(), map(float, sampler.exact_shares), strict=True))
+    coin = np.array([told.get(table, 0.0) for table in tables])
+
+    def loss(amounts: Any) -> float:
+        return sum(
+            question.weight * every.variance(survey_order(columns, question.columns), amounts) for question in questions
+        )
+
+    assert loss(coin) == pytest.approx(best, rel=1e-9)
+    for table in np.eye(len(tables)):
+        assert loss(0.999 * coin + 0.001 * table) >= best * (1 - 1e-5)
+    for _ in range(100):
+        other = np.abs(coin * (1 + rng.normal(0, 0.3, len(coin))))
+        assert loss(other / other.sum()) >= best * (1 - 1e-5)
+
+
+def best_possible_variance(sizes: Sequence[int], tables: Sequence[tuple[int, ...]], epsilon: float) -> float:
+    """n times the least mean variance over all epsilon-LDP reports in the uniform population, by all subsets of rows.
+
+    Every column of a mechanism is a sum of columns with two values, e^epsilon on a subset of the rows and 1 elsewhere, times a number; the
+    best weights of these subsets, up to permutations of outcomes, are an A-optimal design.
+    """
+    count, growth = math.prod(sizes), math.exp(epsilon)
+    cells = np.stack(np.unravel_index(np.arange(count), tuple(sizes)))
+    subsets = np.array(list(itertools.product((0.0, 1.0), repeat=count)))[1:-1]
+    fraction = subsets.mean(axis=1)
+    effects = sorted(
+        {t for table in tables for r in range(1, len(table) + 1) for t in itertools.combinations(table, r)}
+    )
+    seen, costs = [], []
+    for effect in effects:
+        same = np.ones((count, count))
+        for place, size in enumerate(sizes):
+            equal = cells[place][:, None] == cells[place][None, :]
+            same *= equal - 1.0 / size if place in effect else 1.0 / size
+        dimension = math.prod(sizes[place] - 1 for place in effect)
+        squares = np.einsum("ax,xy,ay->a", subsets, same, subsets)
+        seen.append((growth - 1) ** 2 * squares / (1 + (growth - 1) * fraction) ** 2 / (count * dimension))
+        told = [table for table in tables if set(effect) <= set(table)]
+        costs.append(sum(dimension / math.prod(sizes[i] for i in table) ** 2 for table in told) / len(tables))
+    information, weights = np.array(seen).T, np.full(len(subsets), 1.0 / len(subsets))
+    for _ in range(3000):
+        weights *= np.sqrt(information @ (np.array(costs) / np.square(weights @ information)))
+        weights /= weights.sum()
+    return float((np.array(costs) / (weights @ information)).sum())
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 3), (3, 3), (2, 5)])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
+def test_a_survey_is_near_the_best_possible_report_and_that_is_above_the_bound(
+    sizes: tuple[int, ...], epsilon: float
+) -> None:
+    tables = [each for count in (1, 2) for each in itertools.combinations(range(len(sizes)), count)]
+    columns = {f"c{place}": size for place, size in enumerate(sizes)}
+    asked = [shares(*(f"c{place}" for place in table)) for table in tables]
+    sampler = SurveySampler(Survey(columns, asked), epsilon=epsilon)
+    own = float(np.mean([sampler.variance(place) for place in range(len(tables))]))
+    best, bound = best_possible_variance(sizes, tables, epsilon), least_variance(sizes, tables, epsilon)
+    assert bound <= best * (1 + 1e-6)
+    assert best <= own * (1 + 1e-6)
+    assert own <= 1.12 * best
+
+
+@pytest.mark.parametrize("size", [2, 7, 60])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_bound_of_one_table_is_the_least_variance_of_reports(size: int, epsilon: float) -> None:
+    least = best_subset(size, math.exp(epsilon))[1]
+    assert least_variance([size], [(0,)], epsilon) == pytest.approx(least, rel=1e-6)
+
+
+def test_the_coin_is_the_same_on_every_machine() -> None:
+    """A client and a curator find it from the survey alone; these are the numbers of the machine that the test was written on."""
+    columns = {"a": 2, "b": 3, "c": 7, "x": Number(0, 1)}
+    asked = [*(shares(name) for name in "abc"), shares("a", "b"), shares("b", "c"), mean("x")]
+    found = [SurveySampler(Survey(columns, asked), epsilon=epsilon).exact_shares for epsilon in (1.0, 4.0)]
+    assert [[round(share * (1 << 30)) for share in shares_found] for shares_found in found] == [
+        [108093015, 88290302, 180050976, 262099156, 278309087, 66191887, 90707401],
+        [1, 1, 1, 471454779, 318081826, 128695288, 8579686, 146930243],
+    ]
+
+
+def test_a_coin_without_room_for_wider_tables_asks_the_questions_alone() -> None:
+    columns = SurveyColumns({"a": 2, "b": 2})
+    sampler = SurveySampler(Survey(columns, [shares("a"), shares("b", weight=4.0)]), epsilon=4.0)
+    assert [part.question for part in sampler.parts] == [0, 1, NO_QUESTION]
+    chances, wider = choose_coin(sampler.survey.questions, sampler.strategies, columns, at_most_exp(4.0), room=1 << 40)
+    assert not wider
+    assert chances == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_questions_of_many_outcomes_share_64_bits() -> None:

@@ -374,13 +374,16 @@ def _unit(laws: dict[Any, SurveyAnswer]) -> str:
 
 def _asked(answer: SurveyAnswer) -> str:
     unit = f", in {plain(answer.unit, most=30)}" if answer.unit else ""
-    who = f"{pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked"
-    return f"{unit}: {who if answer.clients else 'nobody was asked, so nothing is known'}."
+    if not answer.is_known:
+        return f"{unit}: nobody was asked, so nothing is known."
+    if not answer.clients:
+        return f"{unit}: told by tables with its columns."
+    return f"{unit}: {pluralise(answer.clients, 'client')} {'was' if answer.clients == 1 else 'were'} asked it."
 
 
 def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: int) -> list[Any]:
     """The table of one answer; of the largest shares, only intervals that hold after ranking."""
-    if not answer.clients:
+    if not answer.is_known:
         return []
     scale = 100.0 if answer.has_shares else 1.0
     ranked = answer.has_shares and answer.question.kind == "shares"
@@ -431,7 +434,7 @@ def _sides_notes(named: bool, distinct: bool) -> list[str]:
 
 def _notes(found: SurveyAnswers, *, named: bool, distinct: bool) -> list[str]:
     said = _sides_notes(named, distinct)
-    silent = [answer.question.title for answer in found if not answer.clients]
+    silent = [answer.question.title for answer in found if not answer.is_known]
     if silent:
         said.append(f"nobody was asked {', '.join(silent)}, since few clients take part")
     return said
@@ -455,7 +458,7 @@ def _record(found: SurveyAnswers, agreed: Agreement, notes: list[str]) -> dict[s
                     for row in answer.rows()
                 ],
                 **({"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
-                   if answer.question.kind == "mean" and answer.clients else {}),
+                   if answer.question.kind == "mean" and answer.is_known else {}),
             }
             for place, answer in enumerate(found)
         ],

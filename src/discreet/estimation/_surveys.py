@@ -1,18 +1,14 @@
 """Answers to a survey from one private report of each client: shares without bias that agree with each other, with intervals.
 
 **Who is asked.** A public coin asks each client one part of the survey, so those who are asked are a uniform random subset of the clients,
-given how many they are. *The intervals of shares hold for the average of all clients, asked or not.* Proof: let client i report a block
-with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh, and so are they after
-independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The generating polynomial of
-their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean chance (h_1 + ... + h_n)/n
-[Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such sums.   QED
+given how many they are. *Intervals of shares by the reports on one table hold for the average of all clients, asked or not.* Proof: let
+client i report a block with outcome x with probability h_i if asked. The indicators of a uniform subset of m clients are strongly Rayleigh,
+and so are they after independent thinning by h_i, since z_i -> 1 - h_i + h_i z_i preserves stability of the generating polynomial. The
+generating polynomial of their sum S_x therefore has real roots alone, and S_x is distributed as a sum of m independent coins, of mean
+chance (h_1 + ... + h_n)/n [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such
+sums.   QED
 
-**Consistency.** Two questions that share columns both tell the marginal of these. A table over columns splits orthogonally into effects, one
-for each subset S of its columns: contrasts in the columns of S, summed over the others. Noise of blocks has one variance v/n in every
-direction but the constant one, so a question with the columns C sees the effect of S with variance v/n times the product of the sizes of
-the columns in C without S.
-Weighted least squares over all tables at once is then, by orthogonality, the weighted mean of each effect over the questions that see it.
-The effect of no column is the total, which is 1.
+**Consistency** of tables of shares that have columns in common: `discreet.estimation._share_tables`.
 
 **Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
 (V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
@@ -27,9 +23,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +38,7 @@ from discreet.estimation._intervals import exact_ends, largest_average, tail
 from discreet.estimation._inversion import nearest_law
 from discreet.estimation._population import Shares
 from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
-from discreet.families import Simplex
+from discreet.estimation._share_tables import ShareTables, part_sampler
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.release import TOTAL
 from discreet.survey import (
@@ -57,6 +53,7 @@ from discreet.survey import (
     Tree,
     Windows,
     cell_edges,
+    is_table,
     level_variance,
 )
 
@@ -82,9 +79,10 @@ class SurveyAnswer:
 
     Attributes:
         question: which one.
-        clients: how many were asked it.
+        clients: how many were asked it; tables that have its columns may tell its shares too.
         names: what each number is about.
-        law: the estimates with their intervals, each alone and all numbers of the survey together.
+        law: the estimates with their intervals, each alone and all numbers of the survey together. Of shares, from the question's own
+            reports, or from those on all small tables that tell them, if these are more precise.
         consistent: of shares, the estimates that agree with the other questions for shares, and add up to 1 (so do those of histograms);
             of others, the estimates themselves. Not a number where nobody was asked.
         unit: of the numbers, empty for shares.
@@ -103,6 +101,11 @@ class SurveyAnswer:
         if not self.has_shares or not np.isfinite(self.consistent).all():
             return self.consistent
         return nearest_law(self.consistent.ravel()).reshape(self.consistent.shape)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether reports tell anything: of clients that were asked it, or a table that has its columns."""
+        return bool(np.isfinite(self.law.estimate).all())
 
     @property
     def has_shares(self) -> bool:
@@ -195,7 +198,13 @@ def answer_survey(
         for place in range(len(sampler.survey.questions))
     ]
     answers = [each.answer(confidence, intervals) for each in found]
-    return SurveyAnswers(sampler, clients, float(confidence), tuple(_make_consistent(sampler, answers)))
+    tables = ShareTables(sampler, parts)
+    for place, answer in enumerate(answers):
+        if is_table(answer.question):
+            columns = answer.question.columns
+            law = tables.pooled_shares(columns, answer.clients, confidence, intervals) or answer.law
+            answers[place] = replace(answer, law=law, consistent=tables.consistent_shares(columns))
+    return SurveyAnswers(sampler, clients, float(confidence), tuple(answers))
 
 
 def _interval_count(sampler: SurveySampler, place: int) -> int:
@@ -272,8 +281,7 @@ class _QuestionReports:
         return sampler.chances.outside, sampler.chances.gap
 
     def _block_sampler(self, part: Part) -> ReportSampler:
-        assert not isinstance(part.blocks, Windows)
-        return ReportSampler(Simplex(part.blocks.size), privacy=self.sampler.privacy, blocks=part.blocks)
+        return part_sampler(self.sampler, part)
 
     def _unbiased_part_shares(self, place: int) -> Floats:
         """The unbiased shares of a part's outcomes."""
@@ -548,73 +556,14 @@ class _TreeLevels:
         return len(sequence)
 
 
-def _make_consistent(sampler: SurveySampler, answers: list[SurveyAnswer]) -> list[SurveyAnswer]:
-    """Answers whose tables of shares agree wherever they share columns."""
-    columns = list(sampler.survey.columns)
-    tables = [place for place, each in enumerate(answers) if type(each.question) is ShareQuestion]
-    orders = {place: sorted(answers[place].question.columns, key=columns.index) for place in tables}
-    effects: dict[tuple[str, ...], list[tuple[float, Floats]]] = {}
-    for place in tables:
-        given, names = answers[place].question.columns, orders[place]
-        table = answers[place].law.estimate.reshape(sampler.survey.columns.sizes(given))
-        table = table.transpose([given.index(name) for name in names])
-        if not answers[place].clients:
-            continue
-        noise = _contrast_variance(sampler, place) / answers[place].clients
-        for subset in _subsets(names):
-            effect, summed = _effect(table, names, subset)
-            effects.setdefault(subset, []).append((1.0 / (noise * summed), effect))
-    combined = {
-        subset: np.asarray(sum(weight * effect for weight, effect in seen) / sum(weight for weight, _ in seen))
-        for subset, seen in effects.items()
-    }
-    combined[()] = np.ones(())
-    found = list(answers)
-    for place in tables:
-        given, names = answers[place].question.columns, orders[place]
-        sizes = sampler.survey.columns.sizes(names)
-        table = np.zeros(sizes)
-        for subset in _subsets(names):
-            shape = [size if name in subset else 1 for name, size in zip(names, sizes, strict=True)]
-            rest = math.prod(size for name, size in zip(names, sizes, strict=True) if name not in subset)
-            if subset in combined:  # else nobody was asked about it, and all outcomes are as likely
-                table = table + combined[subset].reshape(shape) / rest
-        table = table.transpose([names.index(name) for name in given])
-        answer = answers[place]
-        found[place] = SurveyAnswer(
-            answer.question, answer.clients, answer.names, answer.law, table.ravel(), answer.unit
-        )
-    return found
-
-
-def _contrast_variance(sampler: SurveySampler, place: int) -> float:
-    """n times the variance of the shares of a question in every direction but the constant one, which has no noise."""
-    part = next(part for part in sampler.parts if part.question == place)
-    assert not isinstance(part.blocks, Windows)
-    return level_variance(part.blocks, math.exp(sampler.epsilon))
-
-
-def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
-    return list(chain.from_iterable(combinations(names, size) for size in range(len(names) + 1)))
-
-
-def _effect(table: Floats, names: Sequence[str], subset: tuple[str, ...]) -> tuple[Floats, int]:
-    """The effect of a subset of the columns of a table, and over how many cells it is summed."""
-    summed = tuple(axis for axis, name in enumerate(names) if name not in subset)
-    found = table.sum(axis=summed)
-    for axis in range(len(subset)):
-        found = found - found.mean(axis=axis, keepdims=True)
-    return np.asarray(found), math.prod(table.shape[axis] for axis in summed)
-
-
 @dataclass(frozen=True)
 class SurveyOutlook:
     """What so many clients will tell of one question.
 
     Attributes:
         question: which one.
-        asked: how many clients are asked it, on average.
-        standard_error: of one share in the uniform population, of a mean in the worst one (in its own unit), or of a distribution
+        asked: how many clients are asked the question itself, on average; tables that have its columns may tell it too.
+        standard_error: of one consistent share in the uniform population, of a mean in the worst one (in its own unit), or of a distribution
             function on average.
         total_variation: half the expected sum of absolute errors of all shares, at most 1; None for other questions.
         hopeless: whether the answer would tell next to nothing: total variation 1/2 or more, or an interval of half the range.

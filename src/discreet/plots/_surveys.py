@@ -66,10 +66,10 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
 
 def _draw_answer(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, most: int) -> None:
     unit = f", {answer.unit}" if answer.unit else ""
-    asked = f"{answer.clients:,} were asked" if answer.clients else "nobody was asked"
+    asked = f"{answer.clients:,} were asked it" if answer.clients else "nobody was asked it"
     panel_title(axes, text_or_fallback(shorten_name(answer.question.title + unit, 44), answer.question.kind), asked)
     sizes = found.sampler.survey.columns.sizes(answer.question.columns)
-    if not answer.clients:
+    if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:
         _draw_table(axes, answer, found, sizes)

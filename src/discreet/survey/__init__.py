@@ -1,5 +1,11 @@
 """Surveys: several public columns, several questions, one private report of each client."""
 
+from discreet.survey._coin import (
+    Marginals as Marginals,
+    effects_of as effects_of,
+    is_table as is_table,
+    survey_order as survey_order,
+)
 from discreet.survey._columns import (
     Dates,
     Integers as Integers,

@@ -3,6 +3,8 @@
 Parts are written down, not chosen again, so that an agreement keeps them when the choice changes. Privacy holds for all parts that are read
 here (`discreet.survey._sampler`): it rests on the numbers of blocks alone. Poor parts cost accuracy.
 
+A part that no question names is a wider table, which tells the marginals of several questions; its question is -1.
+
 A share is stated as a whole number of units of 2^-30, so that every machine draws the same coin.
 """
 
@@ -11,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from discreet.domain import CellDomain
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.mechanisms import BLOCK_KINDS, BlockFamily, blocks_named
+from discreet.survey._coin import NO_QUESTION
 from discreet.survey._columns import SurveyColumns
 from discreet.survey._questions import (
     HistogramQuestion,
@@ -75,14 +79,21 @@ def check_parts(parts: Any, questions: Sequence[SurveyQuestion], where: str = "p
             f"{where} is not a list of parts; leave it out, and those with the smallest variance are taken"
         )
     found = tuple(parts)
+    for part in found:
+        named = part.projection.columns if isinstance(part.projection, Together) else ()
+        if part.question == NO_QUESTION and len(named) < 2:
+            raise DiscreetError(f"{where}: a part without a question is no table of two columns or more")
     for place, question in enumerate(questions):
         own = [part for part in found if part.question == place]
         if not own:
             raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
         if not _answers(question, own):
             raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
-    if [part.question for part in found] != sorted(part.question for part in found):
-        raise DiscreetError(f"{where} are not in the order of the questions")
+    order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
+    if order != sorted(order):
+        raise DiscreetError(
+            f"{where} are not in the order of the questions, with those that no question names at the end"
+        )
     return found
 
 
@@ -90,7 +101,7 @@ def _read_part(terms: Any, questions: int, columns: SurveyColumns, where: str) -
     check_kind(where, terms, dict, "a part is a JSON object")
     if set(terms) != {"question", "share", "sees", "blocks"}:
         raise DiscreetError(f"{where} has not the fields question, share, sees and blocks, or others too")
-    question = check_count(f"{where}.question", terms["question"], least=0, most=questions - 1)
+    question = check_count(f"{where}.question", terms["question"], least=NO_QUESTION, most=questions - 1)
     share = check_count(f"{where}.share", terms["share"], most=SHARE_UNITS)
     projection = _read_projection(terms["sees"], columns, f"{where}.sees")
     blocks = _read_blocks(terms["blocks"], projection, columns, f"{where}.blocks")
@@ -102,7 +113,10 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
         raise DiscreetError(f"{where} has not the field columns, nor column with cells or points")
     if "columns" in terms:
         check_kind(f"{where}.columns", terms["columns"], list, "it lists names of columns")
-        return Together(columns.check_names(terms["columns"], f"{where}.columns"))
+        names = columns.check_names(terms["columns"], f"{where}.columns")
+        if any(isinstance(columns[name], CellDomain) for name in names):
+            raise DiscreetError(f"{where}.columns names a column of numbers; a table is one of labels or whole numbers")
+        return Together(names)
     (column,) = columns.check_names([terms["column"]], f"{where}.column")
     if "cells" in terms:
         most = min(columns[column].size, _LARGEST_PARAMETER)

@@ -54,10 +54,11 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
+from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, survey_order, table_noise
 from discreet.survey._columns import Integers, SurveyColumns, read_columns
 from discreet.survey._part_terms import SHARE_UNITS, check_parts, part_terms
 from discreet.survey._questions import SurveyQuestion, read_questions
-from discreet.survey._strategies import Part, Strategy, choose_strategy, strategy_of_parts
+from discreet.survey._strategies import Part, Strategy, Together, choose_strategy, strategy_of_parts
 
 LARGEST_REPORT = 1 << 64
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
@@ -249,7 +250,7 @@ class SurveySampler:
         return self._offsets[-1] - 1
 
     def question_share(self, place: int) -> float:
-        """The share of clients that are asked a question.
+        """The share of clients that are asked a question itself; tables with its columns may tell it too.
 
         Args:
             place: of the question.
@@ -261,16 +262,37 @@ class SurveySampler:
         return float(sum(share for part, share in asked if part.question == place))
 
     def variance(self, place: int) -> float:
-        """n times the variance of a question's answer, with the share of clients that are asked it.
+        """n times the variance of a question's answer, with the shares of clients that are asked it, or a table that tells its shares.
 
         Args:
             place: of the question.
 
         Returns:
-            That of a share in the uniform population, of a mean in parts of its range in the worst one, or of a distribution function on
-            average over its cells.
+            That of a consistent share in the uniform population, of a mean in parts of its range in the worst one, or of a distribution
+            function on average over its cells.
         """
-        return self.strategies[place].variance / self.question_share(place)
+        question = self.survey.questions[place]
+        if not is_table(question):
+            return self.strategies[place].variance / self.question_share(place)
+        shares = [float(self.exact_shares[number]) for number in self.tables]
+        return self.marginals.variance(survey_order(self.survey.columns, question.columns), shares)
+
+    @cached_property
+    def tables(self) -> dict[int, tuple[str, ...]]:
+        """The places of the parts that are tables of shares, and their columns in the order of the survey."""
+        return {
+            number: survey_order(self.survey.columns, part.projection.columns)
+            for number, part in enumerate(self.parts)
+            if isinstance(part.projection, Together)
+            and (part.question == NO_QUESTION or is_table(self.survey.questions[part.question]))
+        }
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """What these tables tell of each other."""
+        growth = float(report_bound(self.privacy))
+        noises = [table_noise(self.parts[number].blocks, growth) for number in self.tables]
+        return Marginals(self.survey.columns, list(self.tables.values()), noises)
 
     def release_table(self, table: Any, *, rng: np.random.Generator | None = None) -> Reports:
         """One private report for each row of a table, where each row is a client's own.
@@ -593,22 +615,17 @@ def choose_parts(survey: Survey, bound: Fraction) -> tuple[Part, ...]:
     """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
     asked = enumerate(survey.questions)
     strategies = [choose_strategy(question, place, survey.columns, bound) for place, question in asked]
-    return tuple(
-        Part(
-            part.question, part.projection, part.blocks, max(1, round(part.share * chance * SHARE_UNITS)) / SHARE_UNITS
-        )
-        for strategy, chance in zip(strategies, question_shares(survey.questions, strategies), strict=True)
+    room = LARGEST_REPORT - sum(part.capacity for strategy in strategies for part in strategy.parts)
+    chances, wider = choose_coin(survey.questions, strategies, survey.columns, bound, room)
+    chosen = [
+        (part, part.share * chance)
+        for strategy, chance in zip(strategies, chances, strict=True)
         for part in strategy.parts
-    )
-
-
-def question_shares(questions: Sequence[SurveyQuestion], strategies: Sequence[Strategy]) -> list[float]:
-    """The share of clients for each question with the smallest weighted sum of variances."""
-    roots = [
-        max(strategy.variance * question.weight, 1e-12) ** 0.5
-        for question, strategy in zip(questions, strategies, strict=True)
     ]
-    return [root / sum(roots) for root in roots]
+    return tuple(
+        Part(part.question, part.projection, part.blocks, max(1, round(share * SHARE_UNITS)) / SHARE_UNITS)
+        for part, share in (*chosen, *((part, part.share) for part in wider))
+    )
 
 
 def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
 """What a client may be asked, and how often: the reports that answer each question with the smallest variance.
 
-A survey puts one question to each client, with the whole budget; a public coin chooses which, and is part of the report. If a question
-alone has variance v_i/n, then asked of a share pi_i of the clients it has v_i/(n pi_i). The weighted sum of these is smallest for pi_i
-proportional to sqrt(v_i weight_i) (Cauchy and Schwarz), which is the coin.
+A survey puts one question to each client, with the whole budget; a public coin chooses which, and is part of the report
+(`discreet.survey._coin`).
 
 **Shares, histograms, own sums.** Blocks of outcomes (`discreet.mechanisms`), whose variance is within 1 % of the best subset selection's.
 
@@ -196,7 +195,7 @@ class Part:
     """One thing that a client may be asked: an outcome of its row, reported by blocks or windows.
 
     Attributes:
-        question: the place of the question that it helps to answer.
+        question: the place of the question that it helps to answer; -1 for a table that no question names.
         projection: from rows to outcomes.
         blocks: the reports.
         share: of the clients that are asked it.

@@ -1,0 +1,221 @@
+"""How often each part of a survey is asked: the public coin with the smallest weighted sum of variances.
+
+**Questions without columns in common.** A question that alone has variance v_i/n has v_i/(n pi_i) if a share pi_i of the clients is
+asked. The sum with weights w_i is smallest for pi_i proportional to sqrt(v_i w_i) (Cauchy and Schwarz).
+
+**Tables of shares with columns in common** tell each other's marginals. A table over columns C splits orthogonally into effects, one for
+each non-empty subset T of C: contrasts in the columns of T, summed over the others. Effect T has dimension D_T, the product of k - 1 over
+the sizes k of its columns. Blocks on table i have one variance v_i/(n pi_i) in every direction but the constant one. So they see effect T
+of their columns C_i with that variance times r(C_i without T), the product of the sizes of the other columns. All tables together see it
+with the precision n lambda_T, and the least-squares table over C has the mean variance V_C of a cell, where
+
+    lambda_T = sum over i with T in C_i of pi_i/(v_i r(C_i without T)),     V_C = sum over T in C of D_T/(n lambda_T r(C without T) K_C)
+
+and K_C is the number of its cells. The weighted sum of all variances is convex in pi. Its least value is found by the multiplicative
+algorithm for A-optimal designs [Silvey, Titterington and Torsney 1978].
+
+**Wider tables.** At large epsilon a report on more columns together tells all of their marginals at once. So the coin may also ask for
+tables of up to three columns of the questions that no question names; those that it would seldom ask are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import chain, combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.mechanisms import BlockFamily
+from discreet.survey._columns import SurveyColumns
+from discreet.survey._questions import LARGEST_TOGETHER, ShareQuestion, SurveyQuestion
+from discreet.survey._strategies import Part, Strategy, Together, Windows, blocks_for, level_variance
+
+Floats = NDArray[np.float64]
+Columns = tuple[str, ...]
+NO_QUESTION = -1  # the question of a part that no question names
+_SELDOM = 1 / 128  # of the largest share of a table, below which a table is left out
+_STEPS = 1000  # of the multiplicative algorithm
+_MOST_TABLES = 1500  # that are considered: all of three columns out of 20
+_LARGEST_WIDER = 1 << 48  # numbers of reports on a wider table
+_ROUNDING = 1 << 20  # steps of the shares among tables
+
+
+def survey_order(columns: SurveyColumns, names: Sequence[str]) -> Columns:
+    """Names in the order of the survey's columns."""
+    chosen = set(names)
+    return tuple(name for name in columns if name in chosen)
+
+
+def effects_of(names: Columns) -> list[Columns]:
+    """The non-empty subsets of columns."""
+    return list(chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1)))
+
+
+class Marginals:
+    """What tables with columns in common tell of each other.
+
+    Args:
+        columns: of the survey.
+        tables: the columns of each table, in the order of the survey.
+        noises: n times the variance of each in every direction but the constant one, if all clients are asked.
+    """
+
+    def __init__(self, columns: SurveyColumns, tables: Sequence[Columns], noises: Sequence[float]) -> None:
+        self._columns = columns
+        self.effects = sorted(set(chain.from_iterable(map(effects_of, tables))))
+        self.places = places = {effect: place for place, effect in enumerate(self.effects)}
+        self._seen = np.zeros((len(tables), len(self.effects)))
+        for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
+            for effect in effects_of(names):
+                self._seen[number, places[effect]] = 1.0 / (noise * self._rest(names, effect))
+
+    def _rest(self, names: Columns, effect: Columns) -> int:
+        """r: how many outcomes the columns outside an effect have."""
+        return math.prod(self._columns.sizes(name for name in names if name not in effect))
+
+    def precisions(self, amounts: ArrayLike) -> Floats:
+        """Of each effect, for so many clients (or such shares) on each table."""
+        return np.asarray(np.asarray(amounts, dtype=np.float64) @ self._seen)
+
+    def weights(self, amounts: ArrayLike) -> Floats:
+        """How much each table counts in each effect, (tables, effects); 0 where nobody was asked."""
+        seen = np.asarray(amounts, dtype=np.float64)[:, None] * self._seen
+        total = seen.sum(axis=0)
+        return np.asarray(seen / np.where(total > 0.0, total, 1.0))
+
+    def costs(self, names: Columns) -> Floats:
+        """The mean variance of a cell of a table for a unit variance of each effect that is seen."""
+        cells, found = math.prod(self._columns.sizes(names)), np.zeros(len(self.effects))
+        for effect in effects_of(names):
+            if effect in self.places:
+                dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
+                found[self.places[effect]] = dimension / (self._rest(names, effect) * cells)
+        return found
+
+    def variance(self, names: Columns, amounts: ArrayLike) -> float:
+        """The mean variance of a cell of the least-squares table; infinite where an effect is not seen."""
+        costs, precisions = self.costs(names), self.precisions(amounts)
+        needed = costs > 0.0
+        if not self.places.keys() >= set(effects_of(names)) or (precisions[needed] <= 0.0).any():
+            return math.inf
+        return float((costs[needed] / precisions[needed]).sum())
+
+    def best_amounts(self, start: Floats, demands: Floats) -> tuple[Floats, float]:
+        """The shares of the tables with the smallest sum of demands over precisions, and this sum."""
+        shares, needed = start / start.sum(), demands > 0.0
+        seen, wanted = self._seen[:, needed].copy(), demands[needed]
+        across = seen.T.copy()
+        for _ in range(
+            _STEPS
+        ):  # sums along the first axis: unlike matrix products, they have one order on every machine
+            precisions = (seen * shares[:, None]).sum(axis=0)
+            shares = shares * np.sqrt((across * (wanted / np.square(precisions))[:, None]).sum(axis=0))
+            shares /= shares.sum()
+        return shares, float((wanted / (seen * shares[:, None]).sum(axis=0)).sum())
+
+    def needed_tables(self, shares: Floats, demands: Floats) -> NDArray[np.bool_]:
+        """Which tables are asked of many clients, or needed to see an effect that is in demand."""
+        large = np.asarray(shares >= _SELDOM * shares.max())
+        for effect in np.flatnonzero(demands > 0.0):
+            sees = self._seen[:, effect] > 0.0
+            if not (large & sees).any():
+                large[np.where(sees, shares, -1.0).argmax()] = True
+        return large
+
+
+def is_table(question: SurveyQuestion) -> bool:
+    """Whether a question asks for a table of shares."""
+    return type(question) is ShareQuestion
+
+
+def question_shares(questions: Sequence[SurveyQuestion], variances: Sequence[float]) -> list[float]:
+    """The share of clients for each question with the smallest weighted sum of variances, if no answer helps another."""
+    roots = [
+        math.sqrt(max(variance * question.weight, 1e-12))
+        for question, variance in zip(questions, variances, strict=True)
+    ]
+    return [root / sum(roots) for root in roots]
+
+
+def choose_coin(
+    questions: Sequence[SurveyQuestion],
+    strategies: Sequence[Strategy],
+    columns: SurveyColumns,
+    bound: Fraction,
+    room: int,
+) -> tuple[list[float], list[Part]]:
+    """The share of clients for each question, and parts for wider tables; `room`: for the numbers of their reports."""
+    alone = question_shares(questions, [strategy.variance for strategy in strategies])
+    places = [place for place, question in enumerate(questions) if is_table(question)]
+    asked = [survey_order(columns, questions[place].columns) for place in places]
+    blocks = [part.blocks for place in places for part in strategies[place].parts]
+    wider = _wider_tables(columns, asked, bound) if room >= _MOST_TABLES * _LARGEST_WIDER else {}
+    if len(set(chain.from_iterable(asked))) == sum(map(len, asked)) and not wider:
+        return alone, []
+    tables, families = [*asked, *wider], [*blocks, *wider.values()]
+    start = np.append([alone[place] for place in places], np.full(len(wider), 1.0 / max(len(wider), 1)))
+    start[: len(places)] /= start[: len(places)].sum()
+    demanded = [(names, questions[place].weight) for place, names in zip(places, asked, strict=True)]
+    kept, shares, loss = list(range(len(tables))), start / start.sum(), 0.0
+    for _ in range(2):  # again on the tables that are left
+        noises = [table_noise(families[number], float(bound)) for number in kept]
+        marginals = Marginals(columns, [tables[number] for number in kept], noises)
+        demands = np.sum([weight * marginals.costs(names) for names, weight in demanded], axis=0)
+        shares, loss = marginals.best_amounts(shares, demands)
+        large = marginals.needed_tables(shares, demands)
+        kept, shares = [number for number, stays in zip(kept, large, strict=True) if stays], shares[large]
+    shares = np.round(shares / shares.sum() * _ROUNDING) / _ROUNDING
+    of_table = dict(zip(kept, shares.tolist(), strict=True))
+    rest = [place for place in range(len(questions)) if place not in places]
+    total = [
+        math.sqrt(loss),
+        *(math.sqrt(max(strategies[place].variance * questions[place].weight, 1e-12)) for place in rest),
+    ]
+    chances = [0.0] * len(questions)
+    for place, root in zip(rest, total[1:], strict=True):
+        chances[place] = root / sum(total)
+    for number, place in enumerate(places):
+        chances[place] = of_table.get(number, 0.0) * total[0] / sum(total)
+    parts = [
+        Part(NO_QUESTION, Together(tables[number]), families[number], share * total[0] / sum(total))
+        for number, share in of_table.items()
+        if number >= len(places)
+    ]
+    return chances, parts
+
+
+def _wider_tables(columns: SurveyColumns, asked: Sequence[Columns], bound: Fraction) -> dict[Columns, BlockFamily]:
+    """Tables of at most three columns of the questions that none of them names, and their blocks."""
+    names = survey_order(columns, list(chain.from_iterable(asked)))
+    found: dict[Columns, BlockFamily] = {}
+    for size in range(2, LARGEST_TOGETHER + 1):
+        if len(asked) + len(found) + math.comb(len(names), size) > _MOST_TABLES:
+            break
+        for table in combinations(names, size):
+            cells = math.prod(columns.sizes(table))
+            if table in asked or not 2 <= cells <= _most_cells(bound):
+                continue
+            blocks = _known_blocks(cells, bound)
+            if blocks.largest < _LARGEST_WIDER:
+                found[table] = blocks
+    return found
+
+
+def _most_cells(bound: Fraction) -> int:
+    """More outcomes than this are not worth a table that no question names: a report tells little of sums over many of them."""
+    return math.ceil(16 * bound)
+
+
+@lru_cache(maxsize=1024)
+def _known_blocks(cells: int, bound: Fraction) -> BlockFamily:
+    return blocks_for(cells, bound)
+
+
+def table_noise(blocks: BlockFamily | Windows, growth: float) -> float:
+    """n times the variance of a table in every direction but the constant one."""
+    assert not isinstance(blocks, Windows)
+    return level_variance(blocks, growth)
