@@ -1,7 +1,9 @@
-"""Surveys: the variance of a mean beside known mechanisms and a lower bound, the error of quantiles, and of shares of several columns."""
+"""Surveys: variances of means and of own sums beside other mechanisms and a lower bound, errors of quantiles and of several columns."""
 
 import math
+import time
 import warnings
+from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
@@ -11,7 +13,10 @@ from scipy.sparse import lil_matrix
 
 from discreet.errors import NotPrivateWarning
 from discreet.estimation import answer_survey
-from discreet.survey import Number, Survey, SurveyQuestion, SurveySampler, mean, quantiles, shares
+from discreet.privacy import at_most_exp
+from discreet.survey import Number, Survey, SurveyQuestion, SurveySampler, Tree, level_variance, mean, quantiles, shares
+from discreet.survey._optimised import least_sum_variance, optimise_blocks
+from discreet.survey._strategies import blocks_for
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEOPLE = 149_000
@@ -103,6 +108,51 @@ def columns(console: Console) -> None:
     console.print(table)
 
 
+def sums(console: Console) -> None:
+    """Mean variances of sums in the uniform population: blocks of one width and a tree over the optimised blocks, these over a bound."""
+    table = shown(
+        "4. Own sums of shares: mean variance over that of optimised blocks",
+        "sums", "outcomes", "epsilon", "optimised", "one width", "tree", "largest, one width", "optimised over the bound", "blocks", "s",
+    )  # fmt: skip
+    for name, workload in (("up to each", prefixes), ("of all ranges", ranges), ("of rows and columns", margins)):
+        for size in (32, 64, 128):
+            for epsilon in (0.5, 1.0, 2.0, 4.0):
+                matrix, bound = workload(size), at_most_exp(epsilon)
+                start = time.process_time()
+                found = optimise_blocks(matrix, bound)
+                seconds = time.process_time() - start
+                widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
+                widths = widths * level_variance(blocks_for(size, bound), float(bound))
+                tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
+                over = found.mean / least_sum_variance(matrix, float(bound - 1))
+                ratios = f"{widths.mean() / found.mean:.2f}", tree, f"{widths.max() / found.largest:.2f}", f"{over:.2f}"
+                row = (name, str(size), f"{epsilon:g}", f"{found.mean:.4g}", *ratios, str(found.blocks.different))
+                table.add_row(*row, f"{seconds:.1f}")
+    console.print(table)
+
+
+def tree_variance(size: int, bound: Fraction) -> float:
+    """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
+    tree = Tree(2, round(math.log2(size)))
+    levels = [blocks_for(tree.nodes(level), bound) for level in range(1, tree.depth + 1)]
+    _, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in levels]))
+    return variance * size / (size - 1)
+
+
+def prefixes(size: int) -> np.ndarray:
+    return np.tril(np.ones((size, size)))[:-1]
+
+
+def ranges(size: int) -> np.ndarray:
+    places = np.arange(size)
+    return np.array([(first <= places) & (places <= last) for first in places for last in places[first:]], dtype=float)
+
+
+def margins(size: int) -> np.ndarray:
+    rows = 2 ** (round(math.log2(size)) // 2)
+    return np.vstack([np.kron(np.eye(rows), np.ones(size // rows)), np.kron(np.ones(rows), np.eye(size // rows))])
+
+
 def randomised_response(size: int, epsilon: float) -> float:
     """n times the variance of a share in the uniform population, by k-ary randomised response."""
     growth = math.exp(epsilon)
@@ -125,3 +175,4 @@ def run() -> None:
         means(console)
         amounts(console)
         columns(console)
+        sums(console)

@@ -14,7 +14,7 @@ from discreet.mechanisms import best_subset
 from discreet.privacy import at_most_exp
 from discreet.release import Question, fresh_secret
 from discreet.survey import Survey, SurveySampler, WeightedBlocks, linear, shares
-from discreet.survey._optimised import _optimise_known, all_blocks, least_variance, optimise_blocks
+from discreet.survey._optimised import _optimise_known, all_blocks, least_sum_variance, optimise_blocks
 from discreet.survey._strategies import _sum_variances, blocks_for
 from discreet.survey._weighted_blocks import block_directions
 from tests.soaking import examples, wide
@@ -96,7 +96,7 @@ def test_sums_are_never_less_precise_than_by_blocks_of_one_width(matrix: Floats,
         variances = part.blocks.variances(matrix, float(bound - 1))
         assert variances.mean() < present.mean()
         assert sampler.variance(0) == pytest.approx(variances.max(), rel=1e-9)
-        assert variances.mean() >= least_variance(matrix, float(bound - 1)) * (1 - 1e-9)
+        assert variances.mean() >= least_sum_variance(matrix, float(bound - 1)) * (1 - 1e-9)
 
 
 def least_by_brute_force(matrix: Floats, gain: float) -> float:
@@ -156,14 +156,14 @@ def test_no_private_report_has_less_than_the_least_variance(matrix: Floats, seed
     information = size * (strategy / strategy.sum(axis=1, keepdims=True)).T @ strategy
     centred = matrix - matrix.mean(axis=1, keepdims=True)
     variance = float((centred * np.linalg.solve(information, centred.T).T).sum(axis=1).mean())
-    assert variance >= least_variance(matrix, gain) * (1 - 1e-9)
+    assert variance >= least_sum_variance(matrix, gain) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_shares_gain_nothing(epsilon: float) -> None:
     bound = at_most_exp(epsilon)
     for size in (2, 3, 7, 24, 60, 100, 200):
-        least = least_variance(np.eye(size), float(bound - 1))
+        least = least_sum_variance(np.eye(size), float(bound - 1))
         assert best_subset(size, float(bound))[1] == pytest.approx(least, rel=1e-6)  # no report is better
         assert not isinstance(sampler_of(np.eye(size), epsilon).parts[0].blocks, WeightedBlocks)
         sampler = SurveySampler(Survey({"x": size}, [shares("x")]), epsilon=epsilon)
@@ -181,7 +181,7 @@ def test_known_sums_gain_what_they_can(matrix: Floats, epsilon: float, times: fl
     found = optimise_blocks(matrix, bound)
     present = _sum_variances(matrix, blocks_for(size, bound), float(bound))
     assert present.max() >= times * found.largest
-    assert found.mean <= over * least_variance(matrix, float(bound - 1))
+    assert found.mean <= over * least_sum_variance(matrix, float(bound - 1))
     assert found.blocks.different <= 9 * size
 
 
@@ -193,7 +193,7 @@ def test_many_outcomes_gain_more(size: int) -> None:
     present = _sum_variances(prefixes(size), blocks_for(size, bound), float(bound))
     assert present.mean() >= 4.8 * found.mean
     assert found.blocks.different <= 1400
-    assert found.mean <= 1.25 * least_variance(prefixes(size), float(bound - 1))
+    assert found.mean <= 1.25 * least_sum_variance(prefixes(size), float(bound - 1))
 
 
 def test_reports_are_drawn_with_their_probabilities_from_entropy_and_from_a_secret() -> None:

@@ -20,7 +20,7 @@ variances, and convex in p. It is what is minimised.
 |1 - t/r| <= g/(g + 2), and E_r[h/r] = 0. So (E_r h)^2 = (E_r[h (1 - t/r)])^2 <= (g/(g + 2))^2 E_r h^2, that is
 k (h'q)^2/(1'q) <= L sum_x q(x) h(x)^2. Add up over the rows.   QED
 By von Neumann's inequality f is at least the minimum of sum_i G_i/c_i over c_i <= L with sum_i c_i <= T, where G_i are the eigenvalues of G:
-`least_variance`. (With (a) alone it is the bound of McKenna et al.) For single shares subset selection attains (a), and nothing is better.
+`least_sum_variance`. ((a) alone is the bound of McKenna et al.) For single shares subset selection attains (a): nothing is better.
 
 **How blocks are found.** The first ones are thresholds of Gaussian vectors with covariance G^(3/4) (if C were near G^(1/2) it would attain
 (a)), of random combinations of neighbouring sums, sums themselves, unions of sums, and single outcomes. An interior-point method finds
@@ -100,7 +100,7 @@ def _unit_sums(matrix: Floats) -> tuple[Floats, float]:
     return centred / length, largest * length
 
 
-def least_variance(matrix: Floats, gain: float) -> float:
+def least_sum_variance(matrix: Floats, gain: float) -> float:
     """A lower bound on n times the mean variance of the sums in the uniform population, for every report with E = 1 + gain."""
     centred, scale = _unit_sums(matrix)
     size = centred.shape[1]

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
 from discreet.survey._columns import Integers, SurveyColumns
-from discreet.survey._optimised import MOST_ENTRIES, MOST_OUTCOMES, least_variance, optimise_blocks
+from discreet.survey._optimised import MOST_ENTRIES, MOST_OUTCOMES, least_sum_variance, optimise_blocks
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -285,7 +285,7 @@ def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, 
     present = _sum_variances(matrix, blocks, float(bound))
     if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
         enough = _BETTER * float(present.mean())
-        if least_variance(matrix, float(bound - 1)) < enough:
+        if least_sum_variance(matrix, float(bound - 1)) < enough:
             found = optimise_blocks(matrix, bound)
             if found.mean < enough and found.largest <= present.max():
                 return Strategy((Part(place, projection, found.blocks, 1.0),), found.largest)
