@@ -241,6 +241,9 @@ def test_blocks_are_the_same_after_they_were_written() -> None:
     [
         ({"blocks": ["1"]}, "fields blocks and copies"),
         ({"blocks": ["1", "x"], "copies": [1, 1]}, "no hexadecimal mask"),
+        ({"blocks": ["1", "0x2"], "copies": [1, 1]}, "no hexadecimal mask"),
+        ({"blocks": ["01", "2"], "copies": [1, 1]}, "no hexadecimal mask"),
+        ({"blocks": [1, 2], "copies": [1, 1]}, "no hexadecimal mask"),
         ({"blocks": ["1", "2"], "copies": [1, 1.0]}, "whole numbers"),
         ({"blocks": ["1", "2"], "copies": [1, True]}, "whole numbers"),
         ({"blocks": ["2", "1"], "copies": [1, 1]}, "increasing"),

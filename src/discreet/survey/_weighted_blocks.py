@@ -82,18 +82,19 @@ class WeightedBlocks:
         given, often = terms["blocks"], terms["copies"]
         if not isinstance(given, list) or not isinstance(often, list) or not all(type(each) is int for each in often):
             raise DiscreetError("blocks is a list of hexadecimal masks, and copies one of whole numbers")
-        try:
-            masks = tuple(int(each, 16) for each in given)
-        except (TypeError, ValueError):
-            raise DiscreetError("blocks holds what is no hexadecimal mask; write outcome x as bit x") from None
-        return cls(size, masks, tuple(often))
+        for each in given:
+            if not isinstance(each, str) or not each or not set(each) <= set("0123456789abcdef") or each[0] == "0":
+                raise DiscreetError(
+                    f"blocks holds {each!r}, which is no hexadecimal mask such as '3f'; outcome x is bit x"
+                )
+        return cls(size, tuple(int(each, 16) for each in given), tuple(often))
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """b: the copies of all blocks."""
         return sum(self.copies)
 
-    @property
+    @cached_property
     def holding(self) -> int:
         """r: the copies of the blocks that hold a given outcome."""
         return sum(often for mask, often in zip(self.masks, self.copies, strict=True) if mask & 1)
