@@ -8,18 +8,30 @@ from fractions import Fraction
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import linprog
+from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import lil_matrix
 
 from discreet.errors import NotPrivateWarning
 from discreet.estimation import answer_survey
 from discreet.privacy import at_most_exp
-from discreet.survey import Number, Survey, SurveyQuestion, SurveySampler, Tree, level_variance, mean, quantiles, shares
-from discreet.survey._optimised import least_sum_variance, optimise_blocks
+from discreet.survey import (
+    Number,
+    Survey,
+    SurveyQuestion,
+    SurveySampler,
+    Tree,
+    level_variance,
+    linear,
+    mean,
+    quantiles,
+    shares,
+)
+from discreet.survey._optimised import optimise_blocks
 from discreet.survey._strategies import blocks_for
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEOPLE = 149_000
+CELLS = 200
 SIZES = (10, 24, 7, 40, 3)
 
 
@@ -72,7 +84,10 @@ def amounts(console: Console) -> None:
     """Root mean square errors of a lognormal amount on [0, 500] at epsilon 2."""
     rng = np.random.default_rng(1)
     asked: dict[str, list[SurveyQuestion]] = {"mean": [mean("x")], "quantiles": [quantiles("x", at=(0.5, 0.9))]}
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in asked}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in (*asked, "cells")}
+    found_blocks = optimise_blocks(prefixes(CELLS), at_most_exp(2.0)).blocks
+    contributions = found_blocks.unbiased_values(prefixes(CELLS), math.expm1(2.0))
+    by_cells = SurveySampler(Survey({"x": CELLS}, [linear(prefixes(CELLS), "x")]), epsilon=2.0)
     for _ in range(20):
         x = np.minimum(rng.lognormal(2.65, 1.08, PEOPLE), 500.0)
         truth = {"mean": np.array([x.mean()]), "quantiles": np.quantile(x, [0.5, 0.9])}
@@ -80,10 +95,16 @@ def amounts(console: Console) -> None:
             sampler = SurveySampler(Survey({"x": Number(0, 500)}, questions), epsilon=2.0)
             found = answer_survey(sampler, sampler.release_table({"x": x}, rng=rng))
             errors[name].append(found[0].law.estimate - truth[name])
+        reports = by_cells.release_rows(np.minimum(x / 500.0 * CELLS, CELLS - 1).astype(np.int64), rng=rng)
+        values = np.bincount(reports.astype(np.int64), minlength=found_blocks.different) @ contributions / PEOPLE
+        below = isotonic_regression(np.concatenate([[0.0], np.arange(1, CELLS) / CELLS + values, [1.0]])).x
+        places = np.interp([0.5, 0.9], np.clip(below, 0.0, 1.0), np.linspace(0.0, 500.0, CELLS + 1))
+        errors["cells"].append(places - truth["quantiles"])
     table = shown(f"2. {PEOPLE:,} clients, an amount on [0, 500], epsilon 2", "", "root mean square error")
-    middle, upper = np.sqrt(np.mean(np.square(errors["quantiles"]), axis=0))
-    for name, error in (("mean", np.sqrt(np.mean(np.square(errors["mean"])))), ("median", middle), ("90 %", upper)):
-        table.add_row(name, f"{error:.3f}")
+    table.add_row("mean", f"{np.sqrt(np.mean(np.square(errors['mean']))):.3f}")
+    for name, what in (("quantiles", "a tree"), ("cells", f"optimised blocks on {CELLS} cells")):
+        for level, error in zip(("median", "90 %"), np.sqrt(np.mean(np.square(errors[name]), axis=0)), strict=True):
+            table.add_row(f"{level}, {what}", f"{error:.3f}")
     console.print(table)
 
 
@@ -115,7 +136,7 @@ def sums(console: Console) -> None:
         "sums", "outcomes", "epsilon", "optimised", "one width", "tree", "largest, one width", "optimised over the bound", "blocks", "s",
     )  # fmt: skip
     for name, workload in (("up to each", prefixes), ("of all ranges", ranges), ("of rows and columns", margins)):
-        for size in (32, 64, 128):
+        for size in (16, 32, 64, 128):
             for epsilon in (0.5, 1.0, 2.0, 4.0):
                 matrix, bound = workload(size), at_most_exp(epsilon)
                 start = time.process_time()
@@ -124,8 +145,12 @@ def sums(console: Console) -> None:
                 widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
                 widths = widths * level_variance(blocks_for(size, bound), float(bound))
                 tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
-                over = found.mean / least_sum_variance(matrix, float(bound - 1))
-                ratios = f"{widths.mean() / found.mean:.2f}", tree, f"{widths.max() / found.largest:.2f}", f"{over:.2f}"
+                ratios = (
+                    f"{widths.mean() / found.mean:.2f}",
+                    tree,
+                    f"{widths.max() / found.largest:.2f}",
+                    f"{found.mean / found.least:.2f}",
+                )
                 row = (name, str(size), f"{epsilon:g}", f"{found.mean:.4g}", *ratios, str(found.blocks.different))
                 table.add_row(*row, f"{seconds:.1f}")
     console.print(table)

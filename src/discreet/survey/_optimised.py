@@ -22,11 +22,17 @@ k (h'q)^2/(1'q) <= L sum_x q(x) h(x)^2. Add up over the rows.   QED
 By von Neumann's inequality f is at least the minimum of sum_i G_i/c_i over c_i <= L with sum_i c_i <= T, where G_i are the eigenvalues of G:
 `least_sum_variance`. ((a) alone is the bound of McKenna et al.) For single shares subset selection attains (a): nothing is better.
 
+(c) Let p be any strategy, with f and K = C^-1 G C^-1, and l any vector. Let m be the largest v_B'K v_B - l'v_B of all blocks. *Every strategy
+has a mean variance of at least f^2/m.* Proof: let C' be its information. tr(K C') is its mean of v_B'K v_B - l'v_B, at most m. For t > 0,
+tr(G C'^-1) + t tr(K C') >= 2 sqrt(t) tr((G^1/2 K G^1/2)^1/2) = 2 sqrt(t) f. Take t = (f/m)^2.   QED
+Up to 16 outcomes all blocks are gone through once, and (c) says how far those that were found are from the best ones.
+
 **How blocks are found.** The first ones are thresholds of Gaussian vectors with covariance G^(3/4) (if C were near G^(1/2) it would attain
 (a)), of random combinations of neighbouring sums, sums themselves, unions of sums, and single outcomes. An interior-point method finds
 their p. Then blocks join that lower f most, which a local search by flips of outcomes comes across; those with little weight leave; and so
-on, a fixed number of times. Up to 8 outcomes all blocks are there from the start. At last p is rounded to whole numbers of copies, and
-single outcomes fill up what an outcome lacks. This module decides about precision alone: whole numbers decide about privacy.
+on, a fixed number of times. (Up to 8 outcomes all blocks are there from the start. Up to 12 all are gone through in each round.) At last p is
+rounded to whole numbers of copies, and single outcomes fill up what an outcome lacks. This module decides about precision alone: whole
+numbers decide about privacy.
 """
 
 from __future__ import annotations
@@ -46,6 +52,8 @@ Floats = NDArray[np.float64]
 MOST_OUTCOMES = 200
 MOST_ENTRIES = 10**7  # of a matrix of sums
 _ALL_BLOCKS = 8  # outcomes all of whose blocks are looked at
+_LISTED, _MOST_BOUNDED = 12, 16  # outcomes all of whose blocks are gone through: in each round, and once for a bound
+_LEAST_BLOCKS = 320  # that may be looked at together
 _MOST_BLOCKS = 1200  # that are looked at together
 _PER_OUTCOME = 8  # blocks that are looked at together
 _SINGLE = 1e-4  # of the probability, which single outcomes have: it keeps C regular
@@ -70,11 +78,13 @@ class OptimisedBlocks:
         blocks: with their copies.
         mean: n times the mean variance of the sums in the uniform population.
         largest: n times the largest of their variances.
+        least: a lower bound on the mean variance, for every report of the same budget.
     """
 
     blocks: WeightedBlocks
     mean: float
     largest: float
+    least: float
 
 
 def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
@@ -86,9 +96,10 @@ def optimise_blocks(matrix: Floats, bound: Fraction) -> OptimisedBlocks:
 def _optimise_known(content: bytes, sums: int, bound: Fraction) -> OptimisedBlocks:
     matrix, gain = np.frombuffer(content).reshape(sums, -1), float(bound - 1)
     centred, scale = _unit_sums(matrix)
-    found = _search_blocks(centred, gain)
+    found, least = _search_blocks(centred, gain)
     variances = found.variances(centred, gain) * scale**2
-    return OptimisedBlocks(found, float(variances.mean()), float(variances.max()))
+    least = max(least, least_sum_variance(centred, gain)) * scale**2
+    return OptimisedBlocks(found, float(variances.mean()), float(variances.max()), least)
 
 
 def _unit_sums(matrix: Floats) -> tuple[Floats, float]:
@@ -118,13 +129,13 @@ def least_sum_variance(matrix: Floats, gain: float) -> float:
     return float(np.square(roots[:full]).sum() / each + rest**2 / max(left, 1e-300)) * scale**2
 
 
-def _search_blocks(centred: Floats, gain: float) -> WeightedBlocks:
-    """The blocks with the smallest mean variance in some rounds."""
+def _search_blocks(centred: Floats, gain: float) -> tuple[WeightedBlocks, float]:
+    """The blocks that some rounds find, and the bound (c) where there are few outcomes, else 0."""
     size = centred.shape[1]
     target = centred.T @ centred / len(centred)
     if not target.any():  # constants
-        return _whole_copies(np.eye(size), np.full(size, 1.0 / size), gain)
-    most = min(_PER_OUTCOME * size, _MOST_BLOCKS)
+        return _whole_copies(np.eye(size), np.full(size, 1.0 / size), gain), 0.0
+    most = min(max(_PER_OUTCOME * size, _LEAST_BLOCKS), _MOST_BLOCKS)
     blocks = all_blocks(size) if size <= _ALL_BLOCKS else _first_blocks(centred, target, gain, most)
     chances = np.full(len(blocks), 1.0 / len(blocks))
     rounds = 0 if size <= _ALL_BLOCKS else _MANY_ROUNDS if size <= _FEW_OUTCOMES else _FEW_ROUNDS
@@ -134,7 +145,10 @@ def _search_blocks(centred: Floats, gain: float) -> WeightedBlocks:
         blocks, chances = _exchange_blocks(blocks, found, gain, most)
         barrier = 3.0 * _ROUGH
     found = _BlockDesign(blocks, gain, target).solve(chances, barrier, _FINE, _LAST_STEPS)
-    return _whole_copies(blocks, found.chances, gain)
+    least = 0.0
+    if size <= _MOST_BOUNDED:
+        least = (found.value * (1.0 + gain) / gain) ** 2 / float(found.worths(all_blocks(size), gain).max())
+    return _whole_copies(blocks, found.chances, gain), least
 
 
 def all_blocks(size: int) -> Floats:
@@ -210,6 +224,11 @@ class _BlockChances:
     prices: Floats
     value: float
 
+    def worths(self, blocks: Floats, gain: float) -> Floats:
+        """v'Kv - prices'v of each block."""
+        points = block_directions(blocks, gain)
+        return np.asarray((points @ self.worth * points).sum(axis=1) - points @ self.prices)
+
 
 @dataclass(frozen=True, eq=False)
 class _BlockDesign:
@@ -277,10 +296,20 @@ def _exchange_blocks(blocks: Floats, found: _BlockChances, gain: float, most: in
     kept = np.argsort(-found.chances, kind="stable")[: most * 5 // 8]
     kept = kept[found.chances[kept] > 0.03 / len(blocks)]
     present = {row.tobytes() for row in blocks[kept]}
-    offered = [row for row in _worthy_blocks(blocks[kept], found, gain, most) if row.tobytes() not in present]
+    size = blocks.shape[1]
+    near = _best_blocks(size, found, gain, most) if size <= _LISTED else _worthy_blocks(blocks[kept], found, gain, most)
+    offered = [row for row in near if row.tobytes() not in present]
     joined = np.array(offered[: most - len(kept)]).reshape(-1, blocks.shape[1])
     chances = np.append(found.chances[kept], np.full(len(joined), 0.2 / (len(kept) + len(joined))))
     return np.concatenate([blocks[kept], joined]), chances
+
+
+def _best_blocks(size: int, found: _BlockChances, gain: float, count: int) -> Floats:
+    """Of all blocks of a few outcomes so many that are worth most."""
+    blocks = all_blocks(size)
+    worth = found.worths(blocks, gain)
+    order = np.argsort(-worth, kind="stable")[:count]
+    return np.asarray(blocks[order[worth[order] > found.value]])
 
 
 def _worthy_blocks(blocks: Floats, found: _BlockChances, gain: float, count: int) -> Floats:
