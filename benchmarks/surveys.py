@@ -1,20 +1,37 @@
-"""Surveys: the variance of a mean beside known mechanisms and a lower bound, the error of quantiles, and of shares of several columns."""
+"""Surveys: variances of means and of own sums beside other mechanisms and a lower bound, errors of quantiles and of several columns."""
 
 import math
+import time
 import warnings
+from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from scipy.optimize import linprog
+from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import lil_matrix
 
 from discreet.errors import NotPrivateWarning
 from discreet.estimation import answer_survey
-from discreet.survey import Number, Survey, SurveyQuestion, SurveySampler, mean, quantiles, shares
+from discreet.privacy import at_most_exp
+from discreet.survey import (
+    Number,
+    Survey,
+    SurveyQuestion,
+    SurveySampler,
+    Tree,
+    level_variance,
+    linear,
+    mean,
+    quantiles,
+    shares,
+)
+from discreet.survey._optimised import optimise_blocks
+from discreet.survey._strategies import blocks_for
 
 EPSILONS = (0.1, 0.5, 1.0, 1.3, 2.0, 3.0, 4.0, 6.0, 8.0)
 PEOPLE = 149_000
+CELLS = 200
 SIZES = (10, 24, 7, 40, 3)
 
 
@@ -67,7 +84,10 @@ def amounts(console: Console) -> None:
     """Root mean square errors of a lognormal amount on [0, 500] at epsilon 2."""
     rng = np.random.default_rng(1)
     asked: dict[str, list[SurveyQuestion]] = {"mean": [mean("x")], "quantiles": [quantiles("x", at=(0.5, 0.9))]}
-    errors: dict[str, list[np.ndarray]] = {name: [] for name in asked}
+    errors: dict[str, list[np.ndarray]] = {name: [] for name in (*asked, "cells")}
+    found_blocks = optimise_blocks(prefixes(CELLS), at_most_exp(2.0)).blocks
+    contributions = found_blocks.unbiased_values(prefixes(CELLS), math.expm1(2.0))
+    by_cells = SurveySampler(Survey({"x": CELLS}, [linear(prefixes(CELLS), "x")]), epsilon=2.0)
     for _ in range(20):
         x = np.minimum(rng.lognormal(2.65, 1.08, PEOPLE), 500.0)
         truth = {"mean": np.array([x.mean()]), "quantiles": np.quantile(x, [0.5, 0.9])}
@@ -75,10 +95,16 @@ def amounts(console: Console) -> None:
             sampler = SurveySampler(Survey({"x": Number(0, 500)}, questions), epsilon=2.0)
             found = answer_survey(sampler, sampler.release_table({"x": x}, rng=rng))
             errors[name].append(found[0].law.estimate - truth[name])
+        reports = by_cells.release_rows(np.minimum(x / 500.0 * CELLS, CELLS - 1).astype(np.int64), rng=rng)
+        values = np.bincount(reports.astype(np.int64), minlength=found_blocks.different) @ contributions / PEOPLE
+        below = isotonic_regression(np.concatenate([[0.0], np.arange(1, CELLS) / CELLS + values, [1.0]])).x
+        places = np.interp([0.5, 0.9], np.clip(below, 0.0, 1.0), np.linspace(0.0, 500.0, CELLS + 1))
+        errors["cells"].append(places - truth["quantiles"])
     table = shown(f"2. {PEOPLE:,} clients, an amount on [0, 500], epsilon 2", "", "root mean square error")
-    middle, upper = np.sqrt(np.mean(np.square(errors["quantiles"]), axis=0))
-    for name, error in (("mean", np.sqrt(np.mean(np.square(errors["mean"])))), ("median", middle), ("90 %", upper)):
-        table.add_row(name, f"{error:.3f}")
+    table.add_row("mean", f"{np.sqrt(np.mean(np.square(errors['mean']))):.3f}")
+    for name, what in (("quantiles", "a tree"), ("cells", f"optimised blocks on {CELLS} cells")):
+        for level, error in zip(("median", "90 %"), np.sqrt(np.mean(np.square(errors[name]), axis=0)), strict=True):
+            table.add_row(f"{level}, {what}", f"{error:.3f}")
     console.print(table)
 
 
@@ -103,6 +129,55 @@ def columns(console: Console) -> None:
     console.print(table)
 
 
+def sums(console: Console) -> None:
+    """Mean variances of sums in the uniform population: blocks of one width and a tree over the optimised blocks, these over a bound."""
+    table = shown(
+        "4. Own sums of shares: mean variance over that of optimised blocks",
+        "sums", "outcomes", "epsilon", "optimised", "one width", "tree", "largest, one width", "optimised over the bound", "blocks", "s",
+    )  # fmt: skip
+    for name, workload in (("up to each", prefixes), ("of all ranges", ranges), ("of rows and columns", margins)):
+        for size in (16, 32, 64, 128):
+            for epsilon in (0.5, 1.0, 2.0, 4.0):
+                matrix, bound = workload(size), at_most_exp(epsilon)
+                start = time.process_time()
+                found = optimise_blocks(matrix, bound)
+                seconds = time.process_time() - start
+                widths = np.square(matrix - matrix.mean(axis=1, keepdims=True)).sum(axis=1)
+                widths = widths * level_variance(blocks_for(size, bound), float(bound))
+                tree = f"{tree_variance(size, bound) / found.mean:.2f}" if workload is prefixes else "-"
+                ratios = (
+                    f"{widths.mean() / found.mean:.2f}",
+                    tree,
+                    f"{widths.max() / found.largest:.2f}",
+                    f"{found.mean / found.least:.2f}",
+                )
+                row = (name, str(size), f"{epsilon:g}", f"{found.mean:.4g}", *ratios, str(found.blocks.different))
+                table.add_row(*row, f"{seconds:.1f}")
+    console.print(table)
+
+
+def tree_variance(size: int, bound: Fraction) -> float:
+    """The mean variance of the distribution function by a binary tree, at the inner edges of so many cells."""
+    tree = Tree(2, round(math.log2(size)))
+    levels = [blocks_for(tree.nodes(level), bound) for level in range(1, tree.depth + 1)]
+    _, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in levels]))
+    return variance * size / (size - 1)
+
+
+def prefixes(size: int) -> np.ndarray:
+    return np.tril(np.ones((size, size)))[:-1]
+
+
+def ranges(size: int) -> np.ndarray:
+    places = np.arange(size)
+    return np.array([(first <= places) & (places <= last) for first in places for last in places[first:]], dtype=float)
+
+
+def margins(size: int) -> np.ndarray:
+    rows = 2 ** (round(math.log2(size)) // 2)
+    return np.vstack([np.kron(np.eye(rows), np.ones(size // rows)), np.kron(np.ones(rows), np.eye(size // rows))])
+
+
 def randomised_response(size: int, epsilon: float) -> float:
     """n times the variance of a share in the uniform population, by k-ary randomised response."""
     growth = math.exp(epsilon)
@@ -125,3 +200,4 @@ def run() -> None:
         means(console)
         amounts(console)
         columns(console)
+        sums(console)

@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
 from discreet.estimation._surveys import _QuestionReports, _TreeLevels
-from discreet.survey import Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
+from discreet.survey import Number, Survey, SurveySampler, WeightedBlocks, histogram, linear, mean, quantiles, shares
 from tests.soaking import examples, wide
 
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.NotPrivateWarning")
@@ -311,3 +311,52 @@ def test_a_sum_is_as_precise_as_the_share_that_it_is() -> None:
     assert first.standard_error == pytest.approx(second.standard_error, rel=1e-9)
     scaled = SurveySampler(Survey({"b": 2}, [linear([[1000, 0]], "b")]), epsilon=1.0)
     assert survey_outlook(scaled, 10**6)[0].hopeless is False
+
+
+def prefix_sampler(size: int, epsilon: float) -> tuple[SurveySampler, np.ndarray[Any, Any], WeightedBlocks]:
+    matrix = np.tril(np.ones((size, size)))[:-1]
+    sampler = SurveySampler(Survey({"x": size}, [linear(matrix, "x")]), epsilon=epsilon)
+    blocks = sampler.parts[0].blocks
+    assert isinstance(blocks, WeightedBlocks)
+    return sampler, matrix, blocks
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 1.5])
+def test_sums_by_optimised_blocks_have_no_bias_and_the_stated_variance(epsilon: float) -> None:
+    sampler, matrix, _ = prefix_sampler(5, epsilon)
+    reports = sampler.reports().tolist()
+    estimates = np.array([answer_survey(sampler, [report])[0].law.estimate for report in reports])
+    laws = np.array([[float(sampler.probability(report, row)) for report in reports] for row in range(5)])
+    assert np.abs(laws @ estimates - matrix.T).max() < 1e-10  # from a client with each outcome
+    uniform = laws.mean(axis=0)
+    spread = uniform @ np.square(estimates) - np.square(uniform @ estimates)
+    assert spread.max() == pytest.approx(sampler.variance(0), rel=1e-9)
+
+
+def test_sums_by_optimised_blocks_vary_as_announced() -> None:
+    sampler, matrix, blocks = prefix_sampler(24, 1.0)
+    rng, runs, clients = np.random.default_rng(6), 120, 500
+    errors = np.zeros((runs, len(matrix)))
+    for run in range(runs):
+        rows = rng.integers(0, 24, clients)
+        reports = sampler.release_rows(rows, rng=rng)
+        asked = _QuestionReports(sampler, 0, sampler.split(reports))
+        errors[run] = asked._contributions(matrix).means  # the uniform population has the means of rows
+    variances = blocks.variances(matrix, math.e - 1.0)
+    assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
+    assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_intervals_of_sums_by_optimised_blocks_cover_the_clients_at_hand(epsilon: float) -> None:
+    sampler, matrix, _ = prefix_sampler(16, epsilon)
+    rng, runs, missed, wide_missed = np.random.default_rng(9), wide(300, 25), [], []
+    for _ in range(runs):
+        rows = rng.binomial(15, 0.2, 1500)
+        truth = matrix @ (np.bincount(rows, minlength=16) / len(rows))
+        law = answer_survey(sampler, sampler.release_rows(rows, rng=rng))[0].law
+        missed.append(np.mean((truth < law.low) | (truth > law.high)))
+        wide_missed.append(np.any((truth < law.all_low) | (truth > law.all_high)))
+    assert np.mean(missed) <= 0.06 + 3 * math.sqrt(0.05 / (3 * runs))
+    assert np.mean(wide_missed) <= 0.06 + 3 * math.sqrt(0.05 / runs)

@@ -151,8 +151,8 @@ def estimate_survey(
         blocks += _answer_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * confidence:g} %: each alone, and all {_numbers(found):,} numbers of the survey at once. Those of shares "
-        "are proved; those of means, sums and quantiles rest on Gaffke's bound, a conjecture without a known exception. Intervals hold "
-        "chance, not lies. Shares are adjusted so that tables with common columns agree; their intervals are not made narrower by that."
+        "from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's bound, a "
+        "conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common columns agree."
     )
     if plot is not None:
         blocks.append(f"Written: {plain(str(plot))}")

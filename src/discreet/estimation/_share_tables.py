@@ -26,8 +26,8 @@ from discreet.estimation._intervals import largest_average
 from discreet.estimation._population import Shares
 from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.families import Simplex
-from discreet.mechanisms import ReportCounts, Reports, ReportSampler
-from discreet.survey import Part, SurveyColumns, SurveySampler, Together, Windows, effects_of, survey_order
+from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.survey import Part, SurveyColumns, SurveySampler, Together, effects_of, survey_order
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
@@ -118,7 +118,7 @@ class ShareTables:
             for number in numbers.tolist():
                 (_, often), (_, gap) = self._distinct[number], self._chances[number]
                 blocks, each = self._parts[number].blocks, self._coefficients(number, names, weights[number], some)
-                assert not isinstance(blocks, Windows)
+                assert isinstance(blocks, BlockFamily)
                 scale = everyone / (clients[number] * gap)
                 sums = scale * self._sums(number, each)
                 middle = often @ sums / clients[number]
@@ -155,7 +155,7 @@ class ShareTables:
     def _sums(self, number: int, coefficients: Floats) -> Floats:
         """The sums of coefficients over the block of each different report on a table."""
         blocks, (distinct, _) = self._parts[number].blocks, self._distinct[number]
-        assert not isinstance(blocks, Windows)
+        assert isinstance(blocks, BlockFamily)
         if len(distinct) * blocks.size > _LARGEST_KEPT:
             return sums_over_blocks(blocks, distinct, coefficients)
         if number not in self._held:
@@ -182,7 +182,7 @@ class ShareTables:
 
 def part_sampler(sampler: SurveySampler, part: Part) -> ReportSampler:
     """The reports on a part alone."""
-    assert not isinstance(part.blocks, Windows)
+    assert isinstance(part.blocks, BlockFamily)
     return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
 
 

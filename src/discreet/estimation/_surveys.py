@@ -10,6 +10,9 @@ sums.   QED
 
 **Consistency** of tables of shares that have columns in common: `discreet.estimation._share_tables`.
 
+**Sums of shares by weighted blocks.** The value of a report is that of generalised least squares in the uniform population
+(`discreet.survey._weighted_blocks`), at the g of the law as it is drawn. It is without bias in every population.
+
 **Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
 (V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
 Gaffke's, whose coverage is a conjecture (`discreet.estimation._intervals`); those of means, sums and quantiles rest on it.
@@ -24,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -39,7 +43,7 @@ from discreet.estimation._inversion import nearest_law
 from discreet.estimation._population import Shares
 from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
 from discreet.estimation._share_tables import ShareTables, part_sampler
-from discreet.mechanisms import ReportCounts, Reports, ReportSampler
+from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
 from discreet.release import TOTAL
 from discreet.survey import (
     HistogramQuestion,
@@ -51,6 +55,7 @@ from discreet.survey import (
     SurveyQuestion,
     SurveySampler,
     Tree,
+    WeightedBlocks,
     Windows,
     cell_edges,
     is_table,
@@ -331,8 +336,7 @@ class _QuestionReports:
 
     def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
-        part, given = self.parts[0], np.unique(self.reports[0], return_counts=True)
-        sums = _Contributions([part], [(None, *given)], [(matrix - offset[:, None]).T], [self._chances(part)])
+        sums = self._contributions(matrix)
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
@@ -342,6 +346,17 @@ class _QuestionReports:
 
         law = Shares(estimates, *ends(1), *ends(among))
         return SurveyAnswer(self.question, self.clients, self._names(), law, estimates)
+
+    def _contributions(self, matrix: Floats) -> _Contributions:
+        """What each report adds to the sums in the rows of a matrix, less the means of rows."""
+        part, (distinct, often) = self.parts[0], np.unique(self.reports[0], return_counts=True)
+        if isinstance(part.blocks, WeightedBlocks):
+            weight = self.sampler.uniform_weights[self.numbers[0]]
+            gain = float(Fraction(TOTAL - weight, weight) * Fraction(part.blocks.blocks, part.blocks.holding))
+            values = part.blocks.unbiased_values(matrix, gain)
+            return _Contributions([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
+        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        return _block_contributions([part], [(None, distinct, often)], [centred.T], [self._chances(part)])
 
     def _quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
         levels = _TreeLevels(self)
@@ -356,38 +371,22 @@ class _QuestionReports:
 
 
 class _Contributions:
-    """Sums of coefficients over the blocks of reports, and the intervals of their means.
+    """What each report contributes to the estimates of sums, and the intervals of their means.
 
-    Each part has its own reports and coefficients (outcomes, sums). The estimate of a sum is that of its parts together.
+    Args:
+        values: for each part those of its distinct reports, (reports, sums).
+        counts: how often each report came.
+        least: the least value that a report can have, for each sum.
+        most: the largest one.
     """
 
     def __init__(
-        self,
-        parts: Sequence[Part],
-        held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
-        coefficients: Sequence[Floats],
-        chances: Sequence[tuple[float, float]],
+        self, values: Sequence[Floats], counts: Sequence[NDArray[np.int64]], least: Floats, most: Floats
     ) -> None:
-        clients = sum(int(often.sum()) for _, _, often in held)
-        self._values: list[Floats] = []
-        self._counts: list[NDArray[np.int64]] = []
-        self._least = np.full(coefficients[0].shape[1], np.inf)
-        self._most = -self._least
-        for part, (table, distinct, often), each, (outside, gap) in zip(
-            parts, held, coefficients, chances, strict=True
-        ):
-            assert not isinstance(part.blocks, Windows)
-            scale = clients / (int(often.sum()) * gap)
-            middle = outside * each.sum(axis=0)
-            sums = sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
-            self._values.append(scale * (sums - middle))
-            self._counts.append(often)
-            least, most = -largest_sums(part.blocks, -each), largest_sums(part.blocks, each)
-            self._least = np.minimum(self._least, scale * (least - middle))
-            self._most = np.maximum(self._most, scale * (most - middle))
-        self.clients = clients
-        totals = (often @ values for values, often in zip(self._values, self._counts, strict=True))
-        self.means = np.asarray(sum(totals) / clients)
+        self._values, self._counts, self._least, self._most = values, counts, least, most
+        self.clients = sum(int(often.sum()) for often in counts)
+        totals = (often @ each for each, often in zip(values, counts, strict=True))
+        self.means = np.asarray(sum(totals) / self.clients)
 
     def end(self, place: int, confidence: float, among: int, end: int) -> float:
         """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
@@ -404,6 +403,28 @@ class _Contributions:
         return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
 
 
+def _block_contributions(
+    parts: Sequence[Part],
+    held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
+    coefficients: Sequence[Floats],
+    chances: Sequence[tuple[float, float]],
+) -> _Contributions:
+    """Sums of coefficients over the blocks of reports. Each part has its own reports and coefficients (outcomes, sums)."""
+    clients = sum(int(often.sum()) for _, _, often in held)
+    values: list[Floats] = []
+    least = np.full(coefficients[0].shape[1], np.inf)
+    most = -least
+    for part, (table, distinct, often), each, (outside, gap) in zip(parts, held, coefficients, chances, strict=True):
+        assert isinstance(part.blocks, BlockFamily)
+        scale = clients / (int(often.sum()) * gap)
+        middle = outside * each.sum(axis=0)
+        sums = sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+        values.append(scale * (sums - middle))
+        least = np.minimum(least, scale * (-largest_sums(part.blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_sums(part.blocks, each) - middle))
+    return _Contributions(values, [often for _, _, often in held], least, most)
+
+
 class _TreeLevels:
     """The distribution function of a number, by least squares over the levels of a tree."""
 
@@ -418,7 +439,7 @@ class _TreeLevels:
         self._noise = [
             level_variance(part.blocks, growth) / len(given)
             for part, given in zip(asked.parts, asked.reports, strict=True)
-            if not isinstance(part.blocks, Windows)
+            if isinstance(part.blocks, BlockFamily)
         ]
         self._chances = [asked._chances(part) for part in asked.parts]
         columns, column = asked.sampler.survey.columns, asked.question.columns[0]
@@ -513,7 +534,7 @@ class _TreeLevels:
         """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
         found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
         for part, given in zip(self._asked.parts, self._asked.reports, strict=True):
-            assert not isinstance(part.blocks, Windows)
+            assert isinstance(part.blocks, BlockFamily)
             distinct, often = np.unique(given, return_counts=True)
             small = len(distinct) * part.blocks.size <= _LARGEST_HELD
             found.append((held_outcomes(part.blocks, distinct) if small else None, distinct, often))
@@ -547,7 +568,7 @@ class _TreeLevels:
         for start in range(0, len(sequence), _EDGES):
             edges = sequence[start : start + _EDGES]
             coefficients = [each[:, edges] for each in self._edge_coefficients]
-            sums = _Contributions(self._asked.parts, self._report_tables, coefficients, self._chances)
+            sums = _block_contributions(self._asked.parts, self._report_tables, coefficients, self._chances)
             offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
             for place in range(len(edges)):
                 found = offset[place] + sums.end(place, confidence, among, end)

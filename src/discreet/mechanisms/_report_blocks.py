@@ -57,7 +57,7 @@ _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
 
 
 class Reporting(Protocol):
-    """So many reports, of which equally many hold each outcome: all that a private draw needs."""
+    """So many ranks of reports, of which equally many hold each outcome: all that a private draw needs."""
 
     @property
     def blocks(self) -> int: ...
@@ -98,6 +98,19 @@ class BlockFamily(abc.ABC):
     def largest(self) -> int:
         """At least every report."""
         return self.blocks - 1
+
+    @property
+    def different(self) -> int:
+        """How many reports there are: one for each block."""
+        return self.blocks
+
+    def every_report(self) -> Reports:
+        """All reports, in order."""
+        return np.sort(self.report(np.arange(self.blocks)))
+
+    def copies_of(self, reports: Reports) -> Integers:
+        """How many ranks each report has: one."""
+        return np.ones(reports.shape, dtype=np.int64)
 
     @property
     def holding_both(self) -> int:

@@ -39,5 +39,6 @@ from discreet.survey._strategies import (
     cell_edges as cell_edges,
     level_variance as level_variance,
 )
+from discreet.survey._weighted_blocks import WeightedBlocks as WeightedBlocks
 
 __all__ = ["Dates", "Number", "Survey", "SurveySampler", "histogram", "linear", "mean", "quantiles", "shares"]

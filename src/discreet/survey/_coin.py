@@ -33,6 +33,7 @@ from discreet.mechanisms import BlockFamily
 from discreet.survey._columns import SurveyColumns
 from discreet.survey._questions import LARGEST_TOGETHER, ShareQuestion, SurveyQuestion
 from discreet.survey._strategies import Part, Strategy, Together, Windows, blocks_for, level_variance
+from discreet.survey._weighted_blocks import WeightedBlocks
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
@@ -215,7 +216,7 @@ def _known_blocks(cells: int, bound: Fraction) -> BlockFamily:
     return blocks_for(cells, bound)
 
 
-def table_noise(blocks: BlockFamily | Windows, growth: float) -> float:
+def table_noise(blocks: BlockFamily | Windows | WeightedBlocks, growth: float) -> float:
     """n times the variance of a table in every direction but the constant one."""
-    assert not isinstance(blocks, Windows)
+    assert isinstance(blocks, BlockFamily)
     return level_variance(blocks, growth)

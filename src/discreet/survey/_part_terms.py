@@ -10,6 +10,7 @@ A share is stated as a whole number of units of 2^-30, so that every machine dra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from discreet.errors import DiscreetError, check_choice, check_count, check_kind
 from discreet.mechanisms import BLOCK_KINDS, BlockFamily, blocks_named
 from discreet.survey._coin import NO_QUESTION
 from discreet.survey._columns import SurveyColumns
+from discreet.survey._optimised import MOST_OUTCOMES
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -36,10 +38,12 @@ from discreet.survey._strategies import (
     Together,
     Windows,
 )
+from discreet.survey._weighted_blocks import WeightedBlocks
 
 SHARE_UNITS = 1 << 30
 _LARGEST_PARAMETER = 1 << 31
 _MOST_PARTS = 4096
+_COPIES = re.compile("[1-9a-f][0-9a-f]{0,15}")
 _SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
 
 
@@ -52,14 +56,20 @@ def part_terms(part: Part) -> dict[str, Any]:
             sees = {"column": column, "cells": count}
         case PointOf(column, points):
             sees = {"column": column, "points": points}
-    blocks = part.blocks
-    stated = {"w": blocks.width} if isinstance(blocks, Windows) else blocks.parameters
     return {
         "question": part.question,
         "share": max(1, round(part.share * SHARE_UNITS)),
         "sees": sees,
-        "blocks": {"kind": blocks.name, **stated},
+        "blocks": {"kind": part.blocks.name, **_block_terms(part.blocks)},
     }
+
+
+def _block_terms(blocks: BlockFamily | Windows | WeightedBlocks) -> dict[str, Any]:
+    if isinstance(blocks, Windows):
+        return {"w": blocks.width}
+    if isinstance(blocks, WeightedBlocks):  # numbers of copies as texts: JSON has no whole numbers of 62 bits
+        return {**blocks.terms, "copies": [f"{often:x}" for often in blocks.copies]}
+    return blocks.parameters
 
 
 def read_parts(
@@ -124,8 +134,12 @@ def _read_projection(terms: Any, columns: SurveyColumns, where: str) -> Projecti
     return PointOf(column, check_count(f"{where}.points", terms["points"], least=2, most=MOST_POINTS))
 
 
-def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, where: str) -> BlockFamily | Windows:
+def _read_blocks(
+    terms: Any, projection: Projection, columns: SurveyColumns, where: str
+) -> BlockFamily | Windows | WeightedBlocks:
     check_kind(where, terms, dict, "blocks are a JSON object")
+    if terms.get("kind") == WeightedBlocks.name and isinstance(projection, Together):
+        return _read_weighted(terms, projection.size(columns), where)
     kinds = {Windows.name: ("w",)} if isinstance(projection, PointOf) else BLOCK_KINDS
     kind = terms.get("kind")
     check_choice(f"{where}.kind", kind, kinds)
@@ -135,6 +149,20 @@ def _read_blocks(terms: Any, projection: Projection, columns: SurveyColumns, whe
     if isinstance(projection, PointOf):
         return Windows(projection.points, check_count(f"{where}.w", terms["w"], most=MOST_POINTS))
     return blocks_named(kind, projection.size(columns), numbers)
+
+
+def _read_weighted(terms: dict[str, Any], size: int, where: str) -> WeightedBlocks:
+    """Weighted blocks, whose numbers of copies are hexadecimal texts."""
+    if size > MOST_OUTCOMES:
+        raise DiscreetError(f"{where}: weighted blocks are for {MOST_OUTCOMES} outcomes at most")
+    copies = terms.get("copies")
+    if not isinstance(copies, list) or not all(isinstance(each, str) and _COPIES.fullmatch(each) for each in copies):
+        raise DiscreetError(f"{where}.copies is not a list of hexadecimal texts such as '3f'")
+    listed = {name: value for name, value in terms.items() if name != "kind"}
+    try:
+        return WeightedBlocks.from_terms(size, {**listed, "copies": [int(each, 16) for each in copies]})
+    except DiscreetError as error:
+        raise DiscreetError(f"{where}: {error}") from None
 
 
 def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
@@ -156,6 +184,9 @@ def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
             )
         case HistogramQuestion():
             return projections == [CellOf(question.columns[0], question.cells)]
-        case ShareQuestion() | LinearQuestion():
+        case LinearQuestion():
             return projections == [Together(question.columns)]
+        case ShareQuestion():
+            weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
+            return projections == [Together(question.columns)] and not weighted
     return False

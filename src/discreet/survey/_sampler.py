@@ -4,7 +4,8 @@
 
 Part i is asked with the public chance n_i/2^62; whole numbers n_i add up to 2^62. It has b_i reports, r_i of which hold a given outcome.
 P_i(B) is the probability that the outcome which part i sees of a row of the client lies in B. beta_i = N_i/2^62 with N_i =
-ceil(2^62 b_i/(b_i + (E - 1) r_i)), and E is a rational at most e^epsilon.
+ceil(2^62 b_i/(b_i + (E - 1) r_i)), and E is a rational at most e^epsilon. A weighted block is t of the b_i reports, which nobody tells
+apart: its Q is t times as large.
 
 **Privacy, in rationals.** Which part is asked does not depend on the client. Given the part, the report is drawn as
 `discreet.mechanisms._report_sampler` draws: a uniform one, or a uniform one of those that hold an outcome x, however x is drawn.
@@ -563,11 +564,11 @@ class SurveySampler:
 
     def reports(self) -> Reports:
         """Every report there is, in order, if they are at most 2^20."""
-        count = sum(part.blocks.blocks for part in self.parts)
+        count = sum(part.blocks.different for part in self.parts)
         if count > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {count:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
         listed = (
-            np.sort(part.blocks.report(np.arange(part.blocks.blocks))) + np.uint64(start)
+            part.blocks.every_report() + np.uint64(start)
             for part, start in zip(self.parts, self._offsets, strict=False)
         )
         return np.concatenate(list(listed))
@@ -593,7 +594,7 @@ class SurveySampler:
             (chance for outcome, chance in law.items() if part.blocks.holds(own, np.array([outcome]))[0]), Fraction(0)
         )
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
-        return self.exact_shares[place] * drawn
+        return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
 
 
 class _WordReader:

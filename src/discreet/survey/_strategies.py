@@ -4,6 +4,7 @@ A survey puts one question to each client, with the whole budget; a public coin 
 (`discreet.survey._coin`).
 
 **Shares, histograms, own sums.** Blocks of outcomes (`discreet.mechanisms`), whose variance is within 1 % of the best subset selection's.
+For own sums of up to 200 outcomes also blocks that are optimised for them (`discreet.survey._optimised`), kept where they are better.
 
 **A mean.** The value u in [0, 1] is rounded at random to one of the points 0 .. N - 1, without bias. A report is one of M = N - 1 + w
 numbers j: with probability beta = M/(M + (e^eps - 1) w) a uniform one, else uniform among the w numbers s .. s + w - 1 from the point s on.
@@ -39,6 +40,7 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError
 from discreet.mechanisms import BlockFamily, MaskedSubsets, RankedSubsets, Reports, choose_blocks, worst_variance
 from discreet.survey._columns import Integers, SurveyColumns
+from discreet.survey._optimised import MOST_ENTRIES, MOST_OUTCOMES, least_sum_variance, optimise_blocks
 from discreet.survey._questions import (
     HistogramQuestion,
     LinearQuestion,
@@ -47,6 +49,7 @@ from discreet.survey._questions import (
     ShareQuestion,
     SurveyQuestion,
 )
+from discreet.survey._weighted_blocks import WeightedBlocks
 
 Floats = NDArray[np.float64]
 Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
@@ -56,6 +59,7 @@ _MOST_NUMBERS = 64  # that a report on a mean can be
 MOST_POINTS = 4096  # that an agreement may state
 LARGEST_TREE = 4096  # cells of one
 _LEAST_SHARE = 1 / 256  # of a level or an end, below which it is left out
+_BETTER = 0.99  # times the mean variance of sums by blocks of one width: below it optimised ones are kept
 _STEPS = 256  # of the coin between ends and windows, and of values where variances are compared
 
 
@@ -81,6 +85,19 @@ class Windows:
     def largest(self) -> int:
         """The largest report."""
         return self.blocks - 1
+
+    @property
+    def different(self) -> int:
+        """How many reports there are: one for each rank."""
+        return self.blocks
+
+    def every_report(self) -> Reports:
+        """All reports, in order."""
+        return np.arange(self.blocks, dtype=np.uint64)
+
+    def copies_of(self, reports: Reports) -> Integers:
+        """How many ranks each report has: one."""
+        return np.ones(reports.shape, dtype=np.int64)
 
     def report(self, rank: Integers) -> Reports:
         """The report of each rank."""
@@ -192,7 +209,7 @@ def _no_draw(bound: int, count: int) -> Integers:
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a client may be asked: an outcome of its row, reported by blocks or windows.
+    """One thing that a client may be asked: an outcome of its row, reported by blocks, windows or weighted blocks.
 
     Attributes:
         question: the place of the question that it helps to answer; -1 for a table that no question names.
@@ -203,7 +220,7 @@ class Part:
 
     question: int
     projection: Projection
-    blocks: BlockFamily | Windows
+    blocks: BlockFamily | Windows | WeightedBlocks
     share: float
 
     @cached_property
@@ -237,8 +254,7 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
             cells = CellOf(question.columns[0], question.cells)
             return _share_strategy(cells, place, columns, bound)
         case LinearQuestion():
-            found = _share_strategy(Together(question.columns), place, columns, bound)
-            return Strategy(found.parts, _sum_variance(question.matrix, found.parts[0].blocks, float(bound)))
+            return _sum_strategy(question, place, columns, bound)
         case ShareQuestion():
             return _share_strategy(Together(question.columns), place, columns, bound)
     raise DiscreetError(f"questions holds {question!r}, which is no question; shares(...) makes one")
@@ -262,11 +278,25 @@ def _share_strategy(projection: Together | CellOf, place: int, columns: SurveyCo
     return Strategy((Part(place, projection, blocks, 1.0),), share_variance(blocks, float(bound)))
 
 
-def _sum_variance(matrix: Floats, blocks: BlockFamily | Windows, growth: float) -> float:
-    """n times the largest variance of a sum of shares in the uniform population: a constant in all entries of a row has no noise."""
-    assert not isinstance(blocks, Windows)
+def _sum_strategy(question: LinearQuestion, place: int, columns: SurveyColumns, bound: Fraction) -> Strategy:
+    """Blocks of one width, or those that are optimised for the sums: if their mean variance is less, and the largest no more."""
+    projection, matrix = Together(question.columns), question.matrix
+    size = projection.size(columns)
+    blocks = blocks_for(size, bound)
+    present = _sum_variances(matrix, blocks, float(bound))
+    if size <= MOST_OUTCOMES and matrix.size <= MOST_ENTRIES:
+        enough = _BETTER * float(present.mean())
+        if least_sum_variance(matrix, float(bound - 1)) < enough:
+            found = optimise_blocks(matrix, bound)
+            if found.mean < enough and found.largest <= present.max():
+                return Strategy((Part(place, projection, found.blocks, 1.0),), found.largest)
+    return Strategy((Part(place, projection, blocks, 1.0),), float(present.max()))
+
+
+def _sum_variances(matrix: Floats, blocks: BlockFamily, growth: float) -> Floats:
+    """n times the variance of each sum of shares in the uniform population: a constant in all entries of a row has no noise."""
     centred = matrix - matrix.mean(axis=1, keepdims=True)
-    return float(np.square(centred).sum(axis=1).max() * level_variance(blocks, growth))
+    return np.asarray(np.square(centred).sum(axis=1) * level_variance(blocks, growth))
 
 
 @lru_cache(maxsize=256)
@@ -385,7 +415,10 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
         mixed = sum(part.share * part.blocks.variances(growth) for part in alone if isinstance(part.blocks, Windows))
         return Strategy(alone, float(np.max(mixed)))
     if isinstance(question, LinearQuestion):
-        return Strategy(alone, _sum_variance(question.matrix, blocks, growth))
+        if isinstance(blocks, WeightedBlocks):
+            return Strategy(alone, float(blocks.variances(question.matrix, growth - 1.0).max()))
+        return Strategy(alone, float(_sum_variances(question.matrix, blocks, growth).max()))
+    assert isinstance(blocks, BlockFamily)
     return Strategy(alone, share_variance(blocks, growth))
 
 
@@ -396,6 +429,6 @@ def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     tree = Tree(branching, round(math.log(counts[-1], branching)))
     amounts = np.zeros(tree.depth)
     for part, count in zip(parts, counts, strict=True):
-        assert not isinstance(part.blocks, Windows)
+        assert isinstance(part.blocks, BlockFamily)
         amounts[round(math.log(count, branching)) - 1] = part.share / level_variance(part.blocks, growth)
     return float((tree.costs / tree.precisions(amounts)).sum())
