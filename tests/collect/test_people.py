@@ -152,6 +152,27 @@ def test_a_service_that_calls_everything_a_new_collection_gets_no_more_than_the_
 
 
 @pytest.mark.slow
+def test_a_record_of_an_earlier_version_is_carried_on(page: Any, service: Any) -> None:
+    """It had one limit for the whole site, in both of its books: the sample is found again, and the limit is the total."""
+    _visit(page, service, "first")
+    sent = _take_part(page)
+    page.evaluate(
+        """() => {
+          const book = JSON.parse(localStorage.getItem("discreet collector"));
+          delete book.limits;
+          localStorage.setItem("discreet collector", JSON.stringify({ ...book, limit: 1 }));
+        }"""
+    )
+    page.reload()
+    page.wait_for_selector(RECEIPT_SHOWN)
+    assert json.loads(page.locator("#request").inner_text()) == sent
+    _visit(page, service, "second")
+    assert page.locator("#limit").input_value() == "1"
+    assert page.locator("#total").input_value() == "1"
+    assert page.locator("#raise").inner_text() == "Raise my total to 2"
+
+
+@pytest.mark.slow
 def test_somebody_else_has_a_record_of_their_own_and_sees_nothing_of_the_first(page: Any, service: Any) -> None:
     before = _samples(service, "first")
     _visit(page, service, "first")

@@ -82,7 +82,10 @@ async function found() {
   if (field) beginTurn();
   const answer = spoken && budget()?.answered(known.agreement, { round });
   if (answer) shown(answer, spoken);
-  else ask();
+  else if (value.closed) {
+    by("asked-card").hidden = true;
+    throw new Refused(`this collection was closed on ${value.closed}. Nothing more is counted, so nothing is drawn here`);
+  } else ask();
   if (!field) tellDevice();
 }
 
