@@ -146,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     took = run(options.devices, options.processes)
     print(  # noqa: T201
-        f"{options.devices:,} devices in {took:.0f} s: each is counted once, and the estimate is that of the export"
+        f"{options.devices:,} devices in {took:.0f} s: each is counted once, and the estimate is that of the export and of what was published"
     )
 
 

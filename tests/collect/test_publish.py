@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.client import Client
 from discreet.collect import close_collection, open_store, publish
+from discreet.collect._pool import write_seal
 from discreet.collect._service import LIVE, TAKE_PART
 from discreet.collect._store import Arrival, stored_reports, text_digest
 from discreet.errors import CollectorError, DiscreetError
@@ -87,6 +88,39 @@ def test_the_published_numbers_are_those_of_estimate_to_the_last_digit(tmp_path:
     assert MARKUP not in page
     assert "$" not in page.replace("$title", "")
     assert dc.Agreement.read(tmp_path / "again" / "agreement.json").purpose == f"{kind} {MARKUP}"
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.LargeEpsilonWarning")
+@pytest.mark.parametrize(
+    ("sampler", "says"),
+    [
+        (
+            dc.LinearSampler(dc.Simplex(3), epsilon=1.0),
+            "epsilon = 1: it moves odds about its person by a factor of at most 2.72.",
+        ),
+        (dc.LinearSampler(dc.Simplex(3), privacy=dc.Gaussian(1.0)), "1-Gaussian LDP (pure epsilon = {epsilon:g})."),
+        (800.0, "epsilon = 800, which is hardly any privacy."),
+    ],
+)
+def test_a_sealed_store_of_any_promise_is_published_and_the_page_names_the_promise(
+    tmp_path: Path, sampler: Any, says: str
+) -> None:
+    path, seal = tmp_path / "samples.db", tmp_path / "seal"
+    agreement = dc.Agreement.of(dc.LinearSampler(dc.Simplex(3), epsilon=sampler) if sampler == 800.0 else sampler)
+    write_seal(seal)
+    with closing(open_store(path, seal=seal)) as store:
+        store.add(agreement)
+        store.check_seal()
+        store.count(
+            agreement.id, 1, [Arrival(text_digest(str(n)), text_digest("k", str(n)), n % 3) for n in range(50)], DAY
+        )
+    command("close", str(path))
+    with pytest.raises(AssertionError, match="seal"):
+        command("publish", str(path), "-o", str(tmp_path / "result"))
+    command("publish", str(path), "-o", str(tmp_path / "result"), "--seal", str(seal))
+    assert says.format(epsilon=agreement.epsilon) in (tmp_path / "result" / "index.html").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "result" / "estimate.json").read_text(encoding="utf-8"))
+    assert [share["samples"] for share in found["shares"]] == [17, 17, 16]
 
 
 def test_what_cannot_be_published_is_said_and_nothing_is_written(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ _CONFIDENCE = Range(0.0, 1.0, low_open=True, high_open=True)
 _LISTED = 100  # outcomes in the table of the page: the largest, or the first of those that have an order
 _DRAWN = 30  # rows of a picture
 _UNBROKEN = "\u00a0%"  # which stays in one line with its number
+_READABLE = 20.0  # of epsilon
 _SHARES = ("estimate", "low", "high", "all_low", "all_high")
 
 
@@ -142,7 +143,7 @@ def publish(
         "picture.svg": _picture(agreed, found, ordered=ordered),
     }
     _write_folder(Path(folder), files, agreed)
-    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), _released(found)[:-1])
+    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), _release_kind(found)[:-1])
 
 
 def count_samples(sampler: AnySampler, counts: NDArray[np.int64]) -> int:
@@ -225,7 +226,7 @@ def _write_folder(folder: Path, files: Mapping[str, str], agreed: Agreement) -> 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _released(found: Mapping[str, Any]) -> str:
+def _release_kind(found: Mapping[str, Any]) -> str:
     return "reports" if "reports" in found else "samples"
 
 
@@ -233,7 +234,7 @@ def _table(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    released = _released(found)
+    released = _release_kind(found)
     rows.writerow(["outcome", released, *_SHARES])
     for share in found["shares"]:
         rows.writerow([share["outcome"], share[released], *(share["law"][name] for name in _SHARES)])
@@ -244,13 +245,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %".replace("-", "−")
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
 def _label(outcome: Any) -> str:
     """An outcome as people read it: what would be invisible is spelt out."""
-    return _escaped(str(outcome)) or "(empty)"
+    return _escape_text(str(outcome)) or "(empty)"
 
 
 def _number(value: float) -> str:
@@ -272,9 +273,9 @@ def _shown_places(shares: Sequence[Any], most: int, *, ordered: bool) -> list[in
 
 def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     """The page: no script, nothing from elsewhere."""
-    released = _released(found)
+    released = _release_kind(found)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
-    title = _escaped(agreed.purpose) if agreed.purpose else f"What these {released} tell"
+    title = _escape_text(agreed.purpose) if agreed.purpose else f"What these {released} tell"
     shown = _shown_places(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{_label(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
@@ -294,13 +295,7 @@ def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     told = [
         (
             "How private",
-            f"Each {released[:-1]} costs epsilon = {found['epsilon']}"
-            + (
-                ""
-                if agreed.privacy is not None
-                else f": it moves odds about its person by a factor of at most {_at_most_factor(found)}"
-            )
-            + ".",
+            f"Each {released[:-1]} costs {_promise(agreed)}.",
         ),
         (
             "What liars can do",
@@ -309,9 +304,9 @@ def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
         ("Agreement", f"{agreed.id}, round {found['round']}."),
     ]
-    listed = "\n".join(f"<dt>{_escaped(name)}</dt><dd>{_escaped(said)}</dd>" for name, said in told)
+    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in told)
     statistics = "".join(
-        f"<dt>{_escaped(each['name'].capitalize())}</dt><dd>{_value(each['estimate'])}; from {_value(each['low'])} to "
+        f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_value(each['estimate'])}; from {_value(each['low'])} to "
         f"{_value(each['high'])}, {confidence} sure</dd>\n"
         for each in found["statistics"]
     )
@@ -331,11 +326,16 @@ def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     )
 
 
-def _at_most_factor(found: Mapping[str, Any]) -> str:
-    """e^epsilon in three digits, rounded up."""
-    factor = math.exp(found["epsilon"])
+def _promise(agreed: Agreement) -> str:
+    """What one release may reveal: odds are bounded by pure epsilon, and named where e^epsilon is a number that people read."""
+    if agreed.privacy is not None:
+        return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
+    if agreed.epsilon > _READABLE:
+        return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
+    factor = math.exp(agreed.epsilon)
     scale = 10.0 ** (2 - math.floor(math.log10(factor)))
-    return f"{math.ceil(factor * scale) / scale:.10g}"
+    most = f"{math.ceil(factor * scale) / scale:.10g}"  # three digits, rounded up
+    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most}"
 
 
 def _percent_up(share: float) -> str:
@@ -348,7 +348,7 @@ def _picture_told(found: Mapping[str, Any], *, ordered: bool) -> str:
     shares = found["shares"]
     largest = max(shares, key=lambda share: share["law"]["estimate"])
     kind = "A histogram" if ordered else "Bars with intervals"
-    return _escaped(
+    return _escape_text(
         f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent(largest['law']['estimate'])}."
     )
 
@@ -378,16 +378,16 @@ def _group(share: Mapping[str, Any], released: str, *parts: str) -> str:
     numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
     said = f"{share['outcome']}: {_percent(law['estimate'])}, {_percent(law['low'])} to {_percent(law['high'])}"
     head = f'<g data-outcome="{_label(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
-    return f"{head}<title>{_escaped(said)}</title>{''.join(parts)}</g>"
+    return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
 
 
 def _picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
-    shares, released = found["shares"], _released(found)
+    shares, released = found["shares"], _release_kind(found)
     drawn = _columns(shares, released) if ordered else _rows(shares, released)
     height, parts = drawn
     told = _picture_told(found, ordered=ordered)
-    title = _escaped(agreed.purpose or f"What these {released} tell")
+    title = _escape_text(agreed.purpose or f"What these {released} tell")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
         f'aria-label="{told}" font-family="system-ui, sans-serif" font-size="15" fill="{_INK}">\n<title>{title}</title>\n'
@@ -395,14 +395,14 @@ def _picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> s
     )
 
 
-def _shortened(name: str) -> str:
+def _shorten_label(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _rows(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
     shown = [shares[place] for place in _shown_places(shares, _DRAWN, ordered=False)]
     top, step = _axis(shown)
-    names = [_shortened(str(share["outcome"])) for share in shown]
+    names = [_shorten_label(str(share["outcome"])) for share in shown]
     left = 30 + 9 * max(map(len, names))
     length = _WIDTH - left - _RIGHT
     end = _TOP + _ROW * len(shown)
