@@ -172,7 +172,7 @@ def _figure() -> Any:
 
 SERVING = {
     "follows": None, "host": "127.0.0.1", "port": 0, "rounds": (1,), "tokens": None, "gateways": None, "key": None, "addresses": (),
-    "replace_key": False, "seal": None, "hosts": (), "origins": (), "patience": 1.0, "workers": 1, "listening": None,
+    "replace_key": False, "seal": None, "least": None, "hosts": (), "origins": (), "patience": 1.0, "workers": 1, "listening": None,
 }  # fmt: skip
 CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.Agreement": lambda _: call(
@@ -243,10 +243,14 @@ CALLS: dict[str, Callable[[Path], Call]] = {
          "token": None, "key": None, "timeout": 1.0, "patience": 0.01, "plain_http": False, "tls": None, "progress": None},
         "nobody listens at that address", slow_numbers=("patience", "timeout"),
     ),
+    "discreet.collect.close_collection": lambda folder: call(_store(folder), agreement=None),
     "discreet.collect.export": lambda folder: Call(
         (_store(folder), folder / "out.csv"), {"agreement": None, "round": 1, "replace": False}, "the store holds no samples"
     ),
     "discreet.collect.open_store": lambda folder: call(folder / "store.db", create=True, seal=None),
+    "discreet.collect.publish": lambda folder: Call(
+        (_store(folder), folder / "result"), {"agreement": None, "round": 1, "confidence": 0.95}, "the collection is not closed"
+    ),
     "discreet.collect.serve": lambda folder: Call(
         (folder / "nowhere" / "store.db", [AGREEMENT]), SERVING, "its folder is missing; a right call does not return", ("store",)
     ),

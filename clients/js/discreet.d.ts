@@ -97,21 +97,37 @@ export class Agreement {
 export interface BudgetOptions {
   /** The epsilon that may be spent in all. */
   limit: number;
+  /** Whose budget it is, where several people share a browser; each has an own one. */
+  name?: string;
   /** By default the browser's own `localStorage`. */
   storage?: Pick<Storage, "getItem" | "setItem" | "removeItem">;
   /** By default the browser's own `navigator.locks`. */
   locks?: { request<T>(name: string, callback: () => T | Promise<T>): Promise<T> };
 }
 
+/** A limit on what some questions, [agreement's id, round] each, may cost together with the one that is asked. */
+export interface BudgetPart {
+  limit: number;
+  questions: [agreement: string, round: number][];
+}
+
 /** What a person has spent, kept in the browser: charged before a sample leaves, and the same question has the same answer. */
 export class Budget {
   constructor(options: BudgetOptions);
+  /** The limit of the budget that is stored; undefined if there is none yet. */
+  static limitOf(options?: Pick<BudgetOptions, "name" | "storage">): number | undefined;
   /** One private sample of a round that was agreed on; the one drawn before, if there is one. */
-  release(agreement: Agreement, law: Law, options?: { round?: number }): Promise<Release>;
+  release(agreement: Agreement, law: Law, options?: { round?: number; part?: BudgetPart }): Promise<Release>;
+  /** Refuse what `release` would refuse for want of budget, before anything is drawn or charged. */
+  check(agreement: Agreement, options?: { round?: number; part?: BudgetPart }): void;
   /** The sample of a round that was drawn before. */
   answered(agreement: Agreement, options?: { round?: number }): Release | undefined;
   /** What has been spent. */
   readonly spent: number;
+  /** What these questions, [agreement's id, round] each, have cost. */
+  spentOn(questions: BudgetPart["questions"]): number;
+  /** Allow more from now on, as the person asks by a click or key: `event` is that event. */
+  raise(limit: number, event: Event): Promise<void>;
   /** Forget everything, as the person asks by a click or key: `event` is that event. */
   clear(event: Event): void;
 }

@@ -2,7 +2,8 @@
 
 Each has a ledger and an identity of its own, holds where it flew, and sends one sample by the Python client to a service in a process of
 its own. Then the service's estimate is that of `discreet estimate` on its export, to the last digit, each device is counted once, and
-what was counted is what the receipts say.
+what was counted is what the receipts say. At last the collection is closed and published: devices that come late draw nothing, those that
+sent are acknowledged, and the page, the table and the picture hold the numbers of `discreet estimate`.
 """
 
 import argparse
@@ -17,13 +18,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.client import Client
+from discreet.errors import CollectorError
 from discreet.research.data import destinations, flights
+from tests.collect.frozen import check_published
 from tests.collect.running import PATIENCE, Collector, running
 
 EPSILON = 4.0
@@ -69,10 +73,15 @@ def agreed(folder: Path) -> Agreement:
 def exported(folder: Path) -> Any:
     """What `discreet estimate` says of the store's export."""
     output = folder / f"export-{random.randrange(10**9)}.parquet"
-    for command in (["export", str(folder / "samples.db"), "-o", str(output)], ["estimate", str(output), "--json"]):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    command("export", str(folder / "samples.db"), "-o", str(output))
+    return json.loads(command("estimate", str(output), "--json"))
+
+
+def command(*words: str) -> str:
+    """What a command of `discreet` prints."""
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def check(collector: Collector, folder: Path, said: list[str]) -> Any:
@@ -85,6 +94,26 @@ def check(collector: Collector, folder: Path, said: list[str]) -> Any:
     assert (sum(many for _, many in days), found.pop("round")) == (len(said), 1)
     assert found == exported(folder)
     return found
+
+
+def closed_and_published(collector: Collector, folder: Path, held: list[tuple[int, list[str]]], found: Any) -> None:
+    """Close the collection under its service, try to send late, and publish it."""
+    command("close", str(folder / "samples.db"))
+    number, records = held[0]
+    settings: dict[str, Any] = {"budget": EPSILON, "patience": PATIENCE, "timeout": PATIENCE}
+    again = Client(collector.address, ledger=folder / f"{number}.ledger", **settings).send(records=records)
+    assert not again.counted  # acknowledged as before
+    late = Client(collector.address, ledger=folder / "late.ledger", **settings)
+    for _ in range(100):  # services look at their agreements every two seconds
+        if collector.get("/collection").json["closed"] is not None:
+            break
+        time.sleep(0.1)
+    with pytest.raises(CollectorError, match=r"was closed on \d{4}-\d\d-\d\d: nothing was drawn or sent"):
+        late.send(records=records)
+    assert not late.ledger.entries()
+    command("publish", str(folder / "samples.db"), "-o", str(folder / "result"))
+    check_published(folder / "result", found)
+    assert exported(folder) == found
 
 
 def run(devices: int, processes: int) -> float:
@@ -102,7 +131,8 @@ def run(devices: int, processes: int) -> float:
                     shares = [(collector.address, name, held[start::processes]) for start in range(processes)]
                     said = [sample for part in pool.starmap(receipts, shares) for sample in part]
             took = time.monotonic() - began
-            check(collector, folder, said)
+            found = check(collector, folder, said)
+            closed_and_published(collector, folder, held, found)
             assert collector.stop() == 0
             assert collector.said == ""
             assert exported(folder)["samples"] == len(held)
@@ -116,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     took = run(options.devices, options.processes)
     print(  # noqa: T201
-        f"{options.devices:,} devices in {took:.0f} s: each is counted once, and the estimate is that of the export"
+        f"{options.devices:,} devices in {took:.0f} s: each is counted once, and the estimate is that of the export and of what was published"
     )
 
 

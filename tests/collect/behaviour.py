@@ -73,6 +73,71 @@ class Behaviour:
         yield opened
         opened.close()
 
+    def test_a_closed_collection_counts_nothing_more_and_acknowledges_what_it_counted(self, store: Store) -> None:
+        first, second, other = agreed(3), agreed(3, epsilon=0.5), agreed(4)
+        for each, follows in ((first, None), (second, first.id), (other, None)):
+            store.add(each, follows=follows)
+        assert store.count(first.id, 1, [arrival("ann", 0), arrival("bob", 2)], DAY) == [Verdict.COUNTED] * 2
+        assert {each.closed for each in store.agreements()} == {None}
+        assert store.close_collection(second.id, "2026-07-02") == "2026-07-02"
+        assert store.close_collection(first.id, "2026-07-09") == "2026-07-02"  # for good, and once
+        sent = [arrival("ann", 1), arrival("cid", 1), arrival("bob", 2, "second"), arrival("cid", 1), arrival("bob", 2)]
+        found = [Verdict.AGAIN, Verdict.CLOSED, Verdict.SPOKEN, Verdict.CLOSED, Verdict.AGAIN]
+        assert store.count(first.id, 1, sent, DAY) == found
+        assert store.count(second.id, 1, [arrival("dan")], DAY) == [Verdict.CLOSED]
+        assert store.count(other.id, 1, [arrival("cid", 3)], DAY) == [Verdict.COUNTED]  # another collection goes on
+        assert store.counts(first.id, 1).tolist() == [1, 0, 1]
+        assert store.counts(second.id, 1).sum() == 0
+        assert store.by_day(first.id, 1) == [(DAY, 2)]
+        assert [each.closed for each in store.agreements()] == ["2026-07-02", "2026-07-02", None]
+        with pytest.raises(DiscreetError, match="not in the store"):
+            store.close_collection("0" * 64, DAY)
+
+    def test_nothing_is_counted_once_a_collection_is_closed_whoever_counts_meanwhile(
+        self, store: Store, where: str
+    ) -> None:
+        """Threads count while another closes: the counts that are read right after closing stay."""
+        first = agreed(3)
+        store.add(first)
+        stop = threading.Event()
+        counted: list[Verdict] = []
+
+        def count(thread: int) -> None:
+            own = open_store(where)
+            number = 0
+            while not stop.is_set():
+                counted.extend(own.count(first.id, 1, [arrival(f"{thread} {number}", number % 3)], DAY))
+                number += 1
+            own.close()
+
+        threads = [threading.Thread(target=count, args=(each,)) for each in range(2)]
+        for each in threads:
+            each.start()
+        while len(counted) < 10:
+            stop.wait(0.01)
+        store.close_collection(first.id, DAY)
+        then = store.counts(first.id, 1).tolist()
+        while Verdict.CLOSED not in counted:
+            stop.wait(0.01)
+        stop.set()
+        for each in threads:
+            each.join()
+        assert store.counts(first.id, 1).tolist() == then
+        assert counted.count(Verdict.COUNTED) == sum(then)
+
+    def test_how_few_samples_are_hidden_is_kept_for_every_collection(self, store: Store) -> None:
+        for each in (agreed(3), agreed(4)):
+            store.add(each)
+        assert [each.least for each in store.agreements()] == [0, 0]
+        store.close_collection(agreed(3).id, DAY)
+        for least in (50, 7):
+            store.hide_estimates(least)
+            assert [(each.least, each.closed) for each in store.agreements()] == [(least, DAY), (least, None)]
+        bad: list[Any] = [-1, 1.5, True, 10**16]
+        for wrong in bad:
+            with pytest.raises(DiscreetError, match="least"):
+                store.hide_estimates(wrong)
+
     def test_each_client_is_counted_once_and_a_key_that_comes_again_is_told_so(self, store: Store) -> None:
         first = agreed(3)
         store.add(first)

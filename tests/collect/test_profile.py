@@ -1,6 +1,7 @@
 """What a browser keeps on disk of what a person enters at `/take-part`: nothing, in a real profile of a real Chromium."""
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
@@ -65,3 +66,52 @@ def test_a_profile_keeps_nothing_of_what_was_entered(tmp_path: Path, end: str) -
             with contextlib.suppress(playwright_error()):
                 context.new_cdp_session(page).send("Browser.crash")
     assert _holding(folder, MARKER, COUNTED) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["sends", "walks away", "crashes"])
+def test_in_field_mode_a_profile_keeps_nothing_of_a_person_at_all(tmp_path: Path, end: str) -> None:
+    """No name, key, secret, entry or sample: the labels, of which a sample is one, are not found in any file of the profile."""
+    labels = [f"{MARKER} {colour}" for colour in ("red", "green", "blue")]
+    agreed(tmp_path, labels)
+    folder = tmp_path / "profile"
+    names = []
+    with running(tmp_path, "agreement.json") as collector, profile(folder) as context:
+        page = context.pages[0]
+        page.goto(f"{collector.address}{TAKE_PART}?field")
+        for _ in range(2):
+            until(page, READY)
+            page.locator("#held input").first.fill(COUNTED)
+            page.locator("#entry").fill(f"{MARKER} typed")
+            page.locator("#entry").press("Enter")
+            page.locator("#draw").click()
+            page.wait_for_selector("#sample-card:not([hidden])")
+            sent = json.loads(page.locator("#request").inner_text())
+            names += [sent["client"], sent["key"]]
+            if end != "sends":
+                break
+            page.locator("#send").click()
+            page.wait_for_selector("#receipt-card:not([hidden])")
+            with page.expect_navigation():
+                page.locator("#next-after").click()
+        if end == "walks away":
+            page.goto(f"{collector.address}{LIVE}")
+        for _ in range(100):
+            page.wait_for_timeout(100)
+            if any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED)):
+                break
+        page.wait_for_timeout(4000)
+        assert any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED))
+        assert _holding(folder, MARKER, COUNTED, *names) == []
+        if end == "walks away":
+            page.go_back(wait_until="commit")
+            until(page, f"location.pathname === '{TAKE_PART}' && {READY}")
+            until(page, "!document.getElementById('held-card').hidden")
+            shown = page.content()
+            assert not [text for text in (COUNTED, f"{MARKER} typed", *names) if text in shown]
+            assert page.locator("#sample").inner_text() == ""
+        if end == "crashes":
+            with contextlib.suppress(playwright_error()):
+                context.new_cdp_session(page).send("Browser.crash")
+    assert _holding(folder, MARKER, COUNTED, *names) == []
+    assert _holding(folder / "Default" / "Local Storage", "discreet collector", "discreet budget") == []

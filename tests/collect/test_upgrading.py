@@ -133,6 +133,20 @@ def test_clients_of_gateways_who_spoke_before_have_spoken(where: str) -> None:
         assert len(set(digests(store, apart))) == 3
 
 
+def test_a_file_of_format_2_is_upgraded_and_can_be_closed(tmp_path: Path) -> None:
+    path = tmp_path / "samples.db"
+    with closing(open_store(path)) as store:
+        store.add(FIRST)
+        store.count(FIRST.id, 1, SPOKEN, DAY)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("DROP TABLE collections")
+        database.execute("PRAGMA user_version = 2")
+    with closing(open_store(path)) as store:
+        assert store.counts(FIRST.id, 1).tolist() == [1, 0, 2]
+        assert store.close_collection(FIRST.id, DAY) == DAY
+        assert store.count(FIRST.id, 1, [arrival("dan"), SPOKEN[0]], DAY) == [Verdict.CLOSED, Verdict.AGAIN]
+
+
 def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "samples.db"
     sqlite_1(path)

@@ -44,6 +44,9 @@ async function refresh() {
     form: by("choice"), agreement: by("choice-agreement"), agreementField: by("choice-agreement-field"), round: by("choice-round"), roundField: by("choice-round-field"),
   });
   by("take-part").href = addressed("take-part", choice);
+  const { closed } = known.collection;
+  by("take-part").hidden = Boolean(closed);
+  say("closed", closed ? inWordsOf(known.agreed?.fields.mechanism === "reports", `This collection was closed on ${closed}. No more samples are counted, and this result stays.`) : "");
   if (known.agreed?.id !== now.agreement) {
     const found = await agreed(now.agreement);
     if (asked !== turn) return;
@@ -81,22 +84,29 @@ function promise() {
 function show() {
   const { estimate, collection } = known;
   const { samples, shares } = estimate;
+  const shown = shares.length > 0; // not before enough have come
   count(samples);
-  by("width-figure").hidden = !samples;
-  by("liars-figure").hidden = !samples || !estimate.liars;
-  if (samples) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
-  if (samples && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
+  by("width-figure").hidden = !shown;
+  by("liars-figure").hidden = !shown || !estimate.liars;
+  if (shown) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
+  if (shown && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
   say("confidence", `${100 * estimate.confidence}\u00a0%`);
   const reported = estimate.mechanism === "reports";
   say("reading", inWordsOf(reported, reading(estimate, !ordered(known.agreed) && shares.length > FEW)));
-  by("nothing").hidden = samples > 0;
-  say("nothing", inWordsOf(reported, "No samples have come yet. This page shows them as they come."));
-  by("population").hidden = !samples;
-  statistics(samples && ordered(known.agreed) ? (estimate.statistics ?? []) : []);
-  if (samples) picture();
+  by("nothing").hidden = shown;
+  say("nothing", inWordsOf(reported, waiting(estimate, collection.closed)));
+  by("population").hidden = !shown;
+  statistics(shown && ordered(known.agreed) ? (estimate.statistics ?? []) : []);
+  if (shown) picture();
   trust(rewordPairs(reported, trusted(estimate, collection.enrolment)));
   by("days-card").hidden = !estimate.days?.length;
   days(by("days"), estimate.days ?? []);
+}
+
+/** Why no estimate is shown. */
+function waiting({ samples, least }, closed) {
+  if (least) return `Estimates of fewer than ${least.toLocaleString("en")} samples are not shown. ${samples ? samples.toLocaleString("en") : "None"} ${samples === 1 ? "has" : "have"} come${closed ? "" : " so far"}.`;
+  return closed ? "No samples have come." : "No samples have come yet. This page shows them as they come.";
 }
 
 /** Mean and median where outcomes are numbers, with their intervals. */
@@ -221,11 +231,11 @@ document.addEventListener("visibilitychange", () => {
   turn += 1;
   ask();
 });
-by("search").addEventListener("input", () => known.estimate?.samples && picture());
+by("search").addEventListener("input", () => known.estimate?.shares.length && picture());
 by("all").addEventListener("click", () => {
   all = !all;
   picture();
 });
-by("table-part").addEventListener("toggle", () => known.estimate?.samples && picture());
-new ResizeObserver(() => known.estimate?.samples && ordered(known.agreed) && picture()).observe(by("population"));
+by("table-part").addEventListener("toggle", () => known.estimate?.shares.length && picture());
+new ResizeObserver(() => known.estimate?.shares.length && ordered(known.agreed) && picture()).observe(by("population"));
 ask();

@@ -1,5 +1,5 @@
 /**
- * What this browser remembers of collections: its secret, the limit its person set, and under which agreement it speaks in each round.
+ * What this browser remembers of collections: a person's secret, their limit for each, and under which agreement they speak in each round.
  *
  * A client speaks once in a round of a collection, under whichever of its agreements. So the first agreement is written down before anything is
  * drawn, and stays: a page that is reloaded, or opened for an agreement that follows, finds it and draws under no other.
@@ -10,11 +10,17 @@ import { hexed, nameIn } from "./identity.js";
 const KEY = "discreet collector";
 const VERSION = 1;
 
+/** Where the record of a person is kept: "" is the only one, or the first, of a browser. */
+export const speakerKey = (name = "") => (name === "" ? KEY : `${KEY} ${name}`);
+
 export class Speaker {
   #storage;
   #locks;
+  #key;
 
-  constructor({ storage, locks = globalThis.navigator?.locks } = {}) {
+  /** `name`: whose record it is, where several people share a browser. */
+  constructor({ name, storage, locks = globalThis.navigator?.locks } = {}) {
+    this.#key = speakerKey(name);
     this.#storage = storage ?? ownStorage();
     this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one, or open the page by https");
   }
@@ -24,15 +30,27 @@ export class Speaker {
     return this.#read()?.spoken[`${collection} ${round}`];
   }
 
-  /** The most that may be spent at this site, if the person has said so. */
-  get limit() {
-    return this.#read()?.limit;
+  /** The most that may be spent in a collection, if the person has said so. */
+  limitOf(collection) {
+    return this.#read()?.limits?.[collection];
   }
 
-  /** Speak under this agreement in this round, within this limit; what was written down first stays, and is what this returns. */
+  /** What was asked in a collection so far: [agreement's id, round] each. */
+  questions(collection) {
+    const rounds = Object.entries(this.#read()?.spoken ?? {}).filter(([place]) => place.startsWith(`${collection} `));
+    return rounds.map(([place, { agreement }]) => [agreement, Number(place.slice(collection.length + 1))]);
+  }
+
+  /** In how many collections something was asked. */
+  get collections() {
+    return new Set(Object.keys(this.#read()?.spoken ?? {}).map((place) => place.split(" ")[0])).size;
+  }
+
+  /** Speak under this agreement in this round, within this limit for the collection; what was written down first stays, and is what this returns. */
   async speak(collection, round, agreement, limit) {
-    return this.#locks.request(KEY, () => {
-      const book = this.#read() ?? { discreet: VERSION, secret: secret(), limit, spoken: {} };
+    return this.#locks.request(this.#key, () => {
+      const book = this.#read() ?? { discreet: VERSION, secret: secret(), spoken: {} };
+      book.limits = { ...book.limits, [collection]: limit };
       const place = `${collection} ${round}`;
       book.spoken[place] ??= { agreement };
       this.#write(book);
@@ -42,7 +60,7 @@ export class Speaker {
 
   /** It was heard in this round, with this key. The name stays out of it: where it is a token it is a person's. */
   async heard(collection, round, key, at) {
-    return this.#locks.request(KEY, () => {
+    return this.#locks.request(this.#key, () => {
       const book = this.#read();
       Object.assign(book.spoken[`${collection} ${round}`], { key, at });
       this.#write(book);
@@ -55,14 +73,14 @@ export class Speaker {
   }
 
   #read() {
-    const text = kept(() => this.#storage.getItem(KEY));
+    const text = kept(() => this.#storage.getItem(this.#key));
     return text === null || text === undefined ? undefined : bookOf(text);
   }
 
   #write(book) {
     const text = JSON.stringify(book);
-    kept(() => this.#storage.setItem(KEY, text));
-    if (this.#storage.getItem(KEY) !== text) refuse("this browser kept something else than it was given, so nothing may be drawn");
+    kept(() => this.#storage.setItem(this.#key, text));
+    if (this.#storage.getItem(this.#key) !== text) refuse("this browser kept something else than it was given, so nothing may be drawn");
   }
 }
 
@@ -81,14 +99,15 @@ function kept(touch) {
   }
 }
 
-const ownStorage = () => kept(() => globalThis.localStorage) ?? refuse("this browser keeps nothing, so nothing may be drawn");
+export const ownStorage = () => kept(() => globalThis.localStorage) ?? refuse("this browser keeps nothing, so nothing may be drawn");
 
 /** What a stored text says, if it is ours; another one is not taken for an empty one. */
 function bookOf(text) {
   try {
     const book = JSON.parse(text);
-    const whole = book.discreet === VERSION && /^[0-9a-f]{64}$/.test(book.secret) && Number.isFinite(book.limit) && book.limit > 0;
-    if (whole && Object.values(book.spoken).every(({ agreement }) => /^[0-9a-f]{64}$/.test(agreement))) return book;
+    const whole = book.discreet === VERSION && /^[0-9a-f]{64}$/.test(book.secret);
+    const limits = Object.values(book.limits ?? {}).every((limit) => Number.isFinite(limit) && limit > 0);
+    if (whole && limits && Object.values(book.spoken).every(({ agreement }) => /^[0-9a-f]{64}$/.test(agreement))) return book;
   } catch {
     // said below
   }

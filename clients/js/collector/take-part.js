@@ -6,6 +6,9 @@
  *
  * Between loading and sending the page asks its service nothing, and nothing that a person enters keeps it from sending: whoever collects
  * sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
+ *
+ * A person has a limit for each collection and a total for the site, which only their click raises: a service that calls everything a new
+ * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
  */
 import { Budget } from "../src/budget.js";
 import { element, told } from "../page/element.js";
@@ -14,19 +17,24 @@ import { atMost, certainty, inWordsOf, isolated, labelled, percentAtLeast, perce
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
+import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
+import { forgetRecord, nextPerson, openFor, peopleHere, personButtons, personOf } from "./people.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
 const MOST_NAMED = 200; // outcomes of a report that are listed
+const WITHOUT_REGARD = "Decide without regard to what it says: if samples that look wrong are kept back, what all of them tell becomes wrong.";
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = inWordsOf(here?.agreement.reports, text));
 
 let choice = chosen();
-let here; // {collection, round, enrolment, agreement, id, speaker}
+const field = inField();
+let here; // {collection, round, enrolment, agreement, id, speaker, record}
+let turn; // of a person, in field mode
 let records;
 let law; // of what was entered
 let answered; // the sample, once it is drawn
@@ -34,7 +42,8 @@ let stop = new AbortController();
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
 const upwards = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
-const covering = ({ epsilon, rounds }) => Number(upwards.format(epsilon * rounds * (1 - 1e-14)));
+const roundedUp = (budget) => Number(upwards.format(budget * (1 - 1e-14)));
+const covering = ({ epsilon, rounds }) => roundedUp(epsilon * rounds);
 
 async function open() {
   try {
@@ -55,8 +64,9 @@ async function found() {
   if (!globalThis.isSecureContext) {
     throw new Error("This page came over plain http, where anybody on the way could have changed it, and where browsers keep nothing safely: open it by https, or on the machine itself as localhost");
   }
-  const speaker = new Speaker();
-  const spoken = speaker.spoken(value.collection, round);
+  const record = recordHere();
+  const speaker = record && new Speaker(record);
+  const spoken = speaker?.spoken(value.collection, round);
   const id = spoken?.agreement ?? choice.agreement ?? value.agreement;
   const known = await agreed(id);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
@@ -67,25 +77,84 @@ async function found() {
   by("asked").replaceChildren(...told(rewordPairs(reported, words(known, value))), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
   by("asked-card").hidden = false;
   if (!known.agreement) throw new Error(`From this page you cannot take part: ${known.problem}. Python's client may be able to`);
-  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker };
-  const answer = spoken && budget().answered(known.agreement, { round });
+  if (!record) return chooseWho();
+  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker, record };
+  if (field) beginTurn();
+  const answer = spoken && budget()?.answered(known.agreement, { round });
   if (answer) shown(answer, spoken);
-  else ask();
+  else if (value.closed) {
+    by("asked-card").hidden = true;
+    throw new Refused(`this collection was closed on ${value.closed}. Nothing more is counted, so nothing is drawn here`);
+  } else ask();
+  if (!field) tellDevice();
 }
 
-/** The person's budget, within the limit that they set, or are about to. */
-const budget = () => new Budget({ limit: here.speaker.limit ?? Number(by("limit").value) });
+/** {name, storage}: where the record of whoever is here is kept; undefined where several people have one and the address names none. */
+function recordHere() {
+  if (field) return { storage: new PageMemory() };
+  const people = peopleHere();
+  const name = personOf() ?? (people.length > 1 ? undefined : (people[0] ?? ""));
+  return name === undefined ? undefined : { name };
+}
+
+/** The person's total for this site; undefined before their first sample. */
+const totalHere = () => Budget.limitOf(here.record);
+
+/** Their budget, if they have one yet. */
+const budget = () => (totalHere() === undefined ? undefined : new Budget({ ...here.record, limit: totalHere() }));
+
+/** What they have spent in this collection. */
+const spentHere = () => budget()?.spentOn(here.speaker.questions(here.collection)) ?? 0;
+
+/** Let somebody say which record is theirs; nothing of any is shown before. */
+function chooseWho() {
+  by("people").replaceChildren(...personButtons(peopleHere()));
+  by("people-card").hidden = false;
+}
+
+/** What this browser keeps of the person, and what can be done about it. */
+function tellDevice() {
+  const others = peopleHere().filter((name) => name !== here.record.name).length;
+  const mine = budget();
+  by("device-card").hidden = !mine && !others;
+  const many = here.speaker.collections;
+  const also = others ? `${others === 1 ? "one other person" : `${others.toLocaleString("en")} other people`}` : "";
+  say("device-told", mine
+    ? `This browser keeps a record of you at this site: your samples, a secret behind your names, and that you have spent ${mine.spent} of a total of ${totalHere()}, in ${many === 1 ? "one collection" : `${many.toLocaleString("en")} collections`}.${also ? ` It keeps another one of ${also}.` : ""}`
+    : `This browser keeps a record of ${also} at this site. You get a record and a budget of your own, with your first sample.`);
+  by("else-part").hidden = by("forget-part").hidden = !mine;
+  by("others-part").hidden = !others;
+}
+
+/** Field mode: nothing is kept, and the page says so. */
+function beginTurn() {
+  document.documentElement.dataset.field = "true";
+  by("field-card").hidden = false;
+  for (const id of ["live", "see"]) by(id).hidden = true;
+  turn ??= new Turn((left, done) => {
+    by("stay").hidden = left === null || done;
+    say("turn-told", left === null ? "" : `This page starts again for the next person in ${left} s.`);
+    if ((by("turn-listened").textContent === "") === (left !== null)) say("turn-listened", by("turn-told").textContent); // once, and not every second
+  });
+}
 
 /** Let the person say what they hold. */
 function ask() {
-  const { agreement, speaker } = here;
+  const { agreement, speaker, collection } = here;
   const { domain } = agreement;
   by("held-card").hidden = by("draw-card").hidden = false;
-  by("limit-field").hidden = speaker.limit !== undefined;
-  by("limit").value = covering(agreement);
+  const limit = speaker.limitOf(collection);
+  const needed = roundedUp(spentHere() + agreement.epsilon);
+  by("limit-field").hidden = field || limit >= needed;
+  by("limit").value = limit ?? covering(agreement);
+  by("total-field").hidden = field || totalHere() === undefined;
+  by("total").value = totalHere() ?? "";
+  tellTotal();
   const factor = Math.exp(agreement.epsilon);
   say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(agreement.epsilon).said}`);
-  say("cost", `It costs epsilon = ${agreement.epsilon}${speaker.limit === undefined ? "" : `; your limit here is ${speaker.limit}, of which ${budget().spent} are spent`}.`);
+  say("cost", field
+    ? `It costs epsilon = ${agreement.epsilon}. This device keeps no budget of yours. If you take part more than once, here or elsewhere, what your samples tell about you adds up.`
+    : `It costs epsilon = ${agreement.epsilon}${limit === undefined ? "" : `; your limit for this collection is ${limit}, of which ${spentHere()} is spent`}.`);
   if (agreement.reports) {
     say("drawn-heading", "What your report may name");
     say("drawn-law", "how likely your report names it");
@@ -99,6 +168,24 @@ function ask() {
     changed,
   );
   changed();
+}
+
+/** What the person's total allows, and what it means to raise it. */
+function tellTotal() {
+  const total = totalHere();
+  if (field || total === undefined) return;
+  const { epsilon } = here.agreement;
+  const spent = budget().spent;
+  const needed = roundedUp(spent + epsilon);
+  const wanted = Number(by("total").value);
+  const factor = Math.exp(Math.max(needed, wanted || 0));
+  const many = here.speaker.collections;
+  const so = `You have spent ${spent} of your total of ${total}, in ${many === 1 ? "one collection" : `${many.toLocaleString("en")} collections`} at this site. With this sample it is ${needed}.`;
+  const means = `With a total of ${Math.max(needed, wanted || 0)}, whoever puts all your samples from this site together can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(Math.max(needed, wanted || 0)).said}`;
+  say("total-told", needed > total || wanted > total ? `${so} ${needed > total ? "Your total does not allow it, unless you raise it. " : ""}${means}` : so);
+  by("raise").hidden = wanted >= needed;
+  say("raise", `Raise my total to ${needed}`);
+  by("raise").value = needed;
 }
 
 function changed() {
@@ -120,20 +207,27 @@ function forget() {
   records?.clear();
 }
 
-/** Draw the one sample, once and for all. */
-async function draw() {
-  const { collection, round, agreement, id, speaker } = here;
+/** Draw the one sample, once and for all. `event`: of the person's click, which may raise their total. */
+async function draw(event) {
+  const { collection, round, agreement, id, speaker, record } = here;
   try {
-    const limit = speaker.limit ?? Number(by("limit").value);
-    const book = new Budget({ limit }); // refused before anything is written down
+    const limit = field ? covering(agreement) : Number(by("limit").value);
+    const known = totalHere();
+    const total = known === undefined ? limit : Number(by("total").value);
     const own = law;
-    if (!book.answered(agreement, { round }) && limit < agreement.epsilon) throw new Error(`A limit of ${limit} does not allow this sample, which costs ${agreement.epsilon}`);
+    const part = { limit, questions: speaker.questions(collection) };
+    if (limit < agreement.epsilon) throw new Error(`A limit of ${limit} does not allow this sample, which costs ${agreement.epsilon}`);
+    const book = new Budget({ ...record, limit: known ?? total }); // refused before anything is written down
+    if (total !== known && known !== undefined) await book.raise(total, event);
+    book.check(agreement, { round, part });
     const spoken = await speaker.speak(collection, round, id, limit);
     if (spoken.agreement !== id) return location.reload(); // another tab was first, under another agreement
-    shown(await book.release(agreement, own, { round }), spoken);
+    shown(await book.release(agreement, own, { round, part: { limit, questions: speaker.questions(collection) } }), spoken);
+    if (!field) tellDevice();
     by("sample-heading").focus();
   } catch (error) {
     say("draw-problem", sentence(error.message));
+    tellTotal();
   }
 }
 
@@ -155,6 +249,7 @@ function shown(answer, spoken) {
   say("sample-told", reportTold(agreement, answer.sample));
   by("sample").classList.toggle("named", Boolean(agreement.reports));
   if (agreement.reports) say("sample-heading", "Your report");
+  if (field) say("kept-told", `It was drawn once, for you alone. This device keeps it in memory until it is sent, and forgets it then, or when you leave. ${WITHOUT_REGARD}`);
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   const preview = () => {
@@ -167,7 +262,7 @@ function shown(answer, spoken) {
         ["Where to", `${new URL("samples", location.href)}`],
         agreement.reports ? ["The report", `The number ${answer.sample}, which stands for the outcomes above. It is all that is said about you.`] : ["The sample", `${sampleTold(agreement, answer.sample)}, which is all that is said about you.`],
         ["Under which agreement", `The one that this page shows, in round ${round.toLocaleString("en")}.`],
-        ["From whom", enrolment ? "The token that you were given. Whoever gave it to you knows that it is yours." : "A name that this browser made up for this collection. It says nothing about you, and another collection gets another one."],
+        ["From whom", enrolment ? "The token that you were given. Whoever gave it to you knows that it is yours." : field ? "A name that was made up for you a moment ago. It says nothing about you, and is forgotten with the rest." : "A name that this browser made up for this collection. It says nothing about you, and another collection gets another one."],
         ["A key", "It is made of the agreement, the round and the name. Should the answer get lost, the same is sent again, and counted once."],
       ]),
     );
@@ -205,6 +300,7 @@ async function send(body) {
   stop = new AbortController();
   by("send").disabled = by("token").disabled = true;
   by("stop").hidden = false;
+  if (turn) turn.busy = true;
   say("send-problem", "");
   say("sending", "Sending …");
   try {
@@ -216,6 +312,7 @@ async function send(body) {
     refused(error);
   } finally {
     say("sending", "");
+    if (turn) turn.busy = false;
     by("stop").hidden = true;
     by("send").disabled = by("token").disabled = false;
   }
@@ -224,7 +321,7 @@ async function send(body) {
 function refused(error) {
   if (error instanceof Refused && error.status === 409) {
     say("send-problem", "Somebody with this name has spoken in this round already, with another sample. That one counts, this one was not taken, and there is nothing more to do. Thank you for taking part.");
-  } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} Nothing is lost: the same sample can be sent later, also after this page was closed.`);
+  } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} ${field ? "Your sample is still here: try again, or leave it, and nothing was sent." : "Nothing is lost: the same sample can be sent later, also after this page was closed."}`);
   else say("send-problem", sentence(error.message));
 }
 
@@ -234,6 +331,7 @@ function heard({ key, at }, thanks) {
   by("send").classList.replace("action", "plain");
   by("receipt-card").hidden = false;
   say("thanks", thanks);
+  if (field) return thankAndForget();
   by("receipt").replaceChildren(
     ...told([
       ["When", new Date(at).toLocaleString()],
@@ -241,6 +339,19 @@ function heard({ key, at }, thanks) {
       ["The key that it was sent with", key],
     ]),
   );
+  by("receipt-heading").focus();
+}
+
+/** A receipt that shows nothing of the person, for a while. */
+function thankAndForget() {
+  for (const id of ["sample-card", "asked-card", "field-card"]) by(id).hidden = true;
+  forget();
+  answered = undefined;
+  for (const id of ["sample", "sample-told", "request", "padding", "words", "receipt"]) by(id).replaceChildren();
+  delete by("sample").dataset.sample;
+  by("send").onclick = null;
+  by("next-after").hidden = false;
+  turn.end();
   by("receipt-heading").focus();
 }
 
@@ -258,6 +369,26 @@ readLong(by("pasted"), (text) => records.paste(text));
 by("clear").addEventListener("click", forget);
 by("draw").addEventListener("click", draw);
 by("stop").addEventListener("click", () => stop.abort());
+by("total").addEventListener("input", tellTotal);
+by("raise").addEventListener("click", () => {
+  by("total").value = by("raise").value;
+  tellTotal();
+  by("draw").focus();
+});
+for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(nextPerson(peopleHere())));
+by("back-to-others").addEventListener("click", () => {
+  history.replaceState(null, "", `${location.pathname}${location.search}`);
+  location.reload();
+});
+by("forget").addEventListener("click", (event) => {
+  try {
+    forgetRecord(here.record.name, event);
+    openFor(here.record.name);
+  } catch (error) {
+    say("device-problem", sentence(error.message));
+  }
+});
+for (const id of ["next", "next-after"]) by(id).addEventListener("click", nextTurn);
 for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in
 addEventListener("pagehide", forget);
 addEventListener("pageshow", ({ persisted }) => persisted && forget()); // a page that comes back from memory

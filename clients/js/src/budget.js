@@ -3,7 +3,7 @@
  *
  * An answer is stored beside its charge in one write, and handed out only once it reads back. So a page that is closed in between, reloaded
  * or opened twice never draws a second time: it finds the first answer. Tabs wait for each other (`navigator.locks`).
- * Only the person clears it: `clear` takes the event of a real click or key.
+ * Only the person raises or clears it: `raise` and `clear` take the event of a real click or key.
  */
 import { Agreement } from "./agreement.js";
 import { decimalOf, nearest } from "./exact.js";
@@ -17,37 +17,61 @@ const VERSION = 1;
 const plus = ([a, b], [c, d]) => [a * d + c * b, b * d];
 const exceeds = ([a, b], [c, d]) => a * d > c * b;
 
+/** Where the budget of a person is kept: "" is the only one, or the first, of a browser. */
+export const budgetKey = (name = "") => (name === "" ? KEY : `${KEY} ${name}`);
+
 export class Budget {
   #storage;
   #locks;
   #limit;
+  #key;
 
-  /** `limit`: the epsilon that may be spent in all. `storage`, `locks`: for where they are not the browser's own. */
-  constructor({ limit, storage, locks = globalThis.navigator?.locks } = {}) {
-    if (typeof limit !== "number" || !(limit > 0 && limit < Infinity)) refuse(`limit = ${quoted(limit)} is not in (0, inf)`);
+  /** `limit`: the epsilon that may be spent in all. `name`: whose it is, where several share a browser. `storage`, `locks`: for where they are not its own. */
+  constructor({ limit, name, storage, locks = globalThis.navigator?.locks } = {}) {
+    this.#limit = checkedLimit(limit);
+    this.#key = budgetKey(name);
     this.#storage = storage ?? ownStorage();
     this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one");
-    this.#limit = limit;
     this.#read();
   }
 
-  /** One private sample of a round that was agreed on; the one drawn before, if there is one, whatever is held by now. */
-  async release(agreement, law, { round = 1 } = {}) {
+  /** The limit of the budget that is stored; undefined if there is none yet. */
+  static limitOf({ name, storage } = {}) {
+    return readBook(storage ?? ownStorage(), budgetKey(name))?.limit;
+  }
+
+  /**
+   * One private sample of a round that was agreed on; the one drawn before, if there is one, whatever is held by now.
+   * `part`: {limit, questions} is a limit on what these questions, [agreement's id, round] each, may cost together with this one.
+   */
+  async release(agreement, law, { round = 1, part } = {}) {
     if (!(agreement instanceof Agreement)) refuse("agreement is not one that Agreement.read gave");
     agreement.checked(law);
     if (count("round", round, Number.MAX_SAFE_INTEGER) > agreement.rounds) {
       refuse(`round = ${round} is more than the ${agreement.rounds} agreed on`);
     }
-    return this.#locks.request(KEY, () => this.#answer(agreement, law, round));
+    if (part !== undefined) checkedLimit(part.limit);
+    return this.#locks.request(this.#key, () => this.#answer(agreement, law, round, part));
   }
 
-  #answer(agreement, law, round) {
+  /** Refuse what `release` would refuse for want of budget, before anything is drawn or charged. */
+  check(agreement, { round = 1, part } = {}) {
+    if (part !== undefined) checkedLimit(part.limit);
+    this.#check(this.#read(), agreement, round, part);
+  }
+
+  #check(book, agreement, round, part) {
+    if (askedBy(agreement.id, round) in book.answers) return;
+    const no = (which, limit) => refuse(`the ${which} of ${limit} does not allow another epsilon = ${agreement.epsilon}; nothing was drawn or charged`);
+    if (part && exceeds(spent(book, agreement.epsilon, part.questions), decimalOf(part.limit))) no("limit", part.limit);
+    if (exceeds(spent(book, agreement.epsilon), decimalOf(this.#limit))) no("budget", this.#limit);
+  }
+
+  #answer(agreement, law, round, part) {
     const book = this.#read();
-    const question = `${agreement.id} ${round}`;
+    const question = askedBy(agreement.id, round);
     if (!(question in book.answers)) {
-      if (exceeds(spent(book, agreement.epsilon), decimalOf(this.#limit))) {
-        refuse(`the budget of ${this.#limit} does not allow another epsilon = ${agreement.epsilon}; nothing was drawn or charged`);
-      }
+      this.#check(book, agreement, round, part);
       book.answers[question] = { epsilon: agreement.epsilon, sample: agreement.release(law).sample };
       this.#write(book);
     }
@@ -56,7 +80,7 @@ export class Budget {
 
   /** The sample of a round that was drawn before; undefined if none was. */
   answered(agreement, { round = 1 } = {}) {
-    const sample = this.#read().answers[`${agreement.id} ${round}`]?.sample;
+    const sample = this.#read().answers[askedBy(agreement.id, round)]?.sample;
     return sample === undefined ? undefined : { sample, agreement: agreement.id };
   }
 
@@ -65,23 +89,33 @@ export class Budget {
     return nearest(...spent(this.#read()));
   }
 
+  /** What these questions, [agreement's id, round] each, have cost. */
+  spentOn(questions) {
+    return nearest(...spent(this.#read(), 0, questions));
+  }
+
+  /** Allow more from now on, as the person asks by a click or key: `event` is that event. */
+  async raise(limit, event) {
+    checkedLimit(limit);
+    if (!event?.isTrusted) refuse("only the person raises a budget: pass the event of the click");
+    return this.#locks.request(this.#key, () => {
+      const book = this.#read();
+      if (limit < book.limit) refuse(`limit = ${limit} is less than the ${book.limit} that this browser was given`);
+      this.#write({ ...book, limit });
+      this.#limit = limit;
+    });
+  }
+
   /** Forget everything, as the person asks by a click or key: `event` is that event. */
   clear(event) {
     if (!event?.isTrusted) refuse("only the person clears a budget: pass the event of the click");
-    this.#storage.removeItem(KEY);
+    this.#storage.removeItem(this.#key);
   }
 
   #read() {
-    let text;
-    try {
-      text = this.#storage.getItem(KEY);
-    } catch {
-      refuse("this browser keeps nothing (private browsing, or storage is blocked), so nothing may be drawn");
-    }
-    if (text === null || text === undefined) return { discreet: VERSION, limit: this.#limit, answers: {} };
-    const book = bookOf(text);
+    const book = readBook(this.#storage, this.#key) ?? { discreet: VERSION, limit: this.#limit, answers: {} };
     if (book.limit !== this.#limit) {
-      refuse(`limit = ${this.#limit} is not the ${book.limit} that this browser was given first; the person may clear it`);
+      refuse(`limit = ${this.#limit} is not the ${book.limit} that this browser was given; the person may raise or clear it`);
     }
     return book;
   }
@@ -89,13 +123,29 @@ export class Budget {
   #write(book) {
     const text = JSON.stringify(book);
     try {
-      this.#storage.setItem(KEY, text);
-      if (this.#storage.getItem(KEY) === text) return;
+      this.#storage.setItem(this.#key, text);
+      if (this.#storage.getItem(this.#key) === text) return;
     } catch {
       // said below
     }
     refuse("the charge could not be stored, so no sample leaves: storage is full or blocked");
   }
+}
+
+function checkedLimit(limit) {
+  if (typeof limit !== "number" || !(limit > 0 && limit < Infinity)) refuse(`limit = ${quoted(limit)} is not in (0, inf)`);
+  return limit;
+}
+
+/** The stored book; undefined if there is none. */
+function readBook(storage, key) {
+  let text;
+  try {
+    text = storage.getItem(key);
+  } catch {
+    refuse("this browser keeps nothing (private browsing, or storage is blocked), so nothing may be drawn");
+  }
+  return text === null || text === undefined ? undefined : bookOf(text);
 }
 
 /** What a stored text says, if it is a budget; another one is not taken for an empty one. */
@@ -110,6 +160,7 @@ function bookOf(text) {
   return refuse("what is stored is no budget of this version; nothing is drawn before the person clears it");
 }
 
+const askedBy = (id, round) => `${id} ${round}`;
 const QUESTION = /^[0-9a-f]{64} [1-9][0-9]*$/; // an agreement and a round of it
 const isBudget = (value) => Number.isFinite(value) && value > 0;
 
@@ -124,8 +175,10 @@ function isAnswer([question, answer]) {
   return isBudget(answer.epsilon) && ["string", "number", "boolean"].includes(typeof answer.sample);
 }
 
-function spent(book, more = 0) {
-  return Object.values(book.answers).reduce((sum, { epsilon }) => plus(sum, decimalOf(epsilon)), decimalOf(more));
+/** What answers have cost, and so much more; of these questions alone if they are named. */
+function spent({ answers }, more = 0, questions) {
+  const counted = questions === undefined ? Object.values(answers) : questions.map(([id, round]) => answers[askedBy(id, round)]).filter(Boolean);
+  return counted.reduce((sum, { epsilon }) => plus(sum, decimalOf(epsilon)), decimalOf(more));
 }
 
 function ownStorage() {

@@ -278,6 +278,43 @@ test("a budget is not taken for an empty one, raised, or cleared by a page", asy
   }
 });
 
+test("a part of a budget has a limit of its own, and only the person raises the whole", async () => {
+  const storage = new Memory();
+  const twice = read({ rounds: 2 }), law = twice.law({ records: [0] }), other = read({ epsilon: 0.5 });
+  const budget = new Budget({ limit: 2, storage, locks });
+  const part = { limit: 1, questions: [[twice.id, 1], [twice.id, 2]] };
+  assert.equal(Budget.limitOf({ storage }), undefined);
+  budget.check(twice, { part });
+  await budget.release(twice, law, { part });
+  await budget.release(twice, law, { part }); // the same question
+  refused(() => budget.check(twice, { round: 2, part }), /limit of 1 does not allow another epsilon = 1/);
+  await assert.rejects(budget.release(twice, law, { round: 2, part }), /limit of 1 does not allow/);
+  assert.equal(budget.spentOn(part.questions), 1);
+  await budget.release(other, law, { part: { limit: 0.5, questions: [[other.id, 1]] } });
+  assert.deepEqual([budget.spent, budget.spentOn(part.questions), budget.spentOn([])], [1.5, 1, 0]);
+  refused(() => budget.check(twice, { round: 2, part: { ...part, limit: 9 } }), /budget of 2 does not allow/);
+  for (const limit of [0, NaN, "2"]) refused(() => budget.check(twice, { part: { ...part, limit } }), /not in \(0, inf\)/);
+  for (const event of [undefined, new Event("click")]) await assert.rejects(budget.raise(3, event), /only the person raises/);
+  assert.equal(Budget.limitOf({ storage }), 2);
+  const click = { isTrusted: true }; // as a real click says, which no script can make
+  await assert.rejects(budget.raise(1, click), /limit = 1 is less than the 2/);
+  await budget.raise(2.5, click);
+  await budget.release(twice, law, { round: 2, part: { ...part, limit: 2 } });
+  assert.equal(Budget.limitOf({ storage }), 2.5);
+  assert.equal(new Budget({ limit: 2.5, storage, locks }).spent, 2.5);
+  refused(() => new Budget({ limit: 2, storage, locks }), /limit = 2 is not the 2.5/);
+});
+
+test("two people of one browser have a budget each", async () => {
+  const storage = new Memory(), law = named.law({ records: ["蓝"] });
+  const first = new Budget({ limit: 1, storage, locks }), second = new Budget({ limit: 3, name: "2", storage, locks });
+  await first.release(named, law);
+  assert.deepEqual([first.spent, second.spent, second.answered(named)], [1, 0, undefined]);
+  await second.release(named, law);
+  second.clear({ isTrusted: true });
+  assert.deepEqual([first.spent, Budget.limitOf({ storage }), Budget.limitOf({ name: "2", storage })], [1, 1, undefined]);
+});
+
 const TOWNS = { discreet: 2, bits: 62, mechanism: "reports", epsilon: 1, family: { kind: "simplex", size: 104 }, blocks: { kind: "affine", q: 107, t: 1, c: 29 } };
 
 test("a report names a block of outcomes, which holds the person's own more often than another", () => {

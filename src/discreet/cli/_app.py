@@ -37,6 +37,8 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "enrol": ("store", "Make tokens for the clients of a collection."),
     "send": ("send", "Send a private sample for each client of a table."),
     "export": ("store", "The samples of a collection, as a table to estimate from."),
+    "close": ("store", "End a collection: nothing more is counted."),
+    "publish": ("store", "The result of a closed collection, as a folder."),
     "estimate": ("estimate", "Estimate the population from samples, with intervals."),
     "tradeoff": ("tradeoff", "The cost of privacy, and the epsilon for a target."),
     "explore": ("tradeoff", "A page to explore the cost of privacy, and agreements."),

@@ -73,6 +73,14 @@ def collect(
             "missing.",
         ),
     ] = None,
+    least: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Hide the estimates of fewer than N samples, on pages, in /estimate and in exports, from now on.",
+            show_default=False,
+        ),
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="A site whose pages may read and send, https://...; may be repeated."),
@@ -130,6 +138,7 @@ def collect(
         addresses=tuple(address or ()),
         replace_key=replace_key,
         seal=seal,
+        least=least,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         patience=patience,

@@ -1,7 +1,8 @@
-"""`discreet enrol` and `discreet export`: manage the store of a collection from the command line.
+"""`discreet enrol`, `export`, `close` and `publish`: manage the store of a collection from the command line.
 
 `enrol` makes the tokens by which a collector knows its clients, adds them to a store and revokes them. `export` writes the samples of a
-collection as a table that `discreet estimate` reads. Neither needs the packages of the service.
+collection as a table that `discreet estimate` reads. `close` ends a collection, and `publish` writes its result as a folder. None needs
+the packages of the service.
 """
 
 from contextlib import closing
@@ -17,9 +18,11 @@ from discreet.cli._options import JsonOutput
 from discreet.cli._printing import plain, say, write_json
 from discreet.collect import (
     choose_agreement,
+    close_collection,
     enrol_tokens,
     export as exported,
     open_store,
+    publish as published,
     read_tokens,
     token_digest,
     write_tokens,
@@ -168,3 +171,67 @@ def export(
         else f"the table of {pluralise(made.samples, made.what)}"
     )
     say(f"wrote {what} {of} to {plain(output)}")
+
+
+StoreArgument = Annotated[
+    str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
+]
+
+
+def close(
+    store: StoreArgument,
+    agreement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Any agreement of the collection: its id, or at least 12 of its first digits. [default: the only collection]",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOutput = False,
+) -> None:
+    """Close a collection for good: from now on nothing is counted in it.
+
+    Services may keep running. They refuse new samples from this moment on, acknowledge those that were counted, and show the estimate as it
+    stays. A collection that is closed cannot be opened again.
+    """
+    with closing(open_store(store, create=False)) as opened:
+        kept, day = close_collection(opened, agreement=agreement)
+    if json:
+        write_json({"collection": kept.collection, "closed": day})
+        return
+    say(f"closed collection {kept.collection[:12]} on {day}")
+
+
+def publish(
+    store: StoreArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")],
+    agreement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
+            show_default=False,
+        ),
+    ] = None,
+    round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to publish.")] = 1,
+    confidence: Annotated[float, typer.Option(metavar="C", help="How often an interval holds its share.")] = 0.95,
+    seal: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
+    ] = None,
+    json: JsonOutput = False,
+) -> None:
+    """Write the result of a closed collection as a folder: a page without scripts, a table, a picture, the estimate and the agreement.
+
+    Every number is there to its last digit, as `discreet estimate` prints it. The folder needs no service: put it on any web server, or open
+    index.html from a disk. Publishing again gives the same bytes.
+    """
+    with closing(open_store(store, create=False, seal=seal)) as opened:
+        made = published(opened, output, agreement=agreement, round=round_number, confidence=confidence)
+    if json:
+        found = {"agreement": made.agreement.id, "round": made.round, f"{made.what}s": made.samples}
+        write_json({**found, "closed": made.closed, "output": str(output)})
+        return
+    of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
+    say(f"published the result of {pluralise(made.samples, made.what)} {of} in {plain(output)}")

@@ -274,7 +274,10 @@ class Client:
             check_count("round", round)
         offer = self._collector.offer(self._pinned)
         to = self._destination(offer)
-        number = offer.round(None) if round is None else round
+        newest = (
+            offer.last if offer.closed is not None else None
+        )  # what was sent before may be sent again, and is acknowledged
+        number = round or newest or offer.round(None)
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:
             agreed = self._agreement_for(offer)

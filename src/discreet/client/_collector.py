@@ -21,6 +21,7 @@ _ID = re.compile("[0-9a-f]{64}")
 _MOST_SAID = 1 << 20  # bytes of JSON
 _MOST_AGREED = 1 << 26  # bytes of an agreement that lists its labels
 _MOST_OUTCOMES = 10**7  # more would fill a device's memory
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SENTENCE = 300  # characters of a server's message to show
 
 
@@ -29,7 +30,7 @@ class Offer:
     """A collection as its service describes it. `follows`: for each agreement the one it follows, None for the first.
 
     `agreement`: the requested one, or the newest. `rounds`: its open rounds. `key`: the key that signed it for this address, among
-    `addresses`; None if it is not signed.
+    `addresses`; None if it is not signed. `closed`: the day on which the collection was closed; `last`: its round then.
     """
 
     collection: str
@@ -39,9 +40,15 @@ class Offer:
     follows: dict[str, str | None]
     key: str | None = None
     addresses: tuple[str, ...] = ()
+    closed: str | None = None
+    last: int = 1
 
     def round(self, wanted: int | None) -> int:
         """The wanted round if it is open; by default the newest open one."""
+        if self.closed is not None:
+            raise CollectorError(
+                f"collection {self.collection[:12]} was closed on {self.closed}: nothing was drawn or sent, and nothing is counted any more"
+            )
         if not self.rounds:
             raise CollectorError(f"no samples are taken now under agreement {self.agreement}; try again later")
         if wanted is not None and wanted not in self.rounds:
@@ -72,8 +79,11 @@ class Collector:
         said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
         listed = _read_agreements(said.get("agreements"))
+        closed, last = said.get("closed"), said.get("round", 1)
         if (
-            not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
+            not (closed is None or (isinstance(closed, str) and _DAY.fullmatch(closed)))
+            or not is_count(last)
+            or not (is_agreement_id(collection) and is_agreement_id(newest) and isinstance(enrolment, bool))
             or listed is None
             or newest not in listed
         ):
@@ -86,7 +96,7 @@ class Collector:
             raise self._not_a_collector(protocol.COLLECTION)
         statement = CollectionStatement(agreement=wanted, collection=collection, follows=follows[wanted], addresses=())
         key, addresses = self._checked_signer(statement, listed[wanted].signed)
-        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses)
+        return Offer(collection, wanted, listed[wanted].open, enrolment, follows, key, addresses, closed, last)
 
     def _checked_signer(self, statement: CollectionStatement, shown: Any) -> tuple[str | None, tuple[str, ...]]:
         """The key that signed the statement for this address, and the other addresses it signed for; None without a signature."""
@@ -171,6 +181,8 @@ class Collector:
                 f"a sample there is another "
                 "one, which costs epsilon again, unless the collector has signed for both"
             )
+        if answer.status == 410:
+            raise CollectorError(f"{self.address} has closed the collection: nothing was counted")
         if answer.status in (401, 403):
             raise CollectorError(
                 f"{self.address} takes samples only from enrolled clients{self._server_sentence(answer)}"

@@ -11,8 +11,10 @@ derive it from a secret that stays on the device, the collection and the collect
                     or an Arrow stream with the columns client, key, sample, and agreement and round in its schema's metadata; if the
                     metadata have "samples": "numbers", a sample is the number of its outcome, with the same bytes for every outcome
     answered by     {"counted": number of new samples, "again": number known under their key, "refused": [places of clients with another
-                    sample]}; a single sample of a client with another sample gets a 409. A problem is {"error": one sentence}.
+                    sample]}; a single sample of a client with another sample gets a 409. A problem is {"error": one sentence}. A closed
+                    collection answers new samples by a 410, counts none of them, and acknowledges those that it has.
     GET /collection {"collection": ID, "agreement": ID of the newest, "round": the open round, "enrolment": whether names have to be known,
+                    "closed": DAY or null; no round of a closed collection is open,
                     "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [open rounds], "purpose": TEXT,
                     "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
                     "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections of the same store}

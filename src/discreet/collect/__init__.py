@@ -16,10 +16,11 @@ if TYPE_CHECKING:
         write_tokens as write_tokens,
     )
     from discreet.collect._export import export
+    from discreet.collect._publish import close_collection, publish
     from discreet.collect._service import service
     from discreet.collect._serving import serve
 
-__all__ = ["export", "open_store", "serve", "service"]
+__all__ = ["close_collection", "export", "open_store", "publish", "serve", "service"]
 
 __getattr__ = lazy_names(
     __name__,
@@ -27,6 +28,7 @@ __getattr__ = lazy_names(
         "_catalogue": "collectable",
         "_enrolment": "enrol_tokens read_tokens token_digest write_tokens",
         "_export": "export",
+        "_publish": "close_collection publish",
         "_service": "service",
         "_serving": "serve",
     },

@@ -23,24 +23,18 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
+from discreet.collect._publish import estimate_counts
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
-    Estimate,
-    Population,
-    ReportedPopulation,
     cells_as_bins,
     coding_and_sampler,
-    notes,
-    population,
-    record,
     reference_on,
-    reported_population,
 )
-from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
 from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
@@ -142,6 +136,11 @@ def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreemen
     return named, coding, named.report_sampler()
 
 
+def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
+    """What a store may say anew of an agreement."""
+    return kept.signed, kept.closed, kept.least
+
+
 class Catalogue:
     """The agreements that are collected in a store.
 
@@ -178,7 +177,7 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif known.kept.signed != kept.signed:
+            elif _changing(known.kept) != _changing(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
@@ -244,6 +243,7 @@ class _CachedEstimate:
     told: TaggedEstimate | None = None
     version: int = -1
     read: float = -1e9
+    told_of: tuple[Any, ...] = ()
     rests_until: float = -1e9
 
 
@@ -275,6 +275,8 @@ class Estimates:
         self._last[asked] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
+        if last.told_of != _changing(collected.kept):
+            last.told_of, last.read = _changing(collected.kept), -1e9
         if self._current(last):
             assert last.told is not None
             return last.told
@@ -302,9 +304,11 @@ class Estimates:
             days = self._store.by_day(collected.id, round_number)
         except StoreError:
             raise unavailable("the store cannot be read now") from None
-        tag = _entity_tag(collected.id, round_number, confidence, counts, days)
+        kept = collected.kept
+        tag = _entity_tag(collected.id, round_number, confidence, counts, days, kept.closed, kept.least)
         if last.told is None or last.told.tag != tag:
             said = {**estimate_document(collected, counts, confidence), "round": round_number, "days": days}
+            said |= {} if kept.closed is None else {"closed": kept.closed}
             last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())
             took = time.monotonic() - began
             self._took(took)
@@ -313,33 +317,8 @@ class Estimates:
 
 
 def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], confidence: float) -> dict[str, Any]:
-    """The estimate as `discreet estimate --json` prints it; before the first sample, a document without estimates."""
-    agreed = collected.agreement
-    sampler = collected.sampler
-    if counts.any() and isinstance(sampler, ReportSampler):
-        counted = ReportCounts.from_table(sampler, counts)
-        reported = reported_population(sampler, counts=counted, confidence=confidence)
-        return record(reported, agreed, notes(reported, agreed), statistics=_statistics(reported))
-    if counts.any() and not isinstance(sampler, ReportSampler):
-        found = population(sampler, counts=counts, confidence=confidence)
-        return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
-    return {
-        "reports" if isinstance(sampler, ReportSampler) else "samples": 0,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
-        "confidence": confidence,
-        "shares": [],
-        "statistics": [],
-        "notes": [f"there are no {'reports' if isinstance(sampler, ReportSampler) else 'samples'} yet"],
-    }
-
-
-def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
-    """Mean and median, where outcomes are numbers and the average client is identifiable."""
-    if found.domain.values is None or not found.exact:
-        return []
-    return [found.statistic(name) for name in ("mean", "median")]
+    """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
+    return estimate_counts(collected.kept, collected.sampler, counts, confidence)
 
 
 def _entity_tag(*parts: Any) -> str:

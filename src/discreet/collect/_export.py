@@ -6,6 +6,8 @@ each stands for another one. A cell is written as a point in it that is read bac
 
 Of reports a store keeps the table that they add up to, from which single ones cannot be told. That table is exported, place by place, and
 `discreet estimate` reads it.
+
+Fewer samples than the store estimates from (`discreet collect --least`) are not exported.
 """
 
 from dataclasses import dataclass
@@ -18,10 +20,10 @@ from numpy.typing import NDArray
 
 from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import Agreement
+from discreet.collect._publish import check_enough, count_samples
 from discreet.collect._store import Store, check_store, choose_agreement
 from discreet.errors import DiscreetError
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler
-from discreet.mechanisms import ReportCounts
 from discreet.tables import (
     METADATA,
     REPLACE_HINT,
@@ -65,7 +67,7 @@ def export(
         What was written.
 
     Raises:
-        DiscreetError: for an agreement that is not there, one without samples, and an output that may not be written.
+        DiscreetError: for an agreement that is not there, one with no samples or too few to be shown, and an output that may not be written.
     """
     check_store(store)
     kept = choose_agreement(store.agreements(), agreement)
@@ -79,13 +81,12 @@ def export(
     check_apart(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.counts(agreed.id, number)
-    if not counts.any():
-        what = "samples" if agreed.blocks is None else "reports"
-        raise DiscreetError(f"agreement {agreed.id} has no {what} in round {number}; there is nothing to export")
     if agreed.blocks is not None:
-        counted = ReportCounts.from_table(agreed.report_sampler(), counts)
+        reports = count_samples(agreed.report_sampler(), counts)
+        check_enough(kept, number, reports)
         _write_table(str(output), agreed, counts, replace=replace)
-        return ExportSummary(agreed, number, counted.reports, "report")
+        return ExportSummary(agreed, number, reports, "report")
+    check_enough(kept, number, int(counts.sum()))
     coding, _ = coding_and_sampler(agreed)
     total = int(counts.sum())
     if total > MOST_ROWS:

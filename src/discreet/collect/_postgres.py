@@ -15,7 +15,10 @@ written every time, which shows nothing. `discreet.collect._pool` explains how m
 PostgreSQL keeps earlier versions of a row for old snapshots and until vacuum, and its log keeps all of them. They cannot be removed from
 here, so the pool is sealed against them (`discreet.collect._pool`).
 
-A store of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
+A store of an earlier format is upgraded in one transaction when it is opened; its counts stay.
+
+A transaction that counts holds an advisory lock in common with the others. Closing a collection takes that lock alone. So what was counted
+before is seen by whoever closes, and nothing is counted after.
 
 After a failure the connection is dropped and the next call opens another one. A connection that is found dead before its first statement is
 replaced at once. A server that does not answer is given up after a time-out on this side too.
@@ -99,10 +102,11 @@ except ImportError as error:
     need_extra("collect", error)
 
 WAIT_SECONDS = 10.0
-FORMAT = 2
+FORMAT = 3
 SLOTS = 8
 _LONGER = 3  # times the wait for beginning: limit for writing many rows
 _LOCK = 0x64637374  # lock for creating tables and adding agreements
+_COUNTING = 0x64637375  # lock that counting shares, and closing does not
 _FIRST_SCHEMA = """
 CREATE TABLE discreet_store (format integer NOT NULL);
 CREATE TABLE discreet_agreements (
@@ -122,7 +126,8 @@ CREATE TABLE discreet_arrived (
     PRIMARY KEY (agreement, round, day, slot)
 ) WITH (fillfactor = 50);
 """
-_UPGRADE = f"""
+_UPGRADES = {  # from each format to the next
+    1: f"""
 ALTER TABLE discreet_agreements ADD COLUMN apart smallint NOT NULL DEFAULT 0;
 CREATE TABLE discreet_pool (slot smallint PRIMARY KEY, content bytea NOT NULL) WITH (fillfactor = 10);
 ALTER TABLE discreet_pool ALTER content SET STORAGE EXTERNAL;
@@ -130,8 +135,9 @@ INSERT INTO discreet_pool SELECT slot, decode('00', 'hex') FROM generate_series(
 CREATE TABLE discreet_tokens (digest bytea PRIMARY KEY, revoked smallint NOT NULL);
 CREATE TABLE discreet_gateways (digest bytea PRIMARY KEY, id text NOT NULL, revoked smallint NOT NULL);
 CREATE TABLE discreet_signatures (agreement integer PRIMARY KEY, signer text NOT NULL, signature text NOT NULL, addresses text NOT NULL);
-UPDATE discreet_store SET format = {FORMAT};
-"""
+""",
+    2: "CREATE TABLE discreet_collections (collection integer PRIMARY KEY, closed text, least bigint NOT NULL);",
+}
 _BEGIN = """BEGIN ISOLATION LEVEL {isolation};
 SELECT set_config('statement_timeout', '{wait}', true), set_config('idle_in_transaction_session_timeout', '{wait}', true),
     set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)"""
@@ -147,8 +153,9 @@ WHERE agreement = %s AND round = %s AND slot = %s AND discreet_counted.block = n
 _ARRIVE = """INSERT INTO discreet_arrived VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n + excluded.n"""
 
+_CLOSED = "SELECT 1 FROM discreet_collections WHERE collection = %s AND closed IS NOT NULL"
 _POOL = "SELECT content FROM discreet_pool WHERE slot = %s FOR UPDATE"
-_TABLES = re.compile(r"\b(agreements|tokens|gateways|signatures)\b")
+_TABLES = re.compile(r"\b(agreements|collections|tokens|gateways|signatures)\b")
 
 Connection = psycopg.Connection[Any]
 
@@ -171,9 +178,11 @@ class PostgresStore(Registers):
                 database.execute(_FIRST_SCHEMA)
                 database.execute("INSERT INTO discreet_store VALUES (1)")
             (version,) = _fetch_row(database.execute("SELECT max(format) FROM discreet_store"))
-            if version == 1:
-                database.execute(_UPGRADE)
+            if version in _UPGRADES:
+                for earlier in range(version, FORMAT):
+                    database.execute(_UPGRADES[earlier])
                 version = FORMAT
+                database.execute("UPDATE discreet_store SET format = %s", (version,))
             if version != FORMAT:
                 raise StoreError(
                     f"the store in {self._writer.shown} is of format {version}, not {FORMAT}; upgrade discreet to read it"
@@ -200,10 +209,11 @@ class PostgresStore(Registers):
         """All agreements, in the order of arrival."""
         with self._reader.transaction() as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least "
                 "FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
                 "LEFT JOIN discreet_agreements other ON one.follows = other.number "
-                "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number ORDER BY one.number"
+                "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number "
+                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection ORDER BY one.number"
             ).fetchall()
         return agreements_from_rows(rows)
 
@@ -213,7 +223,9 @@ class PostgresStore(Registers):
         with self._writer.transaction() as database:
             place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
-            verdicts = _insert_arrivals(database, place.collection, round, arrivals)
+            database.execute("SELECT pg_advisory_xact_lock_shared(%s)", (_COUNTING,))
+            closed = database.execute(_CLOSED, (place.collection,)).fetchone() is not None
+            verdicts = _insert_arrivals(database, place.collection, round, arrivals, closed=closed)
             new = new_outcomes(arrivals, verdicts)
             if new:
                 pool = self._seal.read(_fetch_row(database.execute(_POOL, (slot,), binary=True))[0])
@@ -255,6 +267,9 @@ class PostgresStore(Registers):
 
     def _write_pool(self, database: Connection, slot: int, content: bytes) -> None:
         database.execute("UPDATE discreet_pool SET content = %b WHERE slot = %s", (content, slot))
+
+    def _wait_for_counts(self, database: Connection) -> None:
+        database.execute("SELECT pg_advisory_xact_lock(%s)", (_COUNTING,))
 
     def _writing(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction()
@@ -305,14 +320,19 @@ def _agreement_row(database: Connection, known: AgreementRows, agreement: str | 
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
-def _insert_arrivals(database: Connection, collection: int, round: int, arrivals: Sequence[Arrival]) -> list[Verdict]:
-    """Which rows are new; for the others, whether their key is the stored one."""
+def _insert_arrivals(
+    database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+) -> list[Verdict]:
+    """Which rows are new; for the others, whether their key is the stored one. A closed collection takes no new rows."""
     first: dict[bytes, bytes] = {}
     for arrival in arrivals:
         first.setdefault(arrival.client, arrival.key)
     clients = sorted(first)
-    rows = database.execute(_SPEAK, (collection, round, clients, [first[client] for client in clients]), binary=True)
-    new = {client for (client,) in rows.fetchall()}
+    new: set[bytes] = set()
+    if not closed:
+        keys = [first[client] for client in clients]
+        rows = database.execute(_SPEAK, (collection, round, clients, keys), binary=True)
+        new = {client for (client,) in rows.fetchall()}
     before = [client for client in clients if client not in new]
     said = dict(database.execute(_SAID, (collection, round, before), binary=True).fetchall()) if before else {}
     verdicts = []
@@ -321,6 +341,8 @@ def _insert_arrivals(database: Connection, collection: int, round: int, arrivals
             new.remove(arrival.client)
             said[arrival.client] = first[arrival.client]
             verdicts.append(Verdict.COUNTED)
+        elif arrival.client not in said:
+            verdicts.append(Verdict.CLOSED)
         else:
             verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
     return verdicts

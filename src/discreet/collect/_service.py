@@ -180,6 +180,7 @@ class Metrics:
 
 _READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: parse_json_samples, ARROW: parse_arrow_samples}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
+_CLOSED = "this collection is closed; nothing was counted"
 _LONGEST_PHRASE = HTTPStatus.CONFLICT.phrase  # the longest phrase of our status lines
 _SMALL = 1 << 14  # bytes of a body; a larger one is read in a thread
 
@@ -335,6 +336,7 @@ class _Service:
                 "agreement": own[-1].id,
                 "round": own[-1].round,
                 "enrolment": enrolment.needed,
+                "closed": collected.kept.closed,
                 "agreements": [_agreement_summary(each) for each in own],
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
@@ -375,13 +377,18 @@ def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     """The answer to samples, padded with spaces so that its length is the same for every result.
 
     The longest answer to several samples is that all are refused; to one sample, it is a 409. The status line of a 409 is longer by as much
-    as its body is shorter. All three answers to a sample have the same number of bytes, including headers.
+    as its body is shorter. All answers to a sample have the same number of bytes, including headers; those of a closed collection too.
     """
     refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
     counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
-    found: dict[str, Any] = {"counted": counted, "again": len(verdicts) - counted - len(refused), "refused": refused}
+    late = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.CLOSED]
+    again = len(verdicts) - counted - len(refused) - len(late)
+    found: dict[str, Any] = {"counted": counted, "again": again, "refused": refused}
     status = HTTPStatus.OK
-    if alone and refused:
+    if late:
+        status = HTTPStatus.GONE
+        found = {"error": _CLOSED, **found, **({} if alone else {"closed": late})}
+    elif alone and refused:
         status = HTTPStatus.CONFLICT
         found = {"error": _SPOKEN, **found}
     most = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
@@ -420,7 +427,8 @@ def _requested_round(asked: dict[str, str], collected: CollectedAgreement) -> in
 
 def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     agreed = each.agreement
-    about = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds, "open": list(each.rounds)}
+    about: dict[str, Any] = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds}
+    about["open"] = [] if each.kept.closed else list(each.rounds)
     signed = each.kept.signed
     return {**about, "purpose": agreed.purpose, "signed": None if signed is None else signed.document}
 

@@ -25,6 +25,7 @@ from typing import Any
 import uvicorn
 
 from discreet.agreement import Agreement
+from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
@@ -97,6 +98,7 @@ class _Additions:
     gateways: Sequence[str]
     key: str | None
     replace_key: bool
+    least: int | None
 
     def __post_init__(self) -> None:
         check_no_client_is_gateway(self.tokens, self.gateways)
@@ -118,6 +120,8 @@ class _Additions:
             _add_agreements(store, where, self.agreements, self.follows)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
+            if self.least is not None:
+                store.hide_estimates(self.least)
 
     def _collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
@@ -143,6 +147,7 @@ def serve(
     addresses: Sequence[str] = (),
     replace_key: bool = False,
     seal: str | Path | None = None,
+    least: int | None = None,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     patience: float = PATIENCE,
@@ -166,6 +171,7 @@ def serve(
         addresses: where devices reach the service; by default the address that it listens at.
         replace_key: whether the key may replace another one that signed the store's agreements.
         seal: the file of the key that seals the store from now on, created if missing.
+        least: hide the estimates of fewer samples, from now on and in every collection of the store; None: as the store says.
         hosts: allowed host names; by default this machine's if it listens only to it, else any.
         origins: other sites whose pages may read and send.
         patience: seconds until a request must be complete.
@@ -216,6 +222,7 @@ def serve(
         gateways=() if gateways is None else read_tokens(gateways),
         key=None if key is None else str(key),
         replace_key=replace_key,
+        least=None if least is None else check_count("least", least, least=0, most=MOST_DRAWS),
     )
     with _bound_socket(host, port) as bound:
         address = _socket_url(bound)
@@ -380,7 +387,13 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
                 f"follows = {follows!r} is not the id of an agreement in {display_name(where)}, nor {LEAST_PREFIX} or more of its first "
                 f"digits; there are {', '.join(each[:LEAST_PREFIX] for each in before) or 'none'}"
             )
+    closed = {kept.agreement.id: kept.closed for kept in store.agreements()}
     for agreement in agreements:
+        if first is not None and closed[first] is not None and agreement.id not in before:
+            raise DiscreetError(
+                f"agreement {first[:LEAST_PREFIX]}, which is to be followed, was closed on {closed[first]}: nothing would be counted; "
+                "begin another collection, without --follows"
+            )
         others = [one for one in agreement.learned_from if one in before]
         taught = [one for one in others if first is None or collections[one] != collections[first]]
         if taught and agreement.id not in before:

@@ -12,7 +12,7 @@ when the file is opened, when the log is long, and by `settle` after a transacti
 overwritten by zeros (`secure_delete`).
 
 The file is made under another name and appears whole or not at all. It states its kind (`application_id`) and format (`user_version`). A
-file of format 1 is upgraded in one transaction when it is opened; its counts are those of format 2.
+file of an earlier format is upgraded in one transaction when it is opened; its counts stay.
 """
 
 import os
@@ -51,7 +51,7 @@ from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
 APPLICATION = 0x64637374  # "dcst"
-FORMAT = 2
+FORMAT = 3
 _FIRST_SCHEMA = """
 CREATE TABLE agreements (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, follows INTEGER REFERENCES agreements,
@@ -67,15 +67,18 @@ CREATE TABLE arrived (
     agreement INTEGER NOT NULL, round INTEGER NOT NULL, day TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (agreement, round, day)
 ) STRICT, WITHOUT ROWID;
 """
-_UPGRADE = (  # from format 1
-    "ALTER TABLE agreements ADD COLUMN apart INTEGER NOT NULL DEFAULT 0",
-    "CREATE TABLE pool (slot INTEGER PRIMARY KEY, content BLOB NOT NULL) STRICT",
-    "INSERT INTO pool VALUES (0, X'00')",
-    "CREATE TABLE tokens (digest BLOB PRIMARY KEY, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE gateways (digest BLOB PRIMARY KEY, id TEXT NOT NULL, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE signatures (agreement INTEGER PRIMARY KEY, signer TEXT NOT NULL, signature TEXT NOT NULL, addresses TEXT NOT NULL) STRICT",
-    f"PRAGMA user_version = {FORMAT}",
-)
+_UPGRADES = {  # from each format to the next
+    1: (
+        "ALTER TABLE agreements ADD COLUMN apart INTEGER NOT NULL DEFAULT 0",
+        "CREATE TABLE pool (slot INTEGER PRIMARY KEY, content BLOB NOT NULL) STRICT",
+        "INSERT INTO pool VALUES (0, X'00')",
+        "CREATE TABLE tokens (digest BLOB PRIMARY KEY, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE gateways (digest BLOB PRIMARY KEY, id TEXT NOT NULL, revoked INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE signatures (agreement INTEGER PRIMARY KEY, signer TEXT NOT NULL, signature TEXT NOT NULL, addresses TEXT NOT NULL) "
+        "STRICT",
+    ),
+    2: ("CREATE TABLE collections (collection INTEGER PRIMARY KEY, closed TEXT, least INTEGER NOT NULL) STRICT",),
+}
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
@@ -89,6 +92,7 @@ _LONG_LOG = 1 << 26  # bytes, about that many pages
 _READERS_SECONDS = 0.2  # to wait for readers before emptying the log
 _SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
+_CLOSED = "SELECT 1 FROM collections WHERE collection = ? AND closed IS NOT NULL"
 _ADD = "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 _DAMAGED = "the file is damaged; restore it from a copy"
 _REASONS = {
@@ -139,9 +143,11 @@ class SqliteStore(Registers):
         """All agreements, in the order of arrival."""
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses FROM agreements one "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least "
+                "FROM agreements one "
                 "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
-                "LEFT JOIN signatures ON signatures.agreement = one.number ORDER BY one.number"
+                "LEFT JOIN signatures ON signatures.agreement = one.number LEFT JOIN collections ON collections.collection = one.collection "
+                "ORDER BY one.number"
             ).fetchall()
         return agreements_from_rows(rows)
 
@@ -150,7 +156,8 @@ class SqliteStore(Registers):
         with self._writer.transaction("BEGIN IMMEDIATE") as database:
             place = _agreement_row(database, self._writer.places, agreement)
             place.check(round, arrivals)
-            verdicts = [_insert_arrival(database, place.collection, round, arrival) for arrival in arrivals]
+            closed = database.execute(_CLOSED, (place.collection,)).fetchone() is not None
+            verdicts = [_insert_arrival(database, place.collection, round, each, closed=closed) for each in arrivals]
             new = new_outcomes(arrivals, verdicts)
             if new:
                 pool = self._seal.read(_read_pool(database))
@@ -196,6 +203,9 @@ class SqliteStore(Registers):
         self._unsettled = True
         self.settle()
 
+    def _wait_for_counts(self, database: sqlite3.Connection) -> None:
+        pass  # one transaction writes at a time
+
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
         return self._reader.transaction("BEGIN")
 
@@ -239,12 +249,16 @@ def _agreement_row(database: sqlite3.Connection, known: AgreementRows, agreement
     return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
 
 
-def _insert_arrival(database: sqlite3.Connection, collection: int, round: int, arrival: Arrival) -> Verdict:
-    """Whether the client's row is new; if not, whether its key is this one."""
-    if database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
+def _insert_arrival(
+    database: sqlite3.Connection, collection: int, round: int, arrival: Arrival, *, closed: bool
+) -> Verdict:
+    """Whether the client's row is new; if not, whether its key is this one. A closed collection takes no new rows."""
+    if not closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
         return Verdict.COUNTED
-    (key,) = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
-    return Verdict.AGAIN if key == arrival.key else Verdict.SPOKEN
+    found = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
+    if found is None:
+        return Verdict.CLOSED
+    return Verdict.AGAIN if found[0] == arrival.key else Verdict.SPOKEN
 
 
 class _SqliteConnection:
@@ -322,7 +336,7 @@ class _SqliteConnection:
         )
         if application != APPLICATION:
             raise self._store_error("it is an SQLite file, but not a store of a collection; name another file")
-        if version == 1:
+        if version in _UPGRADES:
             version = _upgrade_format(database)
         if version != FORMAT:
             raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
@@ -352,18 +366,26 @@ def _truncate_log(database: sqlite3.Connection, wait: float) -> None:
 
 
 def _upgrade_format(database: sqlite3.Connection) -> int:
-    """Upgrade a file of format 1, all of it or nothing, and return its format then."""
+    """Upgrade a file of an earlier format, all of it or nothing, and return its format then."""
     database.execute("BEGIN IMMEDIATE")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version == 1:  # unless another process has done it
-            for statement in _UPGRADE:
-                database.execute(statement)
+        _run_upgrades(database, version)  # none, if another process has done it
         database.execute("COMMIT")
     except BaseException:
         database.execute("ROLLBACK")
         raise
     return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _run_upgrades(database: sqlite3.Connection, version: int) -> None:
+    """Bring the tables of a format to the present one."""
+    if version not in _UPGRADES:
+        return
+    for earlier in range(version, FORMAT):
+        for statement in _UPGRADES[earlier]:
+            database.execute(statement)
+    database.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def _sqlite_reason(error: sqlite3.Error) -> str:
@@ -410,8 +432,7 @@ def _empty_store_content(path: Path) -> bytes:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
         database.executescript(_FIRST_SCHEMA)
-        for statement in _UPGRADE:
-            database.execute(statement)
+        _run_upgrades(database, 1)
     finally:
         database.close()
     return path.read_bytes()

@@ -7,6 +7,7 @@
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
     signatures  agreement -> key, signature and addresses (`discreet.client._protocol.StatementSignature`)
+    collections collection -> the day on which it was closed, and the least number of samples whose estimates are shown
 
 No table links a client to its sample. All tables change in one transaction, and an answer leaves once that is on disk. After every failure
 an acknowledged sample is therefore counted. A repeated key is acknowledged and not counted again. A client with another key already has a
@@ -23,6 +24,8 @@ over what one report adds.
 A store that holds a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if a file that holds it is
 added again. A gateway has an id of its own, drawn at random when its first token is added. It keeps the id when its token is replaced, so
 its clients stay the same clients.
+
+A collection that is closed stays closed: nothing is counted in it any more, and a sample that was counted before is acknowledged as ever.
 """
 
 import enum
@@ -34,6 +37,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,7 +61,8 @@ class StoredAgreement:
     """An agreement of a collection. `collection`: the id of the agreement that it began with, its own if it follows none.
 
     `apart`: whether names from a gateway differ from the same names from elsewhere. It is false for collections that began before gateways
-    had ids, where a known client would become a new one otherwise.
+    had ids, where a known client would become a new one otherwise. `closed`: the day on which the collection was closed. `least`: fewer
+    samples than these are not estimated from.
     """
 
     agreement: Agreement
@@ -65,6 +70,8 @@ class StoredAgreement:
     follows: str | None = None
     apart: bool = True
     signed: StatementSignature | None = None
+    closed: str | None = None
+    least: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,7 @@ class Verdict(enum.Enum):
     COUNTED = "counted"
     AGAIN = "again"  # counted before, under the same key
     SPOKEN = "spoken"  # the client has a sample under another key: nothing was changed
+    CLOSED = "closed"  # the collection is closed, and the client has no sample in it: nothing was changed
 
 
 class Store(Protocol):
@@ -138,8 +146,19 @@ class Store(Protocol):
     def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement."""
 
+    def close_collection(self, agreement: str, day: str) -> str:
+        """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
+
+    def hide_estimates(self, least: int) -> None:
+        """Hide the estimates of fewer samples than these, in every collection of the store."""
+
     def close(self) -> None:
         """Close the file or the connections."""
+
+
+def today() -> str:
+    """Today in UTC: all that is kept of the time of a sample."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def check_store(store: Any) -> None:
@@ -158,6 +177,13 @@ def text_digest(*parts: str) -> bytes:
 
 _SIGN = """INSERT INTO signatures SELECT number, ?, ?, ? FROM agreements WHERE id = ?
 ON CONFLICT (agreement) DO UPDATE SET signer = excluded.signer, signature = excluded.signature, addresses = excluded.addresses"""
+
+
+_CLOSE = """INSERT INTO collections SELECT collection, ?, 0 FROM agreements WHERE id = ?
+ON CONFLICT (collection) DO UPDATE SET closed = coalesce(collections.closed, excluded.closed)"""
+_CLOSED_ON = "SELECT closed FROM collections WHERE collection = (SELECT collection FROM agreements WHERE id = ?)"
+_HIDE = """INSERT INTO collections SELECT DISTINCT collection, NULL, CAST(? AS bigint) FROM agreements WHERE number > 0
+ON CONFLICT (collection) DO UPDATE SET least = excluded.least"""
 
 
 def refuse_shared_tokens(shared: int) -> None:
@@ -250,6 +276,26 @@ class Registers(ABC):
             if not database.execute(self._sql(_SIGN), row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
+    def close_collection(self, agreement: str, day: str) -> str:
+        """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
+        with self._writing() as database:
+            self._wait_for_counts(database)
+            database.execute(self._sql(_CLOSE), (day, agreement))
+            found = database.execute(self._sql(_CLOSED_ON), (agreement,)).fetchone()
+            if found is None:
+                raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+        return str(found[0])
+
+    def hide_estimates(self, least: int) -> None:
+        """Hide the estimates of fewer samples than these, in every collection of the store."""
+        check_count("least", least, least=0, most=MOST_DRAWS)
+        with self._writing() as database:
+            database.execute(self._sql(_HIDE), (least,))
+
+    @abstractmethod
+    def _wait_for_counts(self, database: Any) -> None:
+        """Wait for transactions that count, where they can run beside this one."""
+
     def _check_apart(self, database: Any) -> None:
         """Raise an error for a client's token that is also a gateway's: its client could send samples for many."""
         both = self._sql("SELECT count(*) FROM gateways JOIN tokens ON gateways.digest = tokens.digest")
@@ -337,18 +383,19 @@ def outcome_count(agreement: Agreement) -> int:
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
-    """Agreements from rows (collection, follows, text, weights, id, whether gateways' names are apart, key, signature, addresses).
+    """Agreements from rows: collection, follows, text, weights, id, are gateways' names apart, key, signature, addresses, closed, least.
 
     A text whose id is not that of its row is damaged.
     """
     found = []
-    for collection, follows, text, weights, identity, apart, *signed in rows:
+    for collection, follows, text, weights, identity, apart, *signed, closed, least in rows:
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
-        found.append(StoredAgreement(agreement, collection, follows, bool(apart), _read_signature(*signed)))
+        signature = _read_signature(*signed)
+        found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, closed, least or 0))
     return found
 
 

@@ -14,11 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from discreet.collect._requests import unavailable
-from discreet.collect._store import Arrival, Store, Verdict
+from discreet.collect._store import Arrival, Store, Verdict, today
 from discreet.errors import StoreError
 
 MOST_WAITING = 100_000  # samples
@@ -168,11 +167,6 @@ class StoreWriter:
         known = self._store.known_tokens(tokens)
         unknown = {id(each): [token in known for token in each.tokens] for each in group}
         return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
-
-
-def today() -> str:
-    """Today in UTC: all that is kept of the time of a sample."""
-    return datetime.now(UTC).date().isoformat()
 
 
 def _answer_requests(group: list[_WaitingRequest], found: list[Any]) -> None:
