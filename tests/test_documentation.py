@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli._app import COMMANDS, app
 from tests.collect.running import Collector, running
-from tests.javascript.browser import SITE, chromium, served, watched
+from tests.javascript.browser import SITE, chromium, new_context, served, watched
 from tests.needed import needed_module
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +94,7 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
         name for name in discreet.__all__ if not name.startswith("_") and f'id="discreet.{name}"' not in entries
     ] == []
     with chromium() as browser:
-        page = browser.new_page()
+        page = new_context(browser).new_page()
         complaints, asked = watched(page), []
         page.on("request", lambda request: asked.append(request.url))
         served(page, {"/": tmp_path})
