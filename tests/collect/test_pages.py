@@ -28,6 +28,7 @@ from tests.javascript.browser import (
     until,
     watched,
 )
+from tests.soaking import wide
 
 PAGES = ROOT / "src" / "discreet" / "collect" / "pages"
 MARKUP = "<img src=x onerror=document.title=1>"
@@ -155,7 +156,8 @@ def _expected(share: Any) -> list[float]:
 
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(collection: Collection, person: Any) -> None:
-    said: dict[str, Any] = {"labels": "🦊", "cells": 7.5, "many": "town 3", "continuous": 0.5}
+    said: dict[str, Any] = {"many": "town 3", "continuous": 0.5}
+    said |= wide({"labels": "🦊", "cells": 7.5}, {})
     pages = {kind: person(collection.address(LIVE, kind)) for kind in said}
     for more in (1, 7):
         for kind, sample in said.items():
@@ -316,7 +318,7 @@ ENTERED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["others", "quiet"])
+@pytest.mark.parametrize("kind", ["others", pytest.param("quiet", marks=pytest.mark.soak)])
 def test_what_the_service_sees_does_not_depend_on_what_is_entered(
     collection: Collection, person: Any, kind: str
 ) -> None:

@@ -59,7 +59,7 @@ def _chromium_command() -> str:
 def chromium() -> Iterator[Any]:
     """A browser without a window; what it cannot be given is said."""
     with _playwright().sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_chromium_command(), args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=_chromium_command(), args=["--no-sandbox", "--disable-gpu"])
         try:
             yield browser
         finally:
