@@ -16,7 +16,13 @@ import psycopg
 
 from tests.needed import cannot_run
 
-_SETTINGS = {"listen_addresses": "", "shared_buffers": "32MB", "max_connections": "60", "log_min_messages": "fatal"}
+_SETTINGS = {
+    "listen_addresses": "",
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+    "log_min_messages": "fatal",
+    "fsync": "off",  # processes are killed here, not the machine: what they have written stays
+}
 
 
 class Server:
