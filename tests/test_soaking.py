@@ -1,11 +1,21 @@
-"""`make soak`: every step is there, a failure does not stop the others, and every result is recorded. `make slowest`: what a test took."""
+"""`make soak`: every step is there, a failure does not stop the others, and every result is recorded. `make slowest`: what a test took.
+
+`make test`: chance is the same in every run.
+"""
 
 import importlib.util
 import json
+import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tools import slowest, soak
+
+import discreet as dc
+from discreet.release import SystemEntropy, fresh_secret
+from tests.chance import seeded_by
 
 
 def test_every_step_is_a_module_that_can_be_run() -> None:
@@ -76,3 +86,46 @@ def test_work_of_a_process_that_a_test_starts_is_work_of_the_test(tmp_path: Path
     shown = slowest.table(slowest.read_record(record), 2).splitlines()
     assert len(shown) == 4
     assert shown[-1].startswith("5 tests: ")
+
+
+def draw() -> list[Any]:
+    """What tests read from the operating system's generator: bytes by one thread and by several, a generator, a secret."""
+    entropy = SystemEntropy()
+    return [
+        *(entropy.integers(count).tolist() for count in (3, 100_000)),
+        np.random.default_rng().integers(1 << 60),
+        fresh_secret().value,
+        dc.LinearSampler(dc.Simplex(100), epsilon=5.0).release(np.arange(100.0) / 4950.0),
+    ]
+
+
+def test_a_test_has_the_same_chances_in_every_run_and_others_than_the_next_test() -> None:
+    with seeded_by("one", real=False):
+        first = draw()
+        with seeded_by("a fixture", real=False):
+            draw()
+        more = draw()
+    with seeded_by("one", real=False):
+        assert [draw(), draw()] == [first, more]
+    with seeded_by("another", real=False):
+        assert all(mine != theirs for mine, theirs in zip(first[:4], draw()[:4], strict=True))
+    with seeded_by("one", real=True):
+        assert all(mine != theirs for mine, theirs in zip(first[:4], draw()[:4], strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_has_chances_of_its_own() -> None:
+    with seeded_by("one", real=False):
+        mine = draw()
+    with seeded_by("one", real=False):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.write(writing, json.dumps(draw()[0]).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            assert json.load(told) != mine[0]
+        os.waitpid(child, 0)

@@ -27,7 +27,7 @@ from discreet import (
 from discreet.agreement import MOST_LISTED, VERSION, Agreement, FamilyTerms
 from discreet.domain import Digested, Interval, Labels
 from discreet.mechanisms._sampler import Sampler
-from tests.soaking import examples
+from tests.soaking import examples, wide
 from tests.strategies import bands, epsilons, sizes
 
 GOLDEN = Path(__file__).parent / "agreements"
@@ -130,7 +130,7 @@ def test_what_a_reader_made_of_a_document_is_not_its_text() -> None:
 
 @pytest.mark.slow
 @given(st.data(), st.sampled_from([OptimalSampler, LinearSampler, MollifierSampler]))
-@settings(deadline=None, max_examples=examples(100))
+@settings(deadline=None, max_examples=wide(100, 10))
 def test_samplers_come_back_from_agreements_and_pickles(data: st.DataObject, kind: type[Sampler[Any]]) -> None:
     family = data.draw(st.one_of(bands(20), sizes(20).map(Simplex)))
     sampler = kind(family, epsilon=data.draw(epsilons(1e-3, 20.0)))

@@ -14,18 +14,21 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from discreet.agreement import Agreement
 from discreet.client import Client
 from discreet.client._client import _identity_digest
+from discreet.collect import open_store
 from discreet.errors import LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.release._keyed import parse_secret
-from tests.collect.running import PATIENCE, Collector, agreed, running
+from tests.collect.running import PATIENCE, agreed, running
 
 __all__ = ["PATIENCE"]
 OUTCOMES = 50  # so many that two draws are seldom the same
@@ -100,7 +103,7 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
     chosen, seen, killed = random.Random(seed), Seen(), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        agreed(folder, OUTCOMES)
+        agreement = agreed(folder, OUTCOMES)
         with running(folder, "agreement.json") as collector:
             loaded, _ = take_part(
                 collector.address, folder / "here", 0, None, careless
@@ -115,12 +118,12 @@ def run(kills: int, seed: int, careless: bool = False) -> Seen:
                 for attempt in range(3):
                     begins, stops = chosen.choice(stretches)
                     fatal = chosen.randint(begins + 1, stops) if attempt < 2 and killed < kills else None
-                    before = counted(collector)
+                    before = counted(folder, agreement)
                     told = forked(collector.address, path, chosen.randrange(OUTCOMES), fatal, careless)
                     if told is not None:
                         break
                     killed += 1
-                    arrived = counted(collector) > before
+                    arrived = counted(folder, agreement) > before
                     seen.after_count += arrived
                     seen.between += not arrived and charged(path)
                 assert told is not None
@@ -142,8 +145,10 @@ def charged(path: Path) -> bool:
         return False
 
 
-def counted(collector: Collector) -> int:
-    return int(collector.get("/estimate").json["samples"])
+def counted(folder: Path, agreement: Agreement) -> int:
+    """How many samples the store holds; the service would pause between two estimates."""
+    with closing(open_store(folder / "samples.db")) as store:
+        return int(store.counts(agreement.id, 1).sum())
 
 
 def main() -> None:

@@ -16,7 +16,13 @@ import psycopg
 
 from tests.needed import cannot_run
 
-_SETTINGS = {"listen_addresses": "", "shared_buffers": "32MB", "max_connections": "60", "log_min_messages": "fatal"}
+_SETTINGS = {
+    "listen_addresses": "",
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+    "log_min_messages": "fatal",
+    "fsync": "off",  # processes are killed here, not the machine: what they have written stays
+}
 
 
 class Server:
@@ -148,8 +154,8 @@ def server() -> Iterator[Server]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def until(condition: Callable[[], bool], otherwise: str, seconds: float = 60.0) -> None:
-    """Wait for a condition."""
+def until(condition: Callable[[], bool], otherwise: str, seconds: float = 120.0) -> None:
+    """Poll a condition; fail with a text if it does not hold in time. Machines that do other things as well need long."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, otherwise

@@ -5,7 +5,6 @@ import json
 import re
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from discreet.collect._connections import MOST_CONNECTIONS, MOST_HEAD
 from discreet.collect._requests import MOST_BODY
+from tests.collect.postgres import until
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
 
@@ -158,10 +158,7 @@ def test_more_connections_than_there_may_be_are_told_to_come_again(tmp_path: Pat
                         told += part
         assert told.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1\r\n" in told
-        deadline = time.monotonic() + PATIENCE
-        while collector.get("/health").status != 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: collector.get("/health").status == 200, "connections stay taken")
         assert collector.said == ""
 
 

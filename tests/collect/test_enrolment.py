@@ -2,7 +2,6 @@
 
 import os
 import stat
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +13,7 @@ from discreet.collect._enrolment import authorized_gateway, enrol_tokens, read_t
 from discreet.collect._requests import RequestProblem
 from discreet.errors import DiscreetError
 from tests.cli.conftest import Run, refusal, run
-from tests.collect.postgres import Server
+from tests.collect.postgres import Server, until
 from tests.collect.running import Collector, agreed, one, running
 
 __all__ = ["refusal", "run"]
@@ -200,7 +199,7 @@ def test_an_open_collection_is_closed_while_it_is_served(tmp_path: Path, run: Ru
         assert collector.send(one(agreement, "anybody", 0)).status == 200
         change = ("--add", str(tmp_path / "tokens.txt"), "--store", str(tmp_path / "samples.db"))
         assert run("enrol", *change).exit_code == 0
-        time.sleep(2.0)
+        until(lambda: collector.get("/collection").json["enrolment"] is True, "it stays open")
         assert collector.send(one(agreement, "anybody else", 0)).status in (403, 422)
         assert collector.send(one(agreement, "anybody-else", 0)).status == 403
         assert collector.send(one(agreement, token, 0)).status == 200
@@ -228,7 +227,7 @@ def test_names_of_gateways_and_tokens_do_not_collide(tmp_path: Path, run: Run) -
         assert [sent(collector), sent(collector, first), sent(collector, second)] == [0, 0, 0]
         change = ("--replace-gateways", str(tmp_path / "old.txt"), str(tmp_path / "new.txt"))
         assert run("enrol", *change, "--store", str(tmp_path / "samples.db")).exit_code == 0
-        time.sleep(2.0)
+        until(lambda: sent(collector, first) == 401, "the old token stays good")
         assert [sent(collector, first), sent(collector, renewed), sent(collector, renewed, "other")] == [401, 0, 409]
         assert collector.get("/estimate").json["samples"] == 3
 

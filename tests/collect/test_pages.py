@@ -22,11 +22,13 @@ from tests.javascript.browser import (
     CLIENT,
     ROOT,
     chromium,
+    new_context,
     node,
     node_modules,
     until,
     watched,
 )
+from tests.soaking import wide
 
 PAGES = ROOT / "src" / "discreet" / "collect" / "pages"
 MARKUP = "<img src=x onerror=document.title=1>"
@@ -111,7 +113,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def visits(browser: Any) -> Iterator[Any]:
     """What one person after another opens pages in: a second page costs a fifth of what another browser's memory does."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = new_context(browser, viewport={"width": 1280, "height": 900})
     yield context
     context.close()
 
@@ -126,7 +128,7 @@ def person(browser: Any, visits: Any, collection: Collection) -> Iterator[Callab
 
     def open_page(address: str, **more: Any) -> Any:
         if more:
-            contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **more}))
+            contexts.append(new_context(browser, **{"viewport": {"width": 1280, "height": 900}, **more}))
         page = (contexts[-1] if more else visits).new_page()
         opened.append(page)
         if not more:
@@ -154,7 +156,8 @@ def _expected(share: Any) -> list[float]:
 
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_estimate_and_follow_the_samples(collection: Collection, person: Any) -> None:
-    said: dict[str, Any] = {"labels": "🦊", "cells": 7.5, "many": "town 3", "continuous": 0.5}
+    said: dict[str, Any] = {"many": "town 3", "continuous": 0.5}
+    said |= wide({"labels": "🦊", "cells": 7.5}, {})
     pages = {kind: person(collection.address(LIVE, kind)) for kind in said}
     for more in (1, 7):
         for kind, sample in said.items():
@@ -315,7 +318,7 @@ ENTERED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["others", "quiet"])
+@pytest.mark.parametrize("kind", ["others", pytest.param("quiet", marks=pytest.mark.soak)])
 def test_what_the_service_sees_does_not_depend_on_what_is_entered(
     collection: Collection, person: Any, kind: str
 ) -> None:
@@ -403,9 +406,7 @@ def test_consent_comes_before_the_button_and_loading_is_said(collection: Collect
     page.goto(collection.address(TAKE_PART, "typed"))
     until(page, "document.getElementById('loading').checkVisibility()")
     assert page.locator("#loading").inner_text().startswith("Loading")
-    until(page, "true")
-    while not held:
-        page.wait_for_timeout(20)
+    until(page, lambda: held)
     held.pop().continue_()
     until(page, READY)
     assert page.locator("#loading").is_hidden()
@@ -415,8 +416,7 @@ def test_consent_comes_before_the_button_and_loading_is_said(collection: Collect
     assert page.evaluate(order) & 4  # for whoever listens, too
     page.goto(collection.address(LIVE, "typed"))
     assert page.locator("#nothing").inner_text() == "Loading …"
-    while not held:
-        page.wait_for_timeout(20)
+    until(page, lambda: held)
     held.pop().continue_()
     page.unroute("**/collection*")
 
@@ -594,7 +594,7 @@ def test_pages_outlive_the_service_and_a_collection_that_goes_on(browser: Any, t
     token, other = (tmp_path / "tokens.txt").read_text().split()
     first = agreed(tmp_path, ["yes", "no"])
     second = agreed(tmp_path, ["yes", "no"], name="second.json", purpose="the second")
-    contexts = [browser.new_context() for _ in range(2)]
+    contexts = [new_context(browser) for _ in range(2)]
     live, taking, late = contexts[0].new_page(), contexts[0].new_page(), contexts[1].new_page()
     with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
         live.goto(f"{collector.address}/")

@@ -32,7 +32,7 @@ from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Val
 from tests.collect.behaviour import DAY, agreed
 from tests.collect.postgres import Server
 from tests.collect.running import one, running
-from tests.javascript.browser import chromium, until, watched
+from tests.javascript.browser import chromium, new_context, until, watched
 
 FAMILIES: list[BlockFamily] = [
     MaskedSubsets(64, 17),  # half of the masks are past 2^63
@@ -268,7 +268,7 @@ def test_numbers_that_are_reported_have_a_mean_and_a_median_on_the_live_page(tmp
     rows = [{"client": f"c{i}", "key": f"key-c{i}", "sample": str(each)} for i, each in enumerate(reports)]
     with running(tmp_path, "agreement.json") as collector, chromium() as browser:
         assert collector.send({"agreement": agreement.id, "round": 1, "samples": rows}).json["counted"] == 400
-        page = browser.new_context().new_page()
+        page = new_context(browser).new_page()
         complaints = watched(page)
         page.goto(f"{collector.address}/")
         until(page, "document.getElementById('samples').dataset.number === '400'")
@@ -286,7 +286,7 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
     lengths, sent = set(), []
     with running(tmp_path, "agreement.json") as collector, chromium() as browser:
         for visitor in range(3):
-            page = browser.new_context().new_page()
+            page = new_context(browser).new_page()
             complaints, bodies = watched(page), list[str]()
             page.on(
                 "request", lambda request, to=bodies: to.append(request.post_data) if request.method == "POST" else None
@@ -332,7 +332,7 @@ def test_people_take_part_by_reports_in_a_browser(tmp_path: Path) -> None:
             assert collector.get("/estimate").json["reports"] == visitor + 1
             assert complaints() == []
         said = collector.get("/estimate").json
-        page = browser.new_context().new_page()
+        page = new_context(browser).new_page()
         complaints = watched(page)
         page.goto(f"{collector.address}/")
         until(page, "document.getElementById('samples').dataset.number === '3'")

@@ -14,6 +14,7 @@ import pytest
 
 from discreet.collect import open_store
 from tests.cli.conftest import refusal, run
+from tests.collect.postgres import until
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
 __all__ = ["refusal", "run"]
@@ -39,9 +40,7 @@ def test_what_was_acknowledged_before_a_signal_is_there_after_it(tmp_path: Path,
         senders = [threading.Thread(target=send, args=(sender,)) for sender in range(4)]
         for sender in senders:
             sender.start()
-        deadline = time.monotonic() + PATIENCE
-        while len(acknowledged) < 50 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len(acknowledged) >= 50, "too few samples are acknowledged")
         assert collector.stop() == 0
         for thread in senders:
             thread.join()
@@ -83,19 +82,11 @@ def children(collector: Collector) -> list[int]:
     return serving
 
 
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def gone(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return True
-    return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
 
 
 def test_one_of_several_that_dies_is_replaced_and_all_end_with_the_first(tmp_path: Path) -> None:
@@ -108,11 +99,11 @@ def test_one_of_several_that_dies_is_replaced_and_all_end_with_the_first(tmp_pat
         before = children(collector)
         assert len(before) == 2
         os.kill(before[0], signal.SIGKILL)
-        until(lambda: len(found := children(collector)) == 2 and before[0] not in found)
+        until(lambda: len(found := children(collector)) == 2 and before[0] not in found, "it is not replaced")
         assert collector.send(one(agreement, "new", 0)).status == 200
         serving = children(collector)
         collector.process.kill()
-        until(lambda: all(map(gone, serving)))
+        until(lambda: all(map(gone, serving)), "they outlive the first")
 
 
 def test_what_cannot_be_served_is_told_before_anything_is_written(
@@ -178,5 +169,5 @@ def test_an_agreement_that_another_process_adds_is_collected_too(tmp_path: Path)
         store = open_store(tmp_path / "samples.db")
         store.add(second, follows=first.id)
         store.close()
-        until(lambda: collector.get("/collection").json["agreement"] == second.id)
+        until(lambda: collector.get("/collection").json["agreement"] == second.id, "it is not found")
         assert collector.send(one(second, "ann", 0)).status == 200

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.client.flights import agreed, aircraft, check, receipts
 from tests.collect.running import running
-from tests.javascript.browser import chromium, until
+from tests.javascript.browser import chromium, new_context, until
 
 SHOWN = """[...document.querySelectorAll('#rows li')].map((row) =>
   [row.querySelector('.name').textContent, ...['samples', 'estimate', 'low', 'high'].map((name) => Number(row.dataset[name]))])"""
@@ -57,7 +57,7 @@ def run(devices: int, processes: int, picture: str | None = None) -> float:
         folder = Path(name)
         agreed(folder)
         with running(folder, "agreement.json") as collector:
-            live = browser.new_page(viewport={"width": 1280, "height": 900})
+            live = new_context(browser, viewport={"width": 1280, "height": 900}).new_page()
             live.goto(f"{collector.address}/")
             began = time.monotonic()
             with get_context("spawn").Pool(processes) as pool:
@@ -68,7 +68,7 @@ def run(devices: int, processes: int, picture: str | None = None) -> float:
                     live.screenshot(path=f"{picture}-early.png", full_page=True)
                 said = [sample for part in sending.get() for sample in part]
             took = time.monotonic() - began
-            said.append(visit(browser.new_context().new_page(), collector.address))
+            said.append(visit(new_context(browser).new_page(), collector.address))
             found = check(collector, folder, said)
             compare(live, found)
             if picture is not None:

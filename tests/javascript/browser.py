@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.needed import cannot_run, needed_module
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "js"
+PATIENCE = 120.0  # seconds, on machines that do other things as well
 SITE = "http://localhost"  # a page that browsers trust as they do one over TLS
 _TYPES = {
     ".js": "text/javascript",
@@ -57,11 +59,18 @@ def _chromium_command() -> str:
 def chromium() -> Iterator[Any]:
     """A browser without a window; what it cannot be given is said."""
     with _playwright().sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=_chromium_command(), args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=_chromium_command(), args=["--no-sandbox", "--disable-gpu"])
         try:
             yield browser
         finally:
             browser.close()
+
+
+def new_context(browser: Any, **options: Any) -> Any:
+    """A context of a browser whose pages wait longer for what is to come than Playwright's half a minute."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000.0 * PATIENCE)
+    return context
 
 
 @contextmanager
@@ -74,6 +83,7 @@ def profile(folder: Path) -> Iterator[Any]:
             args=["--no-sandbox"],
             ignore_default_args=["--disable-back-forward-cache"],
         )
+        context.set_default_timeout(1000.0 * PATIENCE)
         try:
             yield context
         finally:
@@ -104,13 +114,12 @@ def served(page: Any, files: dict[str, Path | str]) -> None:
     page.route("**/*", answer)
 
 
-def until(page: Any, holds: str) -> None:
-    """Wait until that holds; asked from outside, since pages of ours forbid scripts that are made of texts."""
-    for _ in range(3000):  # a minute: machines do other things as well
-        if page.evaluate(holds):
-            return
+def until(page: Any, holds: str | Callable[[], object]) -> None:
+    """Wait until an expression of the page, or a function here, is true; asked from outside, since our pages forbid `eval`."""
+    end = time.monotonic() + PATIENCE
+    while not (page.evaluate(holds) if isinstance(holds, str) else holds()):
+        assert time.monotonic() < end, f"it never came to {holds}"
         page.wait_for_timeout(20)
-    raise AssertionError(f"it never came to {holds}")
 
 
 def watched(page: Any) -> Callable[[], list[str]]:

@@ -17,8 +17,8 @@ from discreet.mechanisms._report_blocks import (
     Values,
     is_prime,
 )
-from discreet.release import _sparse as sparse, keyed_words
-from discreet.release._clients import REFUSED_TOO_MANY, ClientColumns
+from discreet.release import TOTAL, _sparse as sparse, keyed_words
+from discreet.release._clients import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientColumns
 from discreet.release._keyed import DIGEST_WORDS, client_message
 from discreet.tables._drawing import _draw_reports
 from tests.mechanisms.reports.test_sampler import sampler_with
@@ -109,6 +109,16 @@ def columns(lists: list[list[int]], counts: list[int]) -> ClientColumns:
         np.array(counts, dtype=np.int64),
         np.empty(0),
     )
+
+
+@pytest.mark.parametrize("code", [True, False])
+def test_the_first_client_that_cannot_report_is_the_one_refused(code: bool) -> None:
+    """Whatever the reasons: too many records of the first, a negative count of the second; and the other way round."""
+    sampler, many, negative = sampler_with(Values(2), 1.0), [1, TOTAL], [0, -1]
+    for counts, why in (((many, negative), REFUSED_TOO_MANY), ((negative, many), REFUSED_NEGATIVE)):
+        both = columns([[0, 1], [0, 1]], [count for client in counts for count in client])
+        bad, (_, problem) = drawn(sampler, both, 0, 2, compiled=code)
+        assert (bad, problem) == (0, why)
 
 
 @pytest.mark.slow

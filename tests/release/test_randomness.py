@@ -8,6 +8,8 @@ import pytest
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import _TOGETHER, _WORTH_A_THREAD
 
+pytestmark = pytest.mark.entropy
+
 
 @pytest.mark.parametrize(
     "count", [0, 1, 1000, _WORTH_A_THREAD, _WORTH_A_THREAD + 1, _TOGETHER - 1, _TOGETHER + 1, 5 * _TOGETHER + 3]

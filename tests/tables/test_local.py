@@ -21,6 +21,7 @@ from discreet.tables._parts import Parts
 from discreet.tables._request import Request
 from discreet.tables._sources import METADATA, source_of
 from tests.needed import needed_module
+from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, expected, rows
 
 pytestmark = pytest.mark.usefixtures("either_code")
@@ -160,9 +161,10 @@ def test_one_changed_record_redraws_that_client_alone() -> None:
     table = rows()
     before = by_client(released(pa.table(table)))
     moved = {"client": [*table["client"], 7], "value": [*table["value"], 3]}
-    results = [by_client(released(pa.table(moved), secret=dc.tables.Secret(bytes([n]) * 32))) for n in range(30)]
+    secrets = [dc.tables.Secret(bytes([number]) * 32) for number in range(wide(30, 8))]
+    results = [by_client(released(pa.table(moved), secret=secret)) for secret in secrets]
     forget_rounds_in_memory()  # as if in another process
-    origins = [by_client(released(pa.table(table), secret=dc.tables.Secret(bytes([n]) * 32))) for n in range(30)]
+    origins = [by_client(released(pa.table(table), secret=secret)) for secret in secrets]
     for one, two in zip(results, origins, strict=True):
         assert {c: s for c, s in one.items() if c != 7} == {c: s for c, s in two.items() if c != 7}
     assert any(one[7] != two[7] for one, two in zip(results, origins, strict=True))

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from discreet.domain import Interval
 from discreet.errors import DiscreetError
 from discreet.tables import DryRun, Release, Request, dry_run, sample
-from tests.soaking import examples
+from tests.soaking import examples, wide
 from tests.tables.small_tables import SECRET, by_client
 
 TERMS: dict[str, Any] = {"client": "who", "value": "what", "epsilon": 1.0}
@@ -72,16 +72,18 @@ def test_a_table_without_rows() -> None:
     assert dry_run(empty, domain=["a"], **TERMS) == DryRun(rows=0, nameless=0, nulls=0, not_numbers=0, outside={})
 
 
+QUARTER = wide(2500, 250)  # rows
+FEW, HALF = f"({QUARTER:,} in {4 * QUARTER:,} rows)", f"({2 * QUARTER:,} in {4 * QUARTER:,} rows"
 BROKEN: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
-    "client": ({"who": [1, 2, None, 4]}, {}, "column 'who' holds nulls (2,500 in 10,000 rows)"),
-    "value": ({"what": ["a", None, "b", "b"]}, {}, "column 'what' holds nulls (2,500 in 10,000 rows)"),
-    "outside": ({"what": ["a", "z", "z", "b"]}, {}, "outside the domain (5,000 in 10,000 rows"),
-    "count": ({"n": [1, 2, None, 1]}, {"count": "n"}, "column 'n' holds nulls (2,500 in 10,000 rows)"),
-    "no count": ({"n": [1, 2, -3, 1]}, {"count": "n"}, "(2,500 in 10,000 rows)"),
+    "client": ({"who": [1, 2, None, 4]}, {}, f"column 'who' holds nulls {FEW}"),
+    "value": ({"what": ["a", None, "b", "b"]}, {}, f"column 'what' holds nulls {FEW}"),
+    "outside": ({"what": ["a", "z", "z", "b"]}, {}, f"outside the domain {HALF}"),
+    "count": ({"n": [1, 2, None, 1]}, {"count": "n"}, f"column 'n' holds nulls {FEW}"),
+    "no count": ({"n": [1, 2, -3, 1]}, {"count": "n"}, FEW),
     "two of them": (
         {"who": [1, None, 3, 4], "what": ["a", "b", "z", "z"]},
         {},
-        "'who' holds nulls (2,500 in 10,000 rows)",
+        f"'who' holds nulls {FEW}",
     ),
 }
 
@@ -91,15 +93,15 @@ def test_the_numbers_in_an_error_do_not_depend_on_how_the_table_is_read(broken: 
     """Batches come in any order and size, from several threads: an error counts the rows of the whole table."""
     columns, terms, told = BROKEN[broken]
     quarter: dict[str, list[Any]] = {"who": [1, 2, 3, 4], "what": ["a", "b", "a", "b"], "n": [1, 1, 1, 1], **columns}
-    frame = pl.DataFrame({name: values * 2500 for name, values in quarter.items()})
-    frame.write_parquet(tmp_path / "in.parquet", row_group_size=700)
+    frame = pl.DataFrame({name: values * QUARTER for name, values in quarter.items()})
+    frame.write_parquet(tmp_path / "in.parquet", row_group_size=QUARTER // 4)
     frame.write_csv(tmp_path / "in.csv")
     table = frame.to_arrow()
     readings = [
         frame,
         tmp_path / "in.parquet",
         tmp_path / "in.csv",
-        *(table.to_reader(rows) for rows in (1, 333, 9000)),
+        *(table.to_reader(rows) for rows in (1, QUARTER // 8, 3 * QUARTER + 1)),
     ]
     for each in readings:
         with pytest.raises(DiscreetError) as error:

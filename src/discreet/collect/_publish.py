@@ -205,7 +205,7 @@ def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
 
 def _has_order(agreed: Agreement) -> bool:
     """Whether outcomes lie in an order that a picture should keep: numbers, cells and bins do, labels do not."""
-    return isinstance(agreed.family, ContinuousTerms) or agreed.family.domain.labels is None
+    return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
 
 
 def _write_folder(folder: Path, files: Mapping[str, str], agreed: Agreement) -> None:

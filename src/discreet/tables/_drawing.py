@@ -248,8 +248,7 @@ def _draw_reports(
     for start in range(first, last, _REPORTS_TOGETHER):
         stop = min(start + _REPORTS_TOGETHER, last)
         try:
-            laws, messages = laws_and_messages(size, clients, start, stop)
-            _refuse_too_many(laws, start)
+            laws, messages = _reportable_laws(size, clients, start, stop)
         except RefusedRow as bad:
             problem[0], problem[1] = bad.place, bad.why
             return bad.row
@@ -258,6 +257,18 @@ def _draw_reports(
         if order.size or digest.size:
             note_words(word_rows(key, messages), slice(start, stop), order, digest)
     return -1
+
+
+def _reportable_laws(size: int, clients: ClientColumns, first: int, last: int) -> Any:
+    """The laws and messages of some clients; the first of them that cannot report is refused, for whichever reason."""
+    try:
+        laws, messages = laws_and_messages(size, clients, first, last)
+    except RefusedRow as bad:
+        if bad.row > first:
+            _refuse_too_many(laws_and_messages(size, clients, first, bad.row)[0], first)
+        raise
+    _refuse_too_many(laws, first)
+    return laws, messages
 
 
 def _refuse_too_many(laws: list[tuple[NDArray[np.uint64], NDArray[np.uint64]]], first: int) -> None:

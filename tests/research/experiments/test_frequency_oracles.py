@@ -172,9 +172,12 @@ def served(drawn: Any) -> Any:
     return lambda value, n: next(halves[value])[:n]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_another_library_reports_alike() -> None:
-    """multi-freq-ldpy's clients pass an audit, and their supports have our p, q and, between two outcomes, our joint law."""
+    """multi-freq-ldpy's clients pass an audit, and their supports have our p, q and, between two outcomes, our joint law.
+
+    It is installed from the network, and draws without a seed: seven standard deviations are exceeded once in 10^11 comparisons.
+    """
     count, epsilon = 12_000, 0.7
     with tempfile.TemporaryDirectory() as name:
         folder = installed(Path(name), "multi-freq-ldpy==0.2.5", "xxhash<4")
@@ -188,4 +191,4 @@ def test_another_library_reports_alike() -> None:
         for v, w in itertools.combinations_with_replacement(range(5), 2):
             chance = math.fsum(probability for bits, probability in law.items() if bits[v] and bits[w])
             together = (theirs[1, :, v] & theirs[1, :, w]).mean()
-            assert together == pytest.approx(chance, abs=6.0 * math.sqrt(chance / count))
+            assert together == pytest.approx(chance, abs=7.0 * math.sqrt(chance / count))

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from discreet.research import _published as published
 from discreet.research._boosted import Training
 from discreet.research.experiments._paper_figures import MixtureClient, RandomMixtures
 from discreet.research.experiments._records import read_records, records_path, run_experiment
+from tests.soaking import wide
 
 PUBLISHED = np.loadtxt(Path(__file__).with_name("published_mixtures.csv"), delimiter=",", skiprows=1)
 COMPARED = {0.5: 2, 1.0: 3, 2.0: 4}
@@ -99,7 +99,7 @@ def test_nobody_spends_more_than_the_budget(full: Sequence[MixtureClient]) -> No
             assert 0.9 * epsilon < spread <= epsilon + 1e-6
 
 
-def small(clients: int = 6) -> RandomMixtures:
+def small(clients: int = wide(6, 2)) -> RandomMixtures:
     training = Training(epochs=40, samples=400, batch=200, burn_in=20)
     return replace(RandomMixtures(), clients=clients, epsilons=(1.0, 2.0), seeds=(3, 4), training=training)
 
@@ -114,24 +114,23 @@ def without_times(rows: Sequence[MixtureClient]) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_killing_it_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    """kill -9 once some clients are done; the same command again; the records are those of a run that was left alone."""
+    """kill -9 once two clients are done; the same command again; the records are those of a run that was left alone."""
     program = (
-        "import sys; from pathlib import Path; from tests.research.experiments.test_mixtures import small; "
-        "from discreet.research.experiments._records import run_experiment; run_experiment(small(), Path(sys.argv[1]))"
+        "import os, signal, sys; from pathlib import Path; from tests.research.experiments.test_mixtures import small; "
+        "from discreet.research.experiments._records import run_experiment; "
+        "end = lambda finished, _: finished < 2 or os.kill(os.getpid(), signal.SIGKILL); "
+        "run_experiment(small(), Path(sys.argv[1]), end)"
     )
     root = Path(__file__).parents[3]
     path = records_path(small(), tmp_path)
-    process = subprocess.Popen(
+    done_once = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)],
         cwd=root,
         env={**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"},
+        check=False,
     )
-    while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") >= 3):
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    before = path.read_bytes()
-    finished = before[: before.rindex(b"\n") + 1]
+    assert done_once.returncode == -signal.SIGKILL
+    finished = path.read_bytes()
     kept = finished.count(b"\n") - 1
     assert 2 <= kept < len(small().units)
     done: list[int] = []
