@@ -299,7 +299,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         estimation.reported_population(REPORTS, reports=REPORTED), "mean", REPORTED
     ),
     "discreet.estimation.rounds_cost": lambda _: call(AGREEMENT),
-    "discreet.estimation.ways": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
+    "discreet.estimation.ways_to_spend": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
     "discreet.families.BoundedDensity": lambda _: call(stats.norm(), cdf=None, error=None, lipschitz=1.0),
     "discreet.families.HistogramFit": lambda _: call(4),
     "discreet.families.KernelFit": lambda _: call(1.0),

@@ -22,7 +22,7 @@ def chance_of_ever_passing(
         later: dict[tuple[float, tuple[tuple[BoxProfile, int], ...]], float] = defaultdict(float)
         for (loss, releases), mass in now.items():
             box = choose(loss, step)
-            odometer = Odometer(delta=delta, releases=releases).after(box)
+            odometer = Odometer(delta=delta, releases=releases).with_releases(box)
             counts = tuple(sorted(odometer.releases, key=lambda each: each[0].epsilon))
             limit = shown(odometer)
             rest = 1.0 - box.upper_mass - box.lower_mass
@@ -64,9 +64,9 @@ def test_a_bound_for_one_moment_is_passed_at_some_moment_more_often_than_that() 
 
 
 def test_it_is_never_more_than_the_sum_and_far_less_for_many_releases() -> None:
-    odometer = Odometer(delta=1e-6).after(CALM)
+    odometer = Odometer(delta=1e-6).with_releases(CALM)
     assert odometer.epsilon == odometer.pure == 0.5
-    many = odometer.after(CALM, samples=999)
+    many = odometer.with_releases(CALM, samples=999)
     assert many.pure == 500.0
     assert compose([(CALM, 1000)]).epsilon(1e-6) < many.epsilon < 0.5 * many.pure
     assert Odometer(delta=0.0, releases=many.releases).epsilon == 500.0

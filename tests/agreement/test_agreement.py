@@ -537,7 +537,7 @@ def test_joint_terms_that_are_none_are_refused_by_name() -> None:
     with pytest.raises(DiscreetError, match="without a band= of their own"):
         Agreement.of(JointSampler(Simplex(4), samples=2, epsilon=1.0, band=band))
     with pytest.raises(DiscreetError, match=r"one by one; agree on Agreement.of\(sampler.share, rounds=2\)"):
-        Agreement.of(LinearSampler(Simplex(4), epsilon=1.0).several(2))
+        Agreement.of(LinearSampler(Simplex(4), epsilon=1.0).with_samples(2))
     with pytest.raises(DiscreetError, match="one sample is agreed on as OptimalSampler"):
         Agreement.of(JointSampler(Simplex(4), samples=1, epsilon=1.0))
 

@@ -58,7 +58,7 @@ def test_a_date_is_a_round() -> None:
     assert agreement.round_number(321) == 321
     assert (str(agreement.in_a_year), agreement.rounds_in_a_year) == ("7.3-LDP", 365)
     longer = Agreement.of(SAMPLER, rounds=500, schedule=Schedule("2026-01-01", every="day"))
-    assert (str(longer.in_a_year), str(longer.together)) == ("7.32-LDP", "10-LDP")
+    assert (str(longer.in_a_year), str(longer.privacy_of_all_rounds)) == ("7.32-LDP", "10-LDP")
     for outside in ("2025-12-31", "2027-01-01"):
         with pytest.raises(DiscreetError, match="none of the 365 rounds agreed on, from 2026-01-01 to 2026-12-31"):
             agreement.round_number(outside)

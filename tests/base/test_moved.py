@@ -6,12 +6,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.stats
 
-from discreet import Band, Cells, DensityBand, LaplaceMixtures, LinearSampler, MollifierSampler, OptimalSampler
+import discreet as dc
+from discreet import (
+    Band,
+    Cells,
+    DensityBand,
+    LaplaceMixtures,
+    LinearSampler,
+    MollifierSampler,
+    OptimalSampler,
+    estimation,
+)
 from discreet._base.doors import MOVED, OldName, new_name
-from discreet.tables import Request
+from discreet.accounting import BoxProfile, Odometer
+from discreet.audit import certificate
+from discreet.mechanisms import Multisets
+from discreet.tables import Request, Secret
 
 PROGRAM = """
 import importlib, sys, warnings
@@ -94,3 +108,32 @@ def test_a_request_knows_its_goal_by_the_old_name() -> None:
     with pytest.warns(FutureWarning, match="serve= is now goal="):
         request = Request(client="who", value="what", domain=3, epsilon=1.0, **old_terms)
     assert request.mechanism == "optimal"
+
+
+TWO = dc.OptimalSampler(dc.Simplex(2), epsilon=1.0)
+AGREED = dc.Agreement.of(TWO, rounds=3)
+REQUEST = Request(client="who", value="what", domain=3, epsilon=1.0)
+RENAMED: dict[str, tuple[Any, str, str, tuple[Any, ...]]] = {
+    "sampler": (TWO, "several", "with_samples", (3,)),
+    "joint": (TWO.with_samples(3), "each", "output_of_each", ([0.5, 0.5],)),
+    "composed": (dc.LinearSampler(dc.Simplex(2), epsilon=1.0).with_samples(2), "each", "output_of_each", ([0.5, 0.5],)),
+    "multisets": (Multisets(2, 2), "each", "marginals", (np.array([[0.25, 0.5, 0.25]]),)),
+    "lattice": (TWO.lattice, "keeps", "keeps_privacy", (dc.Pure(1.0),)),
+    "lattice of": (type(TWO.lattice), "keeping", "for_privacy", (TWO.box, dc.Pure(1.0))),
+    "certificate": (certificate(TWO), "possible", "largest_epsilon", ()),
+    "agreement": (AGREED, "together", "privacy_of_all_rounds", ()),
+    "odometer": (Odometer(delta=1e-6), "after", "with_releases", (BoxProfile(epsilon=0.5, alpha=0.1),)),
+    "request": (REQUEST, "under", "with_secret", (Secret(bytes(32)),)),
+    "ways": (estimation, "ways", "ways_to_spend", ()),
+}
+
+
+@pytest.mark.parametrize("which", RENAMED)
+def test_a_former_name_works_and_warns(which: str) -> None:
+    owner, old, new, given = RENAMED[which]
+    with pytest.warns(FutureWarning, match=f"{old} is now {new}"):
+        former = getattr(owner, old)
+    present = getattr(owner, new)
+    if callable(present) and given:
+        former, present = former(*given), present(*given)
+    assert repr(former) == repr(present)

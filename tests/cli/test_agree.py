@@ -134,7 +134,7 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
     run: Run, refusal: Callable[..., str], tmp_path: Path
 ) -> None:
     path, table = str(tmp_path / "j.json"), tmp_path / "in.csv"
-    Agreement.of(OptimalSampler(Simplex(["a", "b"]), epsilon=2.0).several(3), rounds=2).write(path)
+    Agreement.of(OptimalSampler(Simplex(["a", "b"]), epsilon=2.0).with_samples(3), rounds=2).write(path)
     table.write_text("who,what\np,a\nq,b\n")
     said = " ".join(run("agree", path, "--check").stdout.split())
     assert (

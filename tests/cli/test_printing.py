@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import discreet.cli
 from discreet import DiscreetError
-from discreet.cli._printing import plain, say, table
+from discreet.cli._printing import empty_table, print_blocks, safe_text
 from discreet.errors import visible
 
 Run = Callable[..., Any]
@@ -38,7 +38,7 @@ def shown(text: str) -> None:
 
 @given(st.text(st.characters(codec=None)))
 def test_what_is_printed_is_visible(text: str) -> None:
-    for spelled in (visible(text), plain(text), str(DiscreetError(text))):
+    for spelled in (visible(text), safe_text(text), str(DiscreetError(text))):
         assert spelled.isprintable()
         spelled.encode()
     assert visible(text.replace("\n", ""), keep="\n").isprintable()
@@ -48,14 +48,14 @@ def test_what_is_printed_is_visible(text: str) -> None:
 
 @pytest.mark.parametrize("text", HIDING)
 def test_blocks_and_tables_print_no_control_character(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made = table("outcome", text)
+    made = empty_table("outcome", text)
     made.add_row(text, text)
-    say(f"for: {plain(text)}", made, plain(text))
+    print_blocks(f"for: {safe_text(text)}", made, safe_text(text))
     said = capsys.readouterr().out
     shown(said)
     if text.startswith("[bold"):
         assert said.count("for: [bold red]:lock:[/bold red]") == 1
-    assert plain("x" * 1000, most=10) == "x" * 10 + "... (1,000 characters)"
+    assert safe_text("x" * 1000, most=10) == "x" * 10 + "... (1,000 characters)"
 
 
 @pytest.mark.parametrize("text", HIDING)

@@ -92,14 +92,12 @@ def test_in_field_mode_a_profile_keeps_nothing_of_a_person_at_all(tmp_path: Path
             page.wait_for_selector("#receipt-card:not([hidden])")
             with page.expect_navigation():
                 page.locator("#next-after").click()
+        until(page, READY)
+        page.evaluate(ORDINARY)
+        page.locator("#ordinary").fill(CONTROL)
         if end == "walks away":
             page.goto(f"{collector.address}{LIVE}")
-        for _ in range(100):
-            page.wait_for_timeout(100)
-            if any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED)):
-                break
-        page.wait_for_timeout(4000)
-        assert any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, _SAVED))
+        until(page, lambda: any(name.startswith("Default/Sessions/Session_") for name in _holding(folder, CONTROL)))
         assert _holding(folder, MARKER, COUNTED, *names) == []
         if end == "walks away":
             page.go_back(wait_until="commit")

@@ -27,7 +27,7 @@ def sure_clients(rng: np.random.Generator, n: int) -> Any:
 @pytest.mark.filterwarnings("ignore::discreet.NotPrivateWarning")
 def test_intervals_cover_the_population_where_counting_samples_would_not() -> None:
     rng = np.random.default_rng(0)
-    several = dc.LinearSampler(FAMILY, epsilon=12.0).several(4)
+    several = dc.LinearSampler(FAMILY, epsilon=12.0).with_samples(4)
     covered, together, naive, tries = 0.0, 0.0, 0.0, 150
     for _ in range(tries):
         drawn = several.release(sure_clients(rng, 150), rng=rng)
@@ -99,7 +99,7 @@ def test_labels_shapes_and_mistakes() -> None:
 @pytest.mark.parametrize("more", [{}, {"bins": 8}, {"edges": [0.0, 0.25, 0.5, 1.0]}], ids=str)
 def test_on_a_line_clients_are_counted_and_not_their_samples(more: dict[str, Any]) -> None:
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=3.0)
-    several = dc.LinearSampler(family, epsilon=40.0).several(10)
+    several = dc.LinearSampler(family, epsilon=40.0).with_samples(10)
     clients = [stats.beta(2.0, 5.0)] * 40
     found = population(several, samples=several.release(clients), **more)
     assert (found.clients, found.samples) == (40, 400)
@@ -135,7 +135,7 @@ def test_on_a_line_one_sample_each_in_rows_is_one_sample_each() -> None:
 def test_on_a_line_intervals_hold_where_the_samples_of_a_client_hang_together() -> None:
     """Each client sits at one place, so that its ten samples tell what one does; counted as 400 clients, half of the intervals missed."""
     family = dc.DensityBand(stats.uniform(), lower=0.0, upper=70.0)
-    several = dc.LinearSampler(family, epsilon=40.0, discretisation=dc.Cells(64)).several(10)
+    several = dc.LinearSampler(family, epsilon=40.0, discretisation=dc.Cells(64)).with_samples(10)
     rng, edges, held = np.random.default_rng(4), np.array([0.0, 0.25, 0.5, 0.75, 1.0]), []
     line = line_of(several.share)
     for _ in range(60):
@@ -161,10 +161,10 @@ def test_what_released_is_what_can_estimate() -> None:
     held = np.tile([0.698, 0.302], (20_000, 1))
     drawn = linear.release(held, size=2, rng=np.random.default_rng(0))
     with pytest.raises(
-        dc.DiscreetError, match=r"rows of 2, and LinearSampler.* releases one: .* pass sampler.several\(2\)"
+        dc.DiscreetError, match=r"rows of 2, and LinearSampler.* releases one: .* pass sampler.with_samples\(2\)"
     ):
         population(linear, samples=drawn)
-    law = population(linear.several(2), samples=drawn).law
+    law = population(linear.with_samples(2), samples=drawn).law
     assert law.low[0] <= 0.698 <= law.high[0]
     agreed = dc.Agreement.of(linear, rounds=3)
     assert population(agreed, samples=drawn[:50]).clients == 50
@@ -172,11 +172,11 @@ def test_what_released_is_what_can_estimate() -> None:
         (dc.Agreement.of(linear), {"samples": drawn}, "rows of 2, and the agreement has 1 rounds"),
         (agreed, {"samples": drawn, "rounds": 4}, "rounds is more than 3; the agreement has 3"),
         (agreed, {"samples": drawn, "rounds": 3}, "rounds = 3, but samples has 2 of each client"),
-        (linear.several(2), {"samples": drawn.ravel()}, "releases 2 samples of each client"),
-        (linear.several(2), {"counts": [10, 20]}, "releases 2 samples of each client"),
-        (linear.several(3), {"samples": drawn}, "releases 3 samples of each client"),
+        (linear.with_samples(2), {"samples": drawn.ravel()}, "releases 2 samples of each client"),
+        (linear.with_samples(2), {"counts": [10, 20]}, "releases 2 samples of each client"),
+        (linear.with_samples(3), {"samples": drawn}, "releases 3 samples of each client"),
         (
-            linear.several(2),
+            linear.with_samples(2),
             {"samples": drawn, "rounds": 2},
             "rounds = 2 is for samples that were released one at a time",
         ),
@@ -201,7 +201,7 @@ def test_lines_of_joint_draws_hold_for_every_client(around: Any, family: Any, ep
     laws = dc.mechanisms.nearest_member(family, laws)
     for samples in (1, 2, 4):
         joint = dc.JointSampler(family, samples=samples, epsilon=epsilon, around=around)
-        inversion, each, mu = joint_inversion(joint), joint.each(laws), joint.each_reference
+        inversion, each, mu = joint_inversion(joint), joint.output_of_each(laws), joint.each_reference
         assert np.all(inversion.least(mu, each) <= laws + 1e-9)
         assert np.all(laws <= inversion.most(mu, each) + 1e-9)
         assert np.all((joint.bounds.lower * mu <= laws + 1e-9) & (laws <= joint.bounds.upper * mu + 1e-9))
@@ -214,12 +214,12 @@ def test_joint_draws_have_an_estimate() -> None:
     rng = np.random.default_rng(0)
     held = np.stack([share := rng.beta(7, 3, 3000), 1 - share], axis=1)
     drawn = sampler.release(held, size=2, rng=rng)
-    found = population(sampler.several(2), samples=drawn)
+    found = population(sampler.with_samples(2), samples=drawn)
     assert (found.clients, found.samples, found.exact) == (3000, 6000, False)
     assert np.all((found.law.low <= held.mean(axis=0)) & (held.mean(axis=0) <= found.law.high))
     assert found.law.high[0] - found.law.low[0] < 0.3
     assert found.doubts is not None
     with pytest.raises(dc.DiscreetError, match="do not tell clients apart"):
-        population(sampler.several(2), counts=[3, 4])
+        population(sampler.with_samples(2), counts=[3, 4])
     with pytest.raises(dc.DiscreetError, match="examples are for one sample"):
-        population(sampler.several(2), samples=drawn, examples=[[0.5, 0.5]])
+        population(sampler.with_samples(2), samples=drawn, examples=[[0.5, 0.5]])

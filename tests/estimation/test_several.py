@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.estimation import exact_variance, rounds_cost, ways
+from discreet.estimation import exact_variance, rounds_cost, ways_to_spend
 
 
 def test_costs_are_those_of_the_samplers() -> None:
     family = dc.Simplex(4)
     laws = np.random.default_rng(0).dirichlet([0.5] * 4, 30)
-    found = ways(family, samples=3, epsilon=2.0, clients=500, examples=laws)
+    found = ways_to_spend(family, samples=3, epsilon=2.0, clients=500, examples=laws)
     single, joint, product, composed = found.ways
     tv = dc.divergence("tv")
     several = dc.JointSampler(family, samples=3, epsilon=2.0)
     share = dc.OptimalSampler(family, epsilon=2.0 / 3).output(laws)
     assert single.each == pytest.approx(float(np.mean(tv(laws, dc.OptimalSampler(family, epsilon=2.0).output(laws)))))
-    assert joint.each == pytest.approx(float(np.mean(tv(laws, several.each(laws)))))
+    assert joint.each == pytest.approx(float(np.mean(tv(laws, several.output_of_each(laws)))))
     assert joint.together == pytest.approx(float(np.mean(tv(several.laws(laws), several.output(laws)))))
     assert composed.each == pytest.approx(float(np.mean(tv(laws, share))))
     assert composed.together == pytest.approx(float(np.mean(tv(several.laws(laws), several.multisets.laws(share)))))
@@ -27,20 +27,20 @@ def test_costs_are_those_of_the_samplers() -> None:
     assert composed.together is not None
     assert joint.together < composed.together
     around = dc.JointSampler(family, samples=3, epsilon=2.0, around="product")
-    assert product.each == pytest.approx(float(np.mean(tv(laws, around.each(laws)))))
+    assert product.each == pytest.approx(float(np.mean(tv(laws, around.output_of_each(laws)))))
     assert product.together == pytest.approx(float(np.mean(tv(around.laws(laws), around.output(laws)))))
     assert [found.best(purpose).name for purpose in ("each", "together", "population")] == [
         "single",
         "product",  # on average over spread-out clients; at worst the other one
         "single",
     ]
-    assert ways(family, samples=3, epsilon=2.0, clients=500).best("together").name == "joint"
+    assert ways_to_spend(family, samples=3, epsilon=2.0, clients=500).best("together").name == "joint"
 
 
 @pytest.mark.parametrize(("k", "samples", "epsilon"), [(2, 2, 0.5), (20, 10, 4.0), (10, 3, 2.0)])
 def test_one_sample_at_the_whole_budget_knows_the_population_best(k: int, samples: int, epsilon: float) -> None:
     """k = 20, total 4, ten samples: an error of 0.72 against 0.08."""
-    found = ways(dc.Simplex(k), samples=samples, epsilon=epsilon, clients=1000)
+    found = ways_to_spend(dc.Simplex(k), samples=samples, epsilon=epsilon, clients=1000)
     costs = {way.name: way.population for way in found.ways}
     assert found.best("population").name == "single"
     assert costs["single"] is not None
@@ -85,7 +85,7 @@ def test_mistakes_are_named() -> None:
     for changed, says in mistakes:
         arguments = {**good, **changed}
         with pytest.raises(dc.DiscreetError) as caught:
-            ways(arguments.pop("family"), **arguments)
+            ways_to_spend(arguments.pop("family"), **arguments)
         assert says in str(caught.value)
     with pytest.raises(dc.DiscreetError, match="purpose = 'fun' is not one of"):
-        ways(dc.Simplex(3), samples=2, epsilon=1.0, clients=10).best("fun")
+        ways_to_spend(dc.Simplex(3), samples=2, epsilon=1.0, clients=10).best("fun")

@@ -57,9 +57,11 @@ def several(c: Chooser) -> Any:
     if what == 7:
         odometer = accounting.Odometer(delta=c.among([1e-6, 0.0, c.number()]))
         profile = accounting.BoxProfile(epsilon=c.number(), alpha=c.among([0.1, 0.5, c.number()]))
-        return [odometer.after(profile, samples=c.among([1, 64, count])).epsilon, odometer.pure]
+        return [odometer.with_releases(profile, samples=c.among([1, 64, count])).epsilon, odometer.pure]
     if what == 5:
-        return estimation.ways(family, samples=count, epsilon=c.number(), clients=c.among([10, 1000, c.number()]))
+        return estimation.ways_to_spend(
+            family, samples=count, epsilon=c.number(), clients=c.among([10, 1000, c.number()])
+        )
     if what == 6:
         sampler = dc.LinearSampler(family, privacy=_notion(c))
         rows = [[c.below(family.size) for _ in range(c.among([2, 2, 3, 0]))] for _ in range(c.below(5))]
@@ -70,7 +72,13 @@ def several(c: Chooser) -> Any:
         joint = dc.JointSampler(family, samples=count, epsilon=c.number(), around=around)
         law = c.law(family.size)
         assert int(joint.weights(np.full(family.size, 1.0 / family.size)).sum()) == 1 << 62
-        return [joint.laws(law), joint.output(law), joint.each(law), joint.release(law), joint.risk(c.among(WORDS))]
+        return [
+            joint.laws(law),
+            joint.output(law),
+            joint.output_of_each(law),
+            joint.release(law),
+            joint.risk(c.among(WORDS)),
+        ]
     if what == 1:
         sampler = c.among([dc.OptimalSampler, dc.LinearSampler])(family, privacy=_notion(c))
         return sampler.release(c.law(family.size), size=c.among([2, 3, count]))

@@ -68,7 +68,7 @@ def test_no_client_fares_worse_than_by_the_published_linear_mechanism(notion: Pr
 def test_what_is_drawn_keeps_the_notion_and_the_pure_budget_that_is_stated(notion: Privacy, family: Any) -> None:
     for sampler in (dc.OptimalSampler(family, privacy=notion), dc.LinearSampler(family, privacy=notion)):
         assert sampler.privacy == notion
-        assert sampler.lattice.keeps(notion)
+        assert sampler.lattice.keeps_privacy(notion)
         assert sampler.lattice.largest_ratio <= exp_lower(sampler.epsilon)
         assert certificate(sampler).holds
         laws = nearest_member(family, np.random.default_rng(0).dirichlet(np.full(family.size, 0.2), 20))
@@ -115,7 +115,7 @@ def test_a_continuous_client() -> None:
     for notion in NOTIONS:
         sampler = dc.OptimalSampler(family, privacy=notion)
         assert sampler.risk("kl").tight
-        assert sampler.lattice.keeps(notion)
+        assert sampler.lattice.keeps_privacy(notion)
         assert np.isfinite(np.asarray(sampler.release(scipy.stats.norm(scale=1.1)), dtype=float))
 
 

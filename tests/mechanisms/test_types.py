@@ -65,7 +65,7 @@ def test_raw_records_and_several_samples_are_arrays() -> None:
     assert isinstance(assert_type(COLOURS.release(LAW, size=2), NDArray[Any]), np.ndarray)
     joint = dc.JointSampler(dc.Simplex(["red", "green", "blue"]), samples=2, epsilon=1.0)
     assert isinstance(assert_type(joint.release(LAW), NDArray[Any]), np.ndarray)
-    assert isinstance(assert_type(NUMBERS.several(2).release(LAW), NDArray[Any]), np.ndarray)
+    assert isinstance(assert_type(NUMBERS.with_samples(2).release(LAW), NDArray[Any]), np.ndarray)
 
 
 def test_a_family_knows_what_its_outcomes_are_called() -> None:

@@ -40,7 +40,7 @@ def test_an_agreement_reads_back_and_draws_the_same(notion: Any, tmp_path: Path)
         assert read.promise == notion
         assert read.epsilon == sampler.epsilon
         assert read.sampler() == sampler
-        assert read.sampler().lattice.keeps(notion)
+        assert read.sampler().lattice.keeps_privacy(notion)
 
 
 @pytest.mark.parametrize("notion", NOTIONS, ids=str)

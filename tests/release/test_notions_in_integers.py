@@ -33,7 +33,7 @@ BETAS = (0.0, 0.01, 0.1, 0.5, 0.7, 1.0, 1.3, 2.0, 3.5, 6.0)
 def lattice_of(family: FiniteFamily, privacy: Privacy) -> Lattice:
     b, B = privacy.box(family.bounds)
     constants = Constants(family.bounds.alpha, b, B, 0.0, 0.0, 0.0, 0.0, 0.0)
-    return Lattice.keeping(Box.around(family.reference, family.size, constants, math.log(B / b) + 1e-12), privacy)
+    return Lattice.for_privacy(Box.around(family.reference, family.size, constants, math.log(B / b) + 1e-12), privacy)
 
 
 def promised(privacy: Privacy, beta: float) -> Fraction:
@@ -80,7 +80,7 @@ def test_a_thousand_pairs_of_integer_laws_keep_every_notion(privacy: Privacy) ->
     tightest = 0.0
     for family in FAMILIES:
         lattice = lattice_of(family, privacy)
-        assert lattice.keeps(privacy)
+        assert lattice.keeps_privacy(privacy)
         for _ in range(200):
             order = rng.permutation(family.size)
             other = order[::-1] if rng.random() < 0.5 else rng.permutation(family.size)
@@ -110,8 +110,8 @@ def test_a_lattice_that_is_a_hair_too_wide_is_noticed() -> None:
         assert isinstance(lattice.lower, int)
         assert isinstance(lattice.upper, int)
         wider = Lattice(lattice.box, lattice.lower, lattice.upper + (1 << 14))
-        assert not wider.keeps(privacy)
-        assert not Lattice(lattice.box, lattice.lower - (1 << 14), lattice.upper).keeps(privacy)
+        assert not wider.keeps_privacy(privacy)
+        assert not Lattice(lattice.box, lattice.lower - (1 << 14), lattice.upper).keeps_privacy(privacy)
 
 
 def test_total_variation_alone_is_kept_too() -> None:
@@ -120,7 +120,7 @@ def test_total_variation_alone_is_kept_too() -> None:
         for delta in (1e-5, 1e-3, 0.2):
             privacy = Approximate(1e-300, delta=delta)
             lattice = lattice_of(family, privacy)
-            assert lattice.keeps(privacy)
+            assert lattice.keeps_privacy(privacy)
             assert float(lattice.largest_ratio) == pytest.approx(
                 float(np.divide(*privacy.box(family.bounds)[::-1])), rel=1e-9
             )

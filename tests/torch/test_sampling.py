@@ -263,7 +263,7 @@ def test_other_notions_have_the_outcomes_and_integers_of_the_numpy_path(privacy:
         )
         found = weights(probabilities=torch.from_numpy(p), reference=given, privacy=privacy, upper=terms.upper)
         assert (found.sum(1) == TOTAL).all()
-        assert lattice.keeps(privacy)
+        assert lattice.keeps_privacy(privacy)
         assert (found >= torch.tensor(lattice.lower)).all()
         assert (found <= torch.tensor(lattice.upper)).all()
 

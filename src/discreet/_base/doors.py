@@ -118,23 +118,26 @@ def keep_old_names() -> None:
 
 
 class OldName:
-    """The old name of a method or a property, as a class attribute: it returns the new one's value, and warns."""
+    """The old name of a method or a property, as a class attribute: it returns the new one's value, and warns.
 
-    def __init__(self, new: str) -> None:
-        self._new = new
+    `of_class`: the name of a class method, which is asked of the class too.
+    """
+
+    def __init__(self, new: str, *, of_class: bool = False) -> None:
+        self._new, self._of_class = new, of_class
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._old = name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
+        if instance is None and not self._of_class:
             return self
         warnings.warn(
             f"{owner.__name__}.{self._old} is now {self._new}; the old name goes with the next release",
             FutureWarning,
             stacklevel=2,
         )
-        return getattr(instance, self._new)
+        return getattr(owner if self._of_class else instance, self._new)
 
 
 def old_keywords(**names: str) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:

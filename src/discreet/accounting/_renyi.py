@@ -34,6 +34,7 @@ from fractions import Fraction
 import numpy as np
 import scipy  # its parts are imported when they are first used
 
+from discreet._base.doors import OldName
 from discreet._base.numerics import float_up
 from discreet.accounting._profile import ROUNDED_UP, BoxProfile, check_profile
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, Range, check_count
@@ -108,7 +109,7 @@ _ROUNDED_UP = 1.0 + 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Odometer:
-    """The cost of all releases so far. `after` returns the next odometer; nothing changes in place.
+    """The cost of all releases so far. `with_releases` returns the next odometer; nothing changes in place.
 
     Args:
         delta: the probability that the loss ever exceeds the shown value; 0 for sums of epsilons alone.
@@ -118,7 +119,7 @@ class Odometer:
         DiscreetError: for a delta outside [0, 1].
 
     Example:
-        >>> odometer = Odometer(delta=1e-6).after(BoxProfile(epsilon=0.5, alpha=0.1), samples=10)
+        >>> odometer = Odometer(delta=1e-6).with_releases(BoxProfile(epsilon=0.5, alpha=0.1), samples=10)
     """
 
     delta: float
@@ -127,12 +128,14 @@ class Odometer:
     def __post_init__(self) -> None:
         PROBABILITY.check("delta", self.delta, "a chance of failure, such as 1e-6, or 0 for the pure guarantee")
 
-    def after(self, profile: BoxProfile, *, samples: int = 1) -> "Odometer":
+    def with_releases(self, profile: BoxProfile, *, samples: int = 1) -> "Odometer":
         """The odometer after `samples` more releases from a box, which may depend on everything before."""
         check_profile(profile)
         counts = dict(self.releases)
         counts[profile] = counts.get(profile, 0) + check_count("samples", samples)
         return replace(self, releases=tuple(counts.items()))
+
+    after = OldName("with_releases")
 
     @property
     def pure(self) -> float:

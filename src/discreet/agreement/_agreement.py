@@ -24,6 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_output_path, error_reason
 from discreet._base.showing import with_short_repr
 from discreet.agreement._continuous_terms import KINDS as CONTINUOUS_KINDS, ContinuousTerms, read_continuous_terms
@@ -313,12 +314,14 @@ class Agreement:
         return Pure(self.epsilon) if self.privacy is None else self.privacy
 
     @property
-    def together(self) -> Privacy:
+    def privacy_of_all_rounds(self) -> Privacy:
         """The privacy of all rounds of a client together.
 
         Epsilons add up, and so do squares of nu. Other notions are counted by the epsilon of their box.
         """
         return self._after(self.rounds)
+
+    together = OldName("privacy_of_all_rounds")
 
     @property
     def rounds_in_a_year(self) -> int:
@@ -340,7 +343,7 @@ class Agreement:
     @property
     def doubt_of_rounds(self) -> str | None:
         """A warning for rounds that are private one by one and weak together; otherwise None."""
-        return weak_rounds_warning(self.promise, self.together, self.rounds)
+        return weak_rounds_warning(self.promise, self.privacy_of_all_rounds, self.rounds)
 
     @cached_property
     def canonical(self) -> str:

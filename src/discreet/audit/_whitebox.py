@@ -111,9 +111,11 @@ class Certificate:
         return log_bracket(self.ratio)
 
     @property
-    def possible(self) -> tuple[Fraction, Fraction] | None:
+    def largest_epsilon(self) -> tuple[Fraction, Fraction] | None:
         """Rationals that bracket the epsilon of any inputs, if the mechanism keeps to an integer box."""
         return None if self.box is None else log_bracket(max(map(Fraction, self.box[1], self.box[0])))
+
+    possible = OldName("largest_epsilon")
 
     @property
     def holds(self) -> bool:

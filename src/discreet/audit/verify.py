@@ -73,7 +73,7 @@ def no_number(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def parsed(text: str) -> dict[str, Any]:
+def read_certificate(text: str) -> dict[str, Any]:
     """The certificate in a text; a ValueError if it is none."""
     record: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=no_number)
     require(isinstance(record, dict) and record.get("format") == "discreet certificate", "unknown format")
@@ -251,7 +251,7 @@ def problems(record: dict[str, Any]) -> list[str]:
         found.append("a row does not sum to the total")
     largest = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
     if Fraction(worst["ratio"]) != largest:
-        found.append(f"the largest ratio is {shown(largest)}, not the one stated")
+        found.append(f"the largest ratio is {ratio_text(largest)}, not the one stated")
     first, second = (rows[worst[which]][worst["outcome"]] for which in ("first_input", "second_input"))
     if Fraction(first, second) != largest:
         found.append("the largest ratio is not at the place stated")
@@ -260,7 +260,7 @@ def problems(record: dict[str, Any]) -> list[str]:
     if not (low <= least and most <= high and high - low < Fraction(1, 10**40)):
         found.append("the realised epsilon is not where it is said to be")
     if largest > bound:
-        found.append(f"the ratio {shown(largest)} exceeds e^{record['epsilon']!r} = {shown(bound)}")
+        found.append(f"the ratio {ratio_text(largest)} exceeds e^{record['epsilon']!r} = {ratio_text(bound)}")
     if not record["holds"]:
         found.append("the certificate itself says that the claim does not hold")
     if "box" in record:
@@ -343,7 +343,7 @@ def broken_promise(record: dict[str, Any]) -> list[str]:
     return [] if keeps(record, lower, upper) else [f"the box does not keep {said(record['privacy'])}"]
 
 
-def shown(ratio: Fraction) -> str:
+def ratio_text(ratio: Fraction) -> str:
     """A few digits of a ratio that may be beyond every float."""
     with decimal.localcontext(CONTEXT):
         return f"{decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator):.12g}"
@@ -363,7 +363,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         with open(arguments[0], encoding="utf-8") as file:
-            record = parsed(file.read())
+            record = read_certificate(file.read())
         wrong = problems(record)
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         sys.stderr.write(f"not a certificate: {ascii(str(error))[1:-1]}\n")  # escaped: no control characters

@@ -33,7 +33,7 @@ from discreet.cli._options import (
     stated_family,
     stated_privacy,
 )
-from discreet.cli._printing import plain, say, write_json
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, stated_survey
 from discreet.domain import Labels
 from discreet.errors import DiscreetError
@@ -152,7 +152,7 @@ def agree(
         refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
         found.write(file)
     if json:
-        together: dict[str, Any] = {"together": str(found.together)} if found.rounds > 1 else {}
+        together: dict[str, Any] = {"together": str(found.privacy_of_all_rounds)} if found.rounds > 1 else {}
         if found.schedule is not None:
             together |= {"rounds_in_a_year": found.rounds_in_a_year, "in_a_year": str(found.in_a_year)}
         write_json({"id": found.id, "agreement": found.document, **together})
@@ -164,7 +164,9 @@ def agree(
     lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_outcome_preview(found)}"]
     lines += schedule_lines(found)
     if found.survey is not None:
-        lines += [f"asks: {plain(question.title, most=100)}" for question in found.survey_sampler().survey.questions]
+        lines += [
+            f"asks: {safe_text(question.title, most=100)}" for question in found.survey_sampler().survey.questions
+        ]
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 
@@ -174,15 +176,15 @@ def agree(
     if doubt is not None:
         lines.append(f"[bold red]Note[/bold red]: {doubt}")
     if found.other is not None and found.domain.labels is not None:
-        lines.append(f"values outside the domain count as {plain(found.domain.labels[found.other], most=60)}")
+        lines.append(f"values outside the domain count as {safe_text(found.domain.labels[found.other], most=60)}")
     if found.purpose:
-        lines.append(f"for: {plain(found.purpose, most=500)}")
+        lines.append(f"for: {safe_text(found.purpose, most=500)}")
     lines.append(f"id {found.id}")
     if not check:
-        lines.append(f"written to {plain(file)}; it names the outcomes, which must be public")
+        lines.append(f"written to {safe_text(file)}; it names the outcomes, which must be public")
         if taken is not None:
             lines.append(taken)
-    say("\n".join(lines))
+    print_blocks("\n".join(lines))
 
 
 def _stated_schedule(start: str | None, every: str | None) -> Schedule | None:
@@ -220,7 +222,7 @@ def _outcome_preview(found: Agreement) -> str:
     if names is None:
         return ""
     ends = names if len(names) <= 4 else (names[0], names[1], "...", names[-1])
-    return f" ({', '.join(plain(name, most=60) for name in ends)})"
+    return f" ({', '.join(safe_text(name, most=60) for name in ends)})"
 
 
 def _refuse_look_alikes(whole: Simplex) -> None:

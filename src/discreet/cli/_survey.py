@@ -13,7 +13,7 @@ from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
 from discreet.cli._options import promise_text
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     ClientGroups,
@@ -85,19 +85,19 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
             "[bold red]no[/bold red]: the answer would tell next to nothing. Leave such questions out, ask coarser columns, or ask more "
             "clients: each question takes clients from the others."
         )
-    say(*blocks)
+    print_blocks(*blocks)
 
 
 def _outlook_table(found: list[SurveyOutlook]) -> Table:
-    made = table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
+    made = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
     for each in found:
-        whole = "" if each.total_variation is None else number(each.total_variation, 2)
+        whole = "" if each.total_variation is None else format_number(each.total_variation, 2)
         tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
         enough = f"{each.enough:,}" if each.enough < 10**9 else f"{each.enough:.2g}"
         made.add_row(
-            plain(each.question.title, most=60),
+            safe_text(each.question.title, most=60),
             f"{each.asked:,.0f}",
-            number(each.standard_error, 3),
+            format_number(each.standard_error, 3),
             whole,
             tells,
             enough,
@@ -147,7 +147,7 @@ def estimate_survey(
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place, answer in enumerate(found):
-        blocks += [f"[bold]{plain(answer.question.title, most=100)}[/bold]{_asked(answer)}"]
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked(answer)}"]
         blocks += _answer_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * confidence:g} %: each alone, and all {_numbers(found):,} numbers of the survey at once. Those of shares "
@@ -155,8 +155,8 @@ def estimate_survey(
         "conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common columns agree."
     )
     if plot is not None:
-        blocks.append(f"Written: {plain(str(plot))}")
-    say(*blocks)
+        blocks.append(f"Written: {safe_text(str(plot))}")
+    print_blocks(*blocks)
 
 
 def estimate_survey_groups(
@@ -190,7 +190,7 @@ def estimate_survey_groups(
     for place, question in enumerate(first.sampler.survey.questions):
         laws = {name: each[place] for name, each in found.items()}
         blocks += [
-            f"[bold]{plain(question.title, most=100)}[/bold]{_unit(laws)}",
+            f"[bold]{safe_text(question.title, most=100)}[/bold]{_unit(laws)}",
             _groups_table(laws, top, groups.column),
         ]
     numbers = _numbers(first) * len(found)
@@ -199,7 +199,7 @@ def estimate_survey_groups(
         "that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file knows each "
         "client's."
     )
-    say(*blocks)
+    print_blocks(*blocks)
 
 
 def estimate_within(
@@ -240,23 +240,26 @@ def estimate_within(
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place in places:
-        made = table(plain(by, most=40), "outcome", "share within, %", "all at once", texts=2)
+        made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
         for group, law in within[place].items():
             order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: top or _TOP_OF_GROUPS]
             for row, number_shown in enumerate(order.tolist()):
                 made.add_row(
-                    plain(group, most=60) if not row else "",
-                    plain(names[place][number_shown], most=60),
+                    safe_text(group, most=60) if not row else "",
+                    safe_text(names[place][number_shown], most=60),
                     _value(100.0 * law.estimate[number_shown]),
                     _interval(100.0 * law.all_low[number_shown], 100.0 * law.all_high[number_shown]),
                     end_section=row == len(order) - 1,
                 )
-        blocks += [f"[bold]{plain(found[place].question.title, most=100)}[/bold], within {plain(by, most=40)}", made]
+        blocks += [
+            f"[bold]{safe_text(found[place].question.title, most=100)}[/bold], within {safe_text(by, most=40)}",
+            made,
+        ]
     blocks.append(
         f"Shares within a private group are ratios. Their intervals follow from those of all {_numbers(found):,} numbers of the survey at "
         f"once ({100 * confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
-    say(*blocks)
+    print_blocks(*blocks)
 
 
 def estimate_survey_change(
@@ -297,23 +300,23 @@ def estimate_survey_change(
     ]
     for answer, law in zip(found.after, found.laws, strict=True):
         scale = 100.0 if answer.has_shares else 1.0
-        made = table("outcome", "change, points" if answer.has_shares else "change", "all at once", "")
+        made = empty_table("outcome", "change, points" if answer.has_shares else "change", "all at once", "")
         order = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[: top or _TOP_OF_GROUPS]
         for place in order.tolist():
             sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
             ends = _interval(scale * law.all_low[place], scale * law.all_high[place])
             made.add_row(
-                plain(answer.names[place], most=100),
+                safe_text(answer.names[place], most=100),
                 _value(scale * law.estimate[place]),
                 ends,
                 "changed" if sure else "",
             )
-        blocks += [f"[bold]{plain(answer.question.title, most=100)}[/bold]{_unit({'': answer})}", made]
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit({'': answer})}", made]
     blocks.append(
         f"Intervals hold for all {_numbers(found.after):,} numbers at once ({100 * confidence:g} %), whether the clients are the same, "
         "overlapping or others. changed: the interval excludes 0."
     )
-    say(*blocks)
+    print_blocks(*blocks)
 
 
 def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
@@ -324,14 +327,19 @@ def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Ta
     ranked = first.has_shares and first.question.kind == "shares"
     most = top or _TOP_OF_GROUPS
     shown = np.argsort(-mean_share, kind="stable")[:most] if ranked else np.arange(len(first.names))[:32]
-    made = table(
-        plain(by, most=40), "outcome", "asked", "share, %" if first.has_shares else "estimate", "all at once", texts=2
+    made = empty_table(
+        safe_text(by, most=40),
+        "outcome",
+        "asked",
+        "share, %" if first.has_shares else "estimate",
+        "all at once",
+        texts=2,
     )
     for name, each in laws.items():
         for row, place in enumerate(shown.tolist()):
             made.add_row(
-                plain(name, most=60) if not row else "",
-                plain(each.names[place], most=60),
+                safe_text(name, most=60) if not row else "",
+                safe_text(each.names[place], most=60),
                 f"{each.clients:,}" if not row else "",
                 _value(scale * each.consistent[place]),
                 _interval(scale * each.law.all_low[place], scale * each.law.all_high[place]),
@@ -358,22 +366,22 @@ def _law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
 def _headline(clients: int, agreed: Agreement) -> str:
     assert isinstance(agreed.family, RowTerms)
     return (
-        f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {plain(', '.join(agreed.family.columns), most=200)}, "
+        f"[bold]{pluralise(clients, 'report')}[/bold] on a survey of {safe_text(', '.join(agreed.family.columns), most=200)}, "
         f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 
 
 def _told_notes(notes: list[str]) -> list[str]:
-    return [f"[bold red]Note[/bold red]: {plain(note)}." for note in notes]
+    return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
 
 
 def _unit(laws: dict[Any, SurveyAnswer]) -> str:
     unit = next(iter(laws.values())).unit
-    return f", in {plain(unit, most=30)}" if unit else ""
+    return f", in {safe_text(unit, most=30)}" if unit else ""
 
 
 def _asked(answer: SurveyAnswer) -> str:
-    unit = f", in {plain(answer.unit, most=30)}" if answer.unit else ""
+    unit = f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
     if not answer.is_known:
         return f"{unit}: nobody was asked, so nothing is known."
     if not answer.clients:
@@ -393,12 +401,12 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     together = len(answer.names) > len(shown) or (answer.has_shares and float(answer.law.low[shown].sum()) > 1.0)
     columns = ["share, %" if answer.has_shares else "estimate"]
     columns += [] if together else ["interval"]
-    made = table("outcome" if answer.has_shares else "", *columns, "all at once")
+    made = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
     for row in shown.tolist():
         cells = [_value(scale * answer.consistent[row])]
         cells += [] if together else [_interval(scale * answer.law.low[row], scale * answer.law.high[row])]
         cells.append(_interval(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
-        made.add_row(plain(answer.names[row], most=100), *cells)
+        made.add_row(safe_text(answer.names[row], most=100), *cells)
     blocks: list[Any] = [made]
     if answer.question.kind == "mean":
         total, low, high = found.total(place)
@@ -412,11 +420,11 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
 
 
 def _value(value: float) -> str:
-    return "not known" if math.isnan(value) else number(value, 4)
+    return "not known" if math.isnan(value) else format_number(value, 4)
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{number(low, 4)} to {number(high, 4)}"
+    return f"{format_number(low, 4)} to {format_number(high, 4)}"
 
 
 def _numbers(found: SurveyAnswers) -> int:

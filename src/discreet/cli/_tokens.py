@@ -8,7 +8,7 @@ import typer
 
 from discreet._base.files import error_reason
 from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
-from discreet.cli._printing import plain, say, write_json
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
 from discreet.torch import transformers
@@ -94,7 +94,7 @@ def tokens(
             "statement": text.statement.document,
         })  # fmt: skip
         return
-    say(plain(text.text, keep="\n"), plain(text.statement, keep="\n"))
+    print_blocks(safe_text(text.text, keep="\n"), safe_text(text.statement, keep="\n"))
 
 
 def _read_prompt_file(path: Path) -> str:

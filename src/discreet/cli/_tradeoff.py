@@ -20,7 +20,7 @@ from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
 from discreet.cli._options import JsonOutput, Lower, Upper, stated_family
-from discreet.cli._printing import number, plain, say, table, write_json
+from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
 from discreet.families import Band, Simplex
@@ -143,7 +143,10 @@ def tradeoff(
     if json:
         write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
     else:
-        say(*_tradeoff_report(family, rows, targets, gaussian, delta), *([f"Picture: {plain(plot)}"] if plot else []))
+        print_blocks(
+            *_tradeoff_report(family, rows, targets, gaussian, delta),
+            *([f"Picture: {safe_text(plot)}"] if plot else []),
+        )
 
 
 def _parse_epsilons(texts: Sequence[str]) -> list[float]:
@@ -231,10 +234,10 @@ def _tradeoff_report(
 
 def _risk_table(rows: Sequence[RiskRow]) -> Table:
     own = _needs_attained_column(rows)
-    made = table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
+    made = empty_table("divergence", "epsilon", "optimal", *(["attained"] if own else []), "mollifier", "ratio")
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].epsilon != row.epsilon
-        ratio = number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
+        ratio = format_number(row.ratio, 2) if np.isfinite(row.ratio) else "-"
         made.add_row(
             divergence_label(row.divergence), f"{row.epsilon:.6g}", _bound_text(row.optimal), *([_attained_text(row)] if own else []),
             _bound_text(row.mollifier), ratio,
@@ -245,7 +248,7 @@ def _risk_table(rows: Sequence[RiskRow]) -> Table:
 
 def _gaussian_table(rows: Sequence[GaussianRow]) -> Table:
     own = _needs_attained_column(rows)
-    made = table("divergence", "nu", "optimal", *(["attained"] if own else []))
+    made = empty_table("divergence", "nu", "optimal", *(["attained"] if own else []))
     for place, row in enumerate(rows):
         last = place + 1 == len(rows) or rows[place + 1].nu != row.nu
         values = _bound_text(row.optimal), *([_attained_text(row)] if own else [])
@@ -259,23 +262,23 @@ def _needs_attained_column(rows: Sequence[RiskRow | GaussianRow]) -> bool:
 
 
 def _attained_text(row: RiskRow | GaussianRow) -> str:
-    return ("" if row.attained.attained else "<= ") + number(float(row.attained))
+    return ("" if row.attained.attained else "<= ") + format_number(float(row.attained))
 
 
 def _budget_table(targets: Sequence[BudgetRow]) -> Table:
-    made = table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
+    made = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
         budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
-        nu = "" if row.nu is None else number(row.nu)
-        made.add_row(divergence_label(row.divergence), *map(number, budgets), nu)
+        nu = "" if row.nu is None else format_number(row.nu)
+        made.add_row(divergence_label(row.divergence), *map(format_number, budgets), nu)
     return made
 
 
 def _bound_text(risk: Risk) -> str:
     if risk.least:
-        lower, upper = map(number, risk.bracket)
+        lower, upper = map(format_number, risk.bracket)
         return upper if lower == upper else f"{lower} to {upper}"
-    return ("" if risk.tight else "<= ") + number(risk.value)
+    return ("" if risk.tight else "<= ") + format_number(risk.value)
 
 
 def _table_notes(
@@ -398,9 +401,14 @@ def account(
         record: dict[str, Any] = {"epsilon": epsilon, "alpha": alpha, "delta": delta, "samples": rows}
         write_json(record if clients is None else record | {"shuffled": {"clients": clients, "epsilon": shuffled}})
         return
-    made = table("samples", "basic", "Renyi", "exact", texts=0)
+    made = empty_table("samples", "basic", "Renyi", "exact", texts=0)
     for row in rows:
-        made.add_row(f"{row['samples']:,}", number(row["basic"]), number(row["renyi"]), number(row["composed"]))
+        made.add_row(
+            f"{row['samples']:,}",
+            format_number(row["basic"]),
+            format_number(row["renyi"]),
+            format_number(row["composed"]),
+        )
     blocks: list[Any] = [
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
         made,
@@ -410,9 +418,9 @@ def account(
     ]
     if shuffled is not None:
         blocks.append(
-            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {number(shuffled)}"
+            f"One sample of each of {clients:,} clients, shuffled: (epsilon, {delta:g})-DP with epsilon at most {format_number(shuffled)}"
         )
-    say(*blocks)
+    print_blocks(*blocks)
 
 
 def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
@@ -434,10 +442,12 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
         rows = [{"samples": n, "basic": total / n, "epsilon": share} for n, share in shares]
         write_json({"total": total, "alpha": alpha, "delta": delta, "samples": rows})
         return
-    made = table("samples", "basic", "best known", texts=0)
+    made = empty_table("samples", "basic", "best known", texts=0)
     for n, share in shares:
-        made.add_row(f"{n:,}", number(total / n), number(share))
-    say(f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:", made)
+        made.add_row(f"{n:,}", format_number(total / n), format_number(share))
+    print_blocks(
+        f"Epsilon of each sample, so that all are ({total:g}, {delta:g})-LDP together, alpha = {alpha:.4g}:", made
+    )
 
 
 def explore(
@@ -465,13 +475,13 @@ def explore(
         if json:
             write_json({"file": str(output), "bytes": size})
         else:
-            say(f"wrote {plain(output)}; open it in a browser")
+            print_blocks(f"wrote {safe_text(output)}; open it in a browser")
         return
     explorer = Explorer(content, port=port)
     if json:
         write_json({"address": explorer.address, "bytes": size})
     else:
-        say(f"{explorer.address} (this machine alone; Ctrl-C ends it)")
+        print_blocks(f"{explorer.address} (this machine alone; Ctrl-C ends it)")
     if browser:
         webbrowser.open(explorer.address)
     with suppress(KeyboardInterrupt):

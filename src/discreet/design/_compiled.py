@@ -334,14 +334,14 @@ class CompiledSteps:
         pull = 1.0 - state.held.coupling
         share.add(block.starts, block.outcome, diagonal, rest, block.weight / state.looseness, state.alpha, pull)
 
-    def predict(self) -> None:
+    def predict_step(self) -> None:
         for pair in self._block.cost.pairs:
-            pair.predict()
+            pair.predict_step()
 
-    def correct(self, mu: float, largest: float) -> None:
+    def correct_step(self, mu: float, largest: float) -> None:
         _correct_aims(self._state, self._floor_step, mu, largest)
         for pair in self._block.cost.pairs:
-            pair.correct(mu, largest)
+            pair.correct_step(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         out = np.zeros(seen)

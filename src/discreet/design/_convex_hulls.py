@@ -243,12 +243,12 @@ class SmoothMinimax:
         self.residuals = self.low.s.sum(axis=1) + self.m.sum() - 1.0, costs + self.slack.s - self.time
         gap = self.gap
         for pair in self._pairs:
-            pair.predict()
+            pair.predict_step()
         primal, dual = (min(1.0, length) for length in self._follow(matrix))
         predicted = float(sum(pair.products(primal, dual).sum() for pair in self._pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair in self._pairs:
-            pair.correct(mu, 2.0 * gap / number)
+            pair.correct_step(mu, 2.0 * gap / number)
         primal, dual = (min(1.0, 0.99 * length) for length in self._follow(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
@@ -392,9 +392,9 @@ class PairProgramme:
             )
         self.fixed = rows
         self.held = np.flatnonzero(laws.ravel() > 0.0)
-        self.lines = self._lines(np.ones(self.held.size), _FIRST)
+        self.lines = self._tangent_rows(np.ones(self.held.size), _FIRST)
 
-    def _lines(self, t: Floats, shifts: Floats) -> "_SparseRows":
+    def _tangent_rows(self, t: Floats, shifts: Floats) -> "_SparseRows":
         """Rows i q + s p <= g for lines below f minus its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
@@ -414,7 +414,7 @@ class PairProgramme:
     def refine(self, q: Floats, reach: float) -> None:
         """Add lines near a solution."""
         t = self.p.ravel()[self.held] / np.maximum(q.ravel()[self.held], 1e-12)
-        self.lines = self.lines.stack(self._lines(t, np.array([-reach, 0.0, reach])))
+        self.lines = self.lines.stack(self._tangent_rows(t, np.array([-reach, 0.0, reach])))
 
     @property
     def whole(self) -> "_SparseRows":

@@ -75,13 +75,13 @@ class PlainSteps:
             1.0 - self._coupling,
         )
 
-    def predict(self) -> None:
-        for pair, _ in self._block.pairs:
-            pair.predict()
+    def predict_step(self) -> None:
+        for pair, _ in self._block.weighted_pairs:
+            pair.predict_step()
 
-    def correct(self, mu: float, largest: float) -> None:
-        for pair, _ in self._block.pairs:
-            pair.correct(mu, largest)
+    def correct_step(self, mu: float, largest: float) -> None:
+        for pair, _ in self._block.weighted_pairs:
+            pair.correct_step(mu, largest)
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
         block = self._block
@@ -130,7 +130,7 @@ class PlainSteps:
         return self._block.weighted_sum(lambda pair: pair.products())
 
     def move(self, primal: float, dual: float) -> None:
-        for pair, _ in self._block.pairs:
+        for pair, _ in self._block.weighted_pairs:
             pair.move(primal, dual)
         self._block.multiplier += dual * self._multiplier_step
 
@@ -192,10 +192,10 @@ class NewtonSteps(Protocol):
     def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         """Add the reduced system of the clients to a share of the matrix."""
 
-    def predict(self) -> None:
+    def predict_step(self) -> None:
         """Aim at products of zero."""
 
-    def correct(self, mu: float, largest: float) -> None:
+    def correct_step(self, mu: float, largest: float) -> None:
         """Aim at mu, less the prediction's second-order term."""
 
     def right_side(self, seen: int) -> tuple[Floats, float]:
@@ -299,7 +299,7 @@ class InteriorPoint:
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
-        primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict()))
+        primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict_step()))
         if self._together or min(primal, dual) >= _LONG:
             predicted = self._of_floor(lambda pair: pair.products(primal, dual))
             predicted += sum(self._each_step(lambda steps: steps.predicted_gap(primal, dual)))
@@ -308,7 +308,7 @@ class InteriorPoint:
             predicted += sum(self._each_step(lambda steps: steps.predicted_gap_apart()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._follow(factored, lambda aimed: aimed.correct(mu, 2.0 * average))
+        lengths = self._follow(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
         apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if apart:
             (one, other), (cap_one, cap_other) = self.bounds.room, self.cap.room

@@ -49,11 +49,11 @@ class SlackPair:
         """A multiplier on the central path of mu."""
         self.z = mu * self.part / self.s
 
-    def predict(self) -> None:
+    def predict_step(self) -> None:
         """Aim at a product of zero."""
         self.aim = 0.0
 
-    def correct(self, mu: float, largest: float) -> None:
+    def correct_step(self, mu: float, largest: float) -> None:
         """Aim at mu, less the prediction's second-order term, within bounds. mu and `largest` are common targets.
 
         If a slack is about to vanish while its multiplier grows, that term is many times their product. A bound that is a multiple of the
@@ -257,7 +257,7 @@ class ClientBlock:
         return self._for_entries(self.weight)
 
     @property
-    def pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
+    def weighted_pairs(self) -> Iterator[tuple[SlackPair, Floats | float]]:
         """Every pair with the weights of its members."""
         for pair in (self.low, self.high, *self.cost.pairs):
             yield pair, self.entry_weight
@@ -266,7 +266,7 @@ class ClientBlock:
 
     def weighted_sum(self, values: Callable[[SlackPair], Floats]) -> float:
         """The weighted sum of some value of every pair."""
-        return sum(float(np.sum(weight * values(pair))) for pair, weight in self.pairs)
+        return sum(float(np.sum(weight * values(pair))) for pair, weight in self.weighted_pairs)
 
     def by_client(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from discreet._base.doors import lazy_names
+from discreet._base.doors import lazy_names, old_names
 from discreet.estimation._counting import (
     LARGEST as LARGEST,
     MOST as MOST,
@@ -36,7 +36,7 @@ from discreet.estimation._reports import (
     reported_statistic,
 )
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
-from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways
+from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways_to_spend
 from discreet.estimation._survey_groups import SurveyChange, answer_groups, shares_within, survey_change
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
 
@@ -123,22 +123,26 @@ __all__ = [
     "survey_change",
     "survey_outlook",
     "variance_excess",
-    "ways",
+    "ways_to_spend",
 ]
 
-__getattr__ = lazy_names(
+__getattr__ = old_names(
     __name__,
-    {
-        "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
-        "_record": "change_record group_record law_fidelities notes record",
-        "_rehearsal": (
-            "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
-            "compare_samplers population_ways rehearsal rehearse_reports"
-        ),
-        "_sample_tables": (
-            "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
-            "coding_and_sampler read_survey_reports tally tally_joint tally_reports write_rows write_weighted"
-        ),
-    },
-    extra="cli",
+    {"ways": "ways_to_spend"},
+    lazy_names(
+        __name__,
+        {
+            "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
+            "_record": "change_record group_record law_fidelities notes record",
+            "_rehearsal": (
+                "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
+                "compare_samplers population_ways rehearsal rehearse_reports"
+            ),
+            "_sample_tables": (
+                "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
+                "coding_and_sampler read_survey_reports tally tally_joint tally_reports write_rows write_weighted"
+            ),
+        },
+        extra="cli",
+    ),
 )

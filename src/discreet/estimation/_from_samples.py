@@ -52,7 +52,7 @@ def population(
     """Estimate the population from released samples, one of each client, or from counts of released outcomes.
 
     Args:
-        sampler: the sampler that released them, or its agreement. For samples of `release(p, size=J)` pass `sampler.several(J)`.
+        sampler: the sampler that released them, or its agreement. For samples of `release(p, size=J)` pass `sampler.with_samples(J)`.
         samples: labels, outcome numbers, or points of an interval, which count for their cells. Several samples of each client are rows
             (n, J): then clients are counted, not samples, with any dependence within a client.
         counts: instead of samples, the count of each outcome; on a continuous family of each cell, or of each bin between `edges`.
@@ -146,8 +146,8 @@ def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | Non
             else f"{released_by!r} releases one"
         )
         raise DiscreetError(
-            f"samples has rows of {given}, and {of}: of release(p, size={given}) pass sampler.several({given}), which drew them; if each "
-            f"client released {given} times and spent the whole budget each time, pass rounds={given}"
+            f"samples has rows of {given}, and {of}: of release(p, size={given}) pass sampler.with_samples({given}), which drew them; if "
+            f"each client released {given} times and spent the whole budget each time, pass rounds={given}"
         )
 
 

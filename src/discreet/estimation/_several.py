@@ -86,7 +86,7 @@ class Ways:
         return min(found, key=lambda way: round(float(getattr(way, purpose)), 9))  # the first of equal ones
 
 
-def ways(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
+def ways_to_spend(family: Simplex, *, samples: int, epsilon: float, clients: int, examples: Any = None) -> Ways:
     """The costs of one sample at epsilon, of J samples drawn together around the envelope or the product, and of J samples at epsilon/J
     each.
 
@@ -150,7 +150,7 @@ class _ClientDistances:
         for rows in self._blocks(len(joint.multisets)):
             held, released = joint.laws(self._laws[rows]), joint.output(self._laws[rows])
             together.append(np.atleast_1d(divergence("tv")(held, released)))
-            each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.each(released))))
+            each.append(np.atleast_1d(divergence("tv")(self._laws[rows], joint.multisets.marginals(released))))
         return float(self._put(np.concatenate(each))), float(self._put(np.concatenate(together)))
 
     def _blocks(self, size: int) -> list[slice]:
@@ -210,13 +210,13 @@ def rounds_cost(agreement: Agreement) -> RoundsCost | None:
         return None
     if agreement.blocks is not None:
         outcomes = Simplex(terms.size)  # labels may be known by their digest alone
-        single = ReportSampler(outcomes, privacy=agreement.together)
+        single = ReportSampler(outcomes, privacy=agreement.privacy_of_all_rounds)
         report = ReportSampler(outcomes, privacy=promise, blocks=agreement.blocks.on(terms.size))
         factor = math.sqrt(report.variance() / (rounds * single.variance()))
-        return RoundsCost(rounds, agreement.together, factor) if factor > 1.0 else None
+        return RoundsCost(rounds, agreement.privacy_of_all_rounds, factor) if factor > 1.0 else None
     whole = terms.lower is None or terms.upper is None or terms.everybody
     bounds = Bounds(0.0, float(terms.size)) if whole else Bounds(float(terms.lower or 0.0), float(terms.upper or 0.0))
-    together = agreement.together
+    together = agreement.privacy_of_all_rounds
     one, each = (constants_for_privacy(notion, bounds).gamma for notion in (together, promise))
     factor = one / (each * math.sqrt(rounds))
     return RoundsCost(rounds, together, factor) if factor > 1.0 else None

@@ -77,7 +77,7 @@ class LinearSampler(Sampler[F]):
             )
         super().__init__(family, epsilon=epsilon, discretisation=discretisation, privacy=privacy)
 
-    def several(self, samples: int) -> ComposedSampler:
+    def with_samples(self, samples: int) -> ComposedSampler:
         """A sampler for several samples of each client, drawn one by one with a share of the budget each; `release(p, size=samples)` uses it.
 
         Args:

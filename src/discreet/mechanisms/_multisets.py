@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet._base.doors import OldName
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Bounds, FiniteFamily, Simplex
 
@@ -127,13 +128,15 @@ class Multisets:
             np.put_along_axis(distinct, number, members, axis=1)
             yield slice(start, start + len(members)), distinct, often
 
-    def each(self, laws: Floats) -> Floats:
+    def marginals(self, laws: Floats) -> Floats:
         """The marginal distributions (n, size) of one draw, from distributions (n, multisets)."""
         found = np.zeros((len(laws), self.size))
         for row, law in enumerate(laws):
             weights = np.broadcast_to(law[:, None] / self.samples, self.members.shape)
             found[row] = np.bincount(self.members.ravel(), weights=weights.ravel(), minlength=self.size)
         return found
+
+    each = OldName("marginals")
 
     def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
         """The members of multisets (n,) in a random order, (n, samples), independent of the client."""

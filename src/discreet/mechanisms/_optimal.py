@@ -144,7 +144,7 @@ class OptimalSampler(ProjectingSampler[F]):
         """Whether the family is so narrow that a raw draw is epsilon-LDP: then output(p) = p for every member."""
         return self.constants.above == 0.0
 
-    def several(self, samples: int) -> ComposedSampler | JointSampler:
+    def with_samples(self, samples: int) -> ComposedSampler | JointSampler:
         """A sampler for several samples of each client under this sampler's budget.
 
         Samples are drawn jointly if privacy is pure epsilon and the multisets of outcomes can be listed, and one by one otherwise.
@@ -161,9 +161,9 @@ class OptimalSampler(ProjectingSampler[F]):
         size = check_count("samples", samples, fix=SAMPLES_ARE)
         family: AnyFamily = self.family
         if isinstance(family, ContinuousFamily) or not isinstance(self.privacy, Pure) or size == 1:
-            return super().several(size)
+            return super().with_samples(size)
         if not Multisets.fit(family.size, size):
-            return super().several(size)
+            return super().with_samples(size)
         return JointSampler(family, samples=size, privacy=self.privacy)
 
     def risk(self, divergence: str | FDivergence) -> Risk:

@@ -189,7 +189,7 @@ class Sampler(abc.ABC, Generic[F]):
     @cached_property
     def lattice(self) -> Lattice:
         """The same box in integers; the guarantee rests on it."""
-        return Lattice.keeping(self.box, self.privacy)
+        return Lattice.for_privacy(self.box, self.privacy)
 
     @overload
     def output(self: Sampler[ContinuousFamily], p: Client | Sequence[Client]) -> OutputLaw: ...
@@ -265,7 +265,7 @@ class Sampler(abc.ABC, Generic[F]):
         """
         return type(self)(self.family, privacy=privacy, discretisation=self.discretisation)
 
-    def several(self, samples: int) -> ComposedSampler | JointSampler:
+    def with_samples(self, samples: int) -> ComposedSampler | JointSampler:
         """A sampler for several samples of each client under this sampler's budget; `release(p, size=samples)` uses it.
 
         Args:
@@ -278,6 +278,8 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for a number out of range, or a budget that cannot be split so often.
         """
         return ComposedSampler(self, samples=samples)
+
+    several = OldName("with_samples")
 
     @overload
     def release(self: Sampler[ContinuousFamily], p: Client, *, rng: Rng = None) -> float | Floats: ...
@@ -327,7 +329,7 @@ class Sampler(abc.ABC, Generic[F]):
             check_count("size", size, most=MOST_SAMPLES, fix=SAMPLES_ARE)
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
-            return self.several(size).release(p, rng=rng)
+            return self.with_samples(size).release(p, rng=rng)
         randomness, places = _randomness(rng), release.generator(rng)
         if constant_time:
             return self.carrier.as_released(np.asarray([self._number_in_constant_time(p, randomness)]), ())

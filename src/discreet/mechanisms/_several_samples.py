@@ -47,6 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences, release
+from discreet._base.doors import OldName
 from discreet._base.labelled import LawLike
 from discreet.accounting import MOST_EXACT, MOST_SAMPLES, compose, equal_share, keeps_together, profile_of
 from discreet.divergences import FDivergence
@@ -190,7 +191,7 @@ class JointSampler:
     def each_reference(self) -> Floats:
         """mu of every outcome in any single sample; the distribution of each sample lies between b and B times it."""
         whole = np.broadcast_to(self.reference, len(self.multisets)).astype(np.float64)
-        return np.asarray(self.multisets.each(whole[None, :])[0])
+        return np.asarray(self.multisets.marginals(whole[None, :])[0])
 
     @property
     def bounds(self) -> Bounds:
@@ -231,7 +232,7 @@ class JointSampler:
     @cached_property
     def lattice(self) -> Lattice:
         """The same box in integers; the guarantee rests on it."""
-        return Lattice.keeping(self.box, self.privacy)
+        return Lattice.for_privacy(self.box, self.privacy)
 
     def laws(self, p: LawLike) -> Floats:
         """The distribution P^J on multisets of that many independent draws of a client.
@@ -265,7 +266,7 @@ class JointSampler:
         found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
         return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
-    def each(self, p: LawLike) -> Floats:
+    def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
 
         Args:
@@ -278,7 +279,11 @@ class JointSampler:
             DiscreetError: if p is not a distribution.
         """
         found = self.output(p)
-        return self.multisets.each(found.reshape(-1, len(self.multisets))).reshape(*found.shape[:-1], self.family.size)
+        return self.multisets.marginals(found.reshape(-1, len(self.multisets))).reshape(
+            *found.shape[:-1], self.family.size
+        )
+
+    each = OldName("output_of_each")
 
     def weights(self, p: LawLike) -> Integers:
         """The output distribution as the integers that multisets are drawn with.
@@ -471,7 +476,7 @@ _STEPS = 60
 
 
 class ComposedSampler:
-    """A sampler of several samples of one client that keep one notion together, drawn one by one. Made by `sampler.several(samples)`.
+    """A sampler of several samples of one client that keep one notion together, drawn one by one. Made by `sampler.with_samples(samples)`.
 
     Args:
         whole: the sampler that would spend the whole budget on one sample.
@@ -528,7 +533,7 @@ class ComposedSampler:
         assert isinstance(self.privacy, Approximate)
         return compose([(profile_of(sampler), self.samples)]).delta(self.privacy.epsilon) <= self.privacy.delta
 
-    def each(self, p: Any) -> Any:
+    def output_of_each(self, p: Any) -> Any:
         """The output distribution of each draw. The draws are independent given the client.
 
         Args:
@@ -541,6 +546,8 @@ class ComposedSampler:
             DiscreetError: if p is not a distribution.
         """
         return self.share.output(p)
+
+    each = OldName("output_of_each")
 
     def release(self, p: Any, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client. All samples of a client together spend the budget, once.

@@ -135,7 +135,7 @@ class Lattice:
         return lattice
 
     @classmethod
-    def keeping(cls, box: Box, privacy: Privacy) -> "Lattice":
+    def for_privacy(cls, box: Box, privacy: Privacy) -> "Lattice":
         """The integer box nearest to a box that certainly keeps a notion of privacy: rounded inwards until it does.
 
         All weights of the lattice lie between L and ratio L, ratio = max U/L. So its profile is at most that of the box around L/sum L with b
@@ -149,11 +149,13 @@ class Lattice:
             ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
             for raised in (1.0, 1.0 + units * 2.0**-52):
                 lattice = cls._within(box, ratio, raised=raised)
-                if lattice is not None and lattice.keeps(privacy):
+                if lattice is not None and lattice.keeps_privacy(privacy):
                     return lattice
         raise DiscreetError(
             f"{privacy} is too little for an exact release over {box.size} outcomes in {BITS}-bit integers; take a larger budget"
         )
+
+    keeping = OldName("for_privacy", of_class=True)
 
     @classmethod
     def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
@@ -170,9 +172,11 @@ class Lattice:
                     return lattice
         return None
 
-    def keeps(self, privacy: Privacy) -> bool:
+    def keeps_privacy(self, privacy: Privacy) -> bool:
         """Whether any two rows of weights of this lattice certainly keep a notion of privacy, as a statement about integers."""
         return privacy.allows(*extreme_masses(Fraction(self.shared_total, TOTAL), self.largest_ratio))
+
+    keeps = OldName("keeps_privacy")
 
     def _is_sound(self) -> bool:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""

@@ -426,7 +426,7 @@ def _use_ledger_secret(request: Request, ledger: PopulationLedger) -> Request:
         )
     if request.secret not in (None, ledger.secret):
         raise DiscreetError("secret is not the one that the ledger was created with; leave it out")
-    return request.under(ledger.secret)
+    return request.with_secret(ledger.secret)
 
 
 def _default_memory() -> int:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Required, TypedDict, Unpack, cast
 import numpy as np
 import polars as pl
 
-from discreet._base.doors import old_keywords
+from discreet._base.doors import OldName, old_keywords
 from discreet.agreement import VERSION, Agreement, RowTerms
 from discreet.domain import as_domain
 from discreet.errors import (
@@ -158,11 +158,13 @@ class Request:
             return self.agreement.doubt_of_rounds
         return weak_pure_rounds_warning(self.epsilon, self.rounds)
 
-    def under(self, secret: Secret) -> "Request":
+    def with_secret(self, secret: Secret) -> "Request":
         """The same request under that secret."""
         found = object.__new__(Request)
         found.__dict__.update(self.__dict__, secret=secret)
         return found
+
+    under = OldName("with_secret")
 
     def reading(
         self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table"

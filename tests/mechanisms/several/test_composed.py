@@ -66,7 +66,7 @@ def test_shapes_labels_and_points() -> None:
 
 def test_a_mollifier_keeps_its_own_reference() -> None:
     sampler = dc.MollifierSampler(dc.Simplex(3), epsilon=1.0, reference=[0.2, 0.3, 0.5])
-    composed = sampler.several(2)
+    composed = sampler.with_samples(2)
     assert isinstance(composed, ComposedSampler)
     assert composed.share == dc.MollifierSampler(dc.Simplex(3), epsilon=0.5, reference=[0.2, 0.3, 0.5])
 
@@ -74,7 +74,7 @@ def test_a_mollifier_keeps_its_own_reference() -> None:
 def test_more_than_a_budget_can_be_split_into_is_refused() -> None:
     sampler = dc.OptimalSampler(dc.Simplex(200), epsilon=1.0)
     with pytest.raises(dc.DiscreetError, match="samples is more than 50,000"):
-        sampler.several(50_001)
+        sampler.with_samples(50_001)
     with pytest.raises(dc.DiscreetError, match="size is more than 50,000"):
         sampler.release(np.eye(200)[0], size=50_001)
     with pytest.raises(dc.DiscreetError, match="epsilon"):

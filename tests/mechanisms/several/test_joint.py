@@ -79,7 +79,7 @@ def test_multisets_and_sequences_are_clipped_alike(k: int, samples: int, epsilon
         clipped = box.project(law[sequences].prod(axis=1))
         assert joint.output(law) == pytest.approx(np.bincount(where, weights=clipped), abs=1e-12)
         each = [(clipped * (sequences == x).mean(axis=1)).sum() for x in range(k)]
-        assert joint.each(law) == pytest.approx(each, abs=1e-12)
+        assert joint.output_of_each(law) == pytest.approx(each, abs=1e-12)
 
 
 def test_those_who_hold_little_get_samples_that_look_like_it() -> None:
@@ -87,7 +87,7 @@ def test_those_who_hold_little_get_samples_that_look_like_it() -> None:
     for k, samples, epsilon in [(4, 3, 2.0), (20, 3, 4.0), (2, 2, 1.0), (10, 2, 0.5)]:
         joint = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around="product")
         share = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon / samples)
-        assert joint.each(np.eye(k)[0])[0] >= share.output(np.eye(k)[0])[0] - 1e-12
+        assert joint.output_of_each(np.eye(k)[0])[0] >= share.output(np.eye(k)[0])[0] - 1e-12
         inside = joint.output(np.eye(k)[0])
         often = (joint.multisets.members == 0).sum(axis=1)
         per_order = inside / joint.multisets.orders
@@ -127,7 +127,7 @@ def test_a_multiset_that_is_never_released_costs_all_there_is() -> None:
 def test_the_default_serves_the_worst_client_several_times_better(
     k: int, samples: int, epsilon: float, reached: float
 ) -> None:
-    joint = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon).several(samples)
+    joint = dc.OptimalSampler(dc.Simplex(k), epsilon=epsilon).with_samples(samples)
     assert isinstance(joint, dc.JointSampler)
     product = dc.JointSampler(dc.Simplex(k), samples=samples, epsilon=epsilon, around="product")
     assert float(joint.risk("kl")) == pytest.approx(reached, abs=6e-4)
@@ -285,16 +285,18 @@ def test_samples_come_from_the_output_law() -> None:
     place = {tuple(row): number for number, row in enumerate(joint.multisets.members.tolist())}
     seen = np.bincount([place[tuple(row)] for row in numbers.tolist()], minlength=6) / len(numbers)
     assert seen == pytest.approx(joint.output(law), abs=0.012)
-    assert [np.mean(drawn[:, side] == "red") for side in (0, 1)] == pytest.approx([joint.each(law)[0]] * 2, abs=0.012)
+    assert [np.mean(drawn[:, side] == "red") for side in (0, 1)] == pytest.approx(
+        [joint.output_of_each(law)[0]] * 2, abs=0.012
+    )
 
 
 def test_release_with_a_size_spends_the_budget_once() -> None:
     sampler = dc.OptimalSampler(dc.Simplex(["red", "green", "blue"]), epsilon=2.0)
-    assert sampler.several(3) == dc.JointSampler(sampler.family, samples=3, epsilon=2.0)
+    assert sampler.with_samples(3) == dc.JointSampler(sampler.family, samples=3, epsilon=2.0)
     assert set(sampler.release([0.7, 0.3, 0.0], size=3)) <= {"red", "green", "blue"}
     assert sampler.release(np.eye(3), size=4).shape == (3, 4)
     assert sampler.release([0.7, 0.3, 0.0], size=1).shape == (1,)
-    assert isinstance(dc.OptimalSampler(dc.Simplex(104), epsilon=2.0).several(5), ComposedSampler)
+    assert isinstance(dc.OptimalSampler(dc.Simplex(104), epsilon=2.0).with_samples(5), ComposedSampler)
 
 
 def test_mistakes_are_named_before_anything_is_drawn() -> None:

@@ -24,7 +24,7 @@ def test_laws_are_those_of_sequences(size: int, samples: int) -> None:
     assert [tuple(row) for row in multisets.members.tolist()] == sorted(sequences)
     assert found == pytest.approx([sequences[tuple(row)] for row in multisets.members.tolist()], abs=1e-15)
     assert multisets.orders.sum() == pytest.approx(size**samples)
-    assert multisets.each(found[None, :])[0] == pytest.approx(law, abs=1e-14)
+    assert multisets.marginals(found[None, :])[0] == pytest.approx(law, abs=1e-14)
 
 
 def test_every_order_of_a_multiset_is_as_likely() -> None:

@@ -190,7 +190,7 @@ class TokenStream:
             token = charges[place].sample
         else:
             before = self._released if self._ledger is None else self._odometer_of(charges)
-            after = before.after(profile)
+            after = before.with_releases(profile)
             if not self._budget.allows(self._budget.spent(after.releases)):
                 raise BudgetError(
                     f"the budget of the stream is {self._budget}, and a token at epsilon = {epsilon:g} could exceed "
