@@ -147,7 +147,7 @@ def estimate_survey(
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place, answer in enumerate(found):
-        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked(answer)}"]
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked_text(answer)}"]
         blocks += _answer_blocks(found, place, answer, top)
     blocks.append(
         f"Intervals cover {100 * confidence:g} %: each alone, and all {_numbers(found):,} numbers of the survey at once. Those of shares "
@@ -380,7 +380,7 @@ def _unit(laws: dict[Any, SurveyAnswer]) -> str:
     return f", in {safe_text(unit, most=30)}" if unit else ""
 
 
-def _asked(answer: SurveyAnswer) -> str:
+def _asked_text(answer: SurveyAnswer) -> str:
     unit = f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
     if not answer.is_known:
         return f"{unit}: nobody was asked, so nothing is known."
