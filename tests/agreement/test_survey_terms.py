@@ -5,10 +5,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
+from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
+from tests.soaking import examples
 
 COLUMNS: dict[str, Any] = {
     "region": ["north", "south", "west"],
@@ -119,3 +122,51 @@ def test_a_survey_is_no_list_of_outcomes() -> None:
 
 def _plain() -> dict[str, Any]:
     return {"discreet": 2, "family": {"kind": "simplex", "size": 3}, "mechanism": "optimal", "epsilon": 1, "bits": 62}
+
+
+SMALL = Survey(
+    {"a": 3, "b": 2, "x": Number(0, 1)},
+    [shares("a"), shares("a", "b"), mean("x"), quantiles("x"), histogram("x", cells=5), linear([[1, 0, 0]], "a")],
+)
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(st.data())
+def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject) -> None:
+    """Every block, width and share that an agreement accepts keeps e^epsilon for every report and pair of rows, in exact arithmetic."""
+    epsilon = data.draw(st.sampled_from([0.1, 1.0, 3.0]))
+    document = json.loads(Agreement.of(SurveySampler(SMALL, epsilon=epsilon)).text)
+    for part in document["survey"]["parts"]:
+        part["share"] = data.draw(st.sampled_from([1, 5, 2**20, 2**30]))
+        blocks = part["blocks"]
+        if blocks["kind"] == "windows":
+            part["sees"]["points"] = data.draw(st.integers(2, 9))
+            part["blocks"] = {"kind": "windows", "w": data.draw(st.integers(1, 12))}
+        elif part["sees"].get("cells", 6) <= 8:
+            part["blocks"] = data.draw(
+                st.one_of(
+                    st.just({"kind": "values"}),
+                    st.builds(lambda w: {"kind": "masks", "w": w}, st.integers(1, 6)),
+                    st.builds(lambda w: {"kind": "ranks", "w": w}, st.integers(1, 6)),
+                    st.builds(
+                        lambda q, t, c: {"kind": "affine", "q": q, "t": t, "c": c},
+                        st.sampled_from([2, 3, 5, 7]), st.integers(1, 3), st.integers(1, 6),
+                    ),
+                    st.builds(
+                        lambda masks, copies: {"kind": "weighted", "blocks": masks, "copies": copies},
+                        st.just(["1", "2", "4"]), st.lists(st.sampled_from(["1", "2"]), min_size=3, max_size=3),
+                    ),
+                )
+            )  # fmt: skip
+    try:
+        sampler = Agreement.from_json(json.dumps(document)).survey_sampler()
+    except DiscreetError:
+        return  # refused before anybody released anything under it
+    bound = at_most_exp(epsilon)
+    size = SMALL.columns.size
+    rows = data.draw(st.lists(st.integers(0, size - 1), min_size=2, max_size=3, unique=True))
+    reports = [int(sampler.release_number([row])) for row in rows for _ in range(5)]
+    for report in reports:
+        chances = [sampler.probability(report, row) for row in rows]
+        assert min(chances) > 0
+        assert max(chances) <= bound * min(chances)
