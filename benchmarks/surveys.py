@@ -205,7 +205,9 @@ def tables(console: Console) -> None:
                 started = time.perf_counter()
                 command = ["sample", "rows.parquet", "--client", "who", "--nulls", "drop", "--epsilon", "1", *options]
                 subprocess.run(
-                    [sys.executable, "-m", "discreet", *command, "-o", "out.parquet", "--force", "-q"], cwd=folder, check=True
+                    [sys.executable, "-m", "discreet", *command, "-o", "out.parquet", "--force", "-q"],
+                    cwd=folder,
+                    check=True,
                 )
                 took[way].append(time.perf_counter() - started)
     table = shown("5. One command on 3,000,000 rows of 400,000 clients", "what", "seconds", "over one column")
