@@ -108,36 +108,23 @@ def group_counts(
     typed, codes = (whole, None) if isinstance(tallied, ReportTally) else typed_column(source, column, tallied.coding)
     counts: dict[str, Any] = {}
     kept: dict[str, list[NDArray[np.uint64]]] = {}
-    missing = total = 0
     most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
-    for frame in _frames_by_group(source, typed, groups, column):
-        total += int(frame["number"].sum())
-        missing += int(frame.filter(pl.col(_GROUP).is_null())["number"].sum())
-        if codes is not None:
-            frame = frame.with_columns(outcome_codes(codes, _KEY).alias(_KEY))
-        if groups.nulls == "group":
-            frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
-        for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
-            if len(counts) > most:
-                raise DiscreetError(
-                    f"column {groups.column!r} has more than {most:,} groups, each with {tallied.coding.size:,} outcomes; is it one that "
-                    "names the clients themselves"
-                )
-            called, numbers, often = str(name), part[_KEY].to_numpy(), part["number"].to_numpy()
-            if isinstance(tallied, ReportTally):
-                reports = np.repeat(numbers, often)
-                counts.setdefault(called, ReportCounts(tallied.counts.sampler)).add(reports)
-                if keep:
-                    kept.setdefault(called, []).append(reports)
-            else:
-                found = counts.setdefault(called, np.zeros(len(tallied.counts), dtype=np.int64))
-                np.add.at(found, numbers.astype(np.int64), often.astype(np.int64))
-    _check_total(source, tallied, total)
-    _refuse_missing(groups, missing, total)
-    if not counts:
-        raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
+    reader = _GroupReader(source, typed, groups, column, most)
+    for called, part in reader.parts():
+        keys = part[_KEY] if codes is None else part.select(outcome_codes(codes, _KEY)).to_series()
+        numbers, often = keys.to_numpy(), part["number"].to_numpy()
+        if isinstance(tallied, ReportTally):
+            reports = np.repeat(numbers, often)
+            counts.setdefault(called, ReportCounts(tallied.counts.sampler)).add(reports)
+            if keep:
+                kept.setdefault(called, []).append(reports)
+        else:
+            found = counts.setdefault(called, np.zeros(len(tallied.counts), dtype=np.int64))
+            np.add.at(found, numbers.astype(np.int64), often.astype(np.int64))
+    _check_total(source, tallied, reader.total)
+    reader.check()
     ordered = {name: counts[name] for name in sorted(counts, key=_group_order)}
-    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, missing
+    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
 
 def survey_reports_by_group(
@@ -145,32 +132,54 @@ def survey_reports_by_group(
 ) -> tuple[dict[str, NDArray[np.uint64]], int]:
     """The reports of each group on a survey, and how many clients were left out."""
     kept: dict[str, list[NDArray[np.uint64]]] = {}
-    missing = total = 0
-    for frame in _frames_by_group(source, pl.col(column).cast(pl.UInt64, strict=False), groups, column):
-        total += int(frame["number"].sum())
-        missing += int(frame.filter(pl.col(_GROUP).is_null())["number"].sum())
-        if groups.nulls == "group":
-            frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
-        for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
-            if len(kept) > MOST_SURVEYED_GROUPS:
-                raise DiscreetError(
-                    f"column {groups.column!r} has more than {MOST_SURVEYED_GROUPS:,} groups; is it one that names the clients themselves"
-                )
-            kept.setdefault(str(name), []).append(np.repeat(part[_KEY].to_numpy(), part["number"].to_numpy()))
-    _refuse_missing(groups, missing, total)
-    if not kept:
-        raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
-    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=_group_order)}, missing
+    key = pl.col(column).cast(pl.UInt64, strict=False)
+    reader = _GroupReader(source, key, groups, column, MOST_SURVEYED_GROUPS)
+    for called, part in reader.parts():
+        kept.setdefault(called, []).append(np.repeat(part[_KEY].to_numpy(), part["number"].to_numpy()))
+    reader.check()
+    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=_group_order)}, reader.missing
 
 
-def _refuse_missing(groups: ClientGroups, missing: int, total: int) -> None:
-    """Refuse clients without a group, where they are an error."""
-    if missing and groups.nulls == "error":
-        where = f"column {groups.column!r}" + ("" if groups.table is None else " of the table of clients")
-        raise DiscreetError(
-            f"{missing:,} of {total:,} clients have no group in {where}; say --null-groups drop to leave them out, or --null-groups group "
-            "to make them a group of their own"
-        )
+class _GroupReader:
+    """Reads a source by groups of clients.
+
+    Attributes:
+        total: how many clients were read.
+        missing: how many of them have no group.
+    """
+
+    def __init__(self, source: Source, key: pl.Expr, groups: ClientGroups, column: str, most: int) -> None:
+        self._source, self._key, self._groups, self._column, self._most = source, key, groups, column, most
+        self._names: set[str] = set()
+        self.total = self.missing = 0
+
+    def parts(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Groups with frames of their keys and numbers; a group may come several times."""
+        for frame in _frames_by_group(self._source, self._key, self._groups, self._column):
+            self.total += int(frame["number"].sum())
+            self.missing += int(frame.filter(pl.col(_GROUP).is_null())["number"].sum())
+            if self._groups.nulls == "group":
+                frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
+            for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
+                self._names.add(str(name))
+                if len(self._names) > self._most:
+                    raise DiscreetError(
+                        f"column {self._groups.column!r} has more than {self._most:,} groups, too many for what is estimated in each; is it "
+                        "one that names the clients themselves"
+                    )
+                yield str(name), part
+
+    def check(self) -> None:
+        """Refuse clients without a group, where they are an error, and a source without any group."""
+        groups = self._groups
+        if self.missing and groups.nulls == "error":
+            where = f"column {groups.column!r}" + ("" if groups.table is None else " of the table of clients")
+            raise DiscreetError(
+                f"{self.missing:,} of {self.total:,} clients have no group in {where}; say --null-groups drop to leave them out, or "
+                "--null-groups group to make them a group of their own"
+            )
+        if not self._names:
+            raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
 
 
 def _group_order(name: str) -> tuple[bool, float, str]:
