@@ -131,6 +131,7 @@ def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Sh
     """
     check_kind("found", found, SurveyAnswers, "pass what answer_survey(...) returns")
     check_kind("place", place, int, "pass the place of a question")
+    check_kind("column", column, str, "pass the name of a column")
     if not 0 <= place < len(found.answers):
         raise DiscreetError(f"place = {place} is not one of the {len(found.answers)} questions, from 0 on")
     answer = found[place]
