@@ -351,6 +351,15 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         dc.Simplex(3), clients=100, epsilons=[1.0], accuracy=0.05, confidence=0.95, ax=None, title=None
     ),
     "discreet.plots.population": lambda _: call(POPULATION, truth=None, most=12, ax=None, title=None),
+    "discreet.plots.survey_groups": lambda _: call(
+        estimation.answer_groups(SURVEYED, {"a": SURVEYED.release_rows([0, 1, 2] * 30)}), most=12, ax=None, title=None
+    ),
+    "discreet.plots.survey_change": lambda _: call(
+        estimation.survey_change(
+            SURVEYED, SURVEYED.release_rows([0, 1, 2] * 30), SURVEYED, SURVEYED.release_rows([0, 1, 2] * 30)
+        ),
+        most=12, ax=None, title=None,
+    ),
     "discreet.plots.survey": lambda _: call(
         estimation.answer_survey(SURVEYED, SURVEYED.release_rows([0, 1, 2] * 30)), most=12, ax=None, title=None
     ),

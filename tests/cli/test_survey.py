@@ -127,7 +127,7 @@ def test_what_a_survey_does_not_take_is_refused(run: Run, folder: Path) -> None:
         (("--liars", "3"), "--liars does not go with"),
         (("--by", "amount"), "no question of the survey asks for shares of 'amount' together"),
         (("--by", "colour"), "column 'colour' is not in"),
-        (("--by", "region", "--plot", folder / "p.png"), "--plot does not go with"),
+        (("--by", "region", "--plot", folder / "p.png"), "--plot does not go with groups that are private"),
         (("--compare", folder / "r.parquet"), "is the same file"),
     ):
         result = run("estimate", folder / "r.parquet", *options)
@@ -158,7 +158,8 @@ def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
     told = json.loads(run("estimate", folder / "may.parquet", *by, "--null-groups", "drop", "--json").stdout)
     assert {name: each["clients"] for name, each in told["groups"].items()} == {"free": 1000, "paid": 1000}
     assert told["notes"] == ["1,000 clients without a group were left out"]
-    text = run("estimate", folder / "may.parquet", *by, "--null-groups", "group").output
+    text = run("estimate", folder / "may.parquet", *by, "--null-groups", "group", "--plot", folder / "g.png").output
+    assert_picture(folder / "g.png")
     assert "hold for all 3 groups" in " ".join(text.split())
     within = json.loads(run("estimate", folder / "may.parquet", "--by", "region", "--json").stdout)
     groups = within["questions"][0]["groups"]
@@ -172,7 +173,10 @@ def test_groups_and_changes_of_a_survey(run: Run, folder: Path) -> None:
         agreed.survey_sampler(), pl.read_parquet(folder / "june.parquet")["report"].to_numpy(),
     )  # fmt: skip
     assert [row["estimate"] for row in change["changes"][0]["answers"]] == wanted.laws[0].estimate.tolist()
-    assert "the same 3,000 clients are in both files" in " ".join(run(*compared).output.split())
+    told = " ".join(run(*compared, "--plot", folder / "c.svg").output.split())
+    assert "the same 3,000 clients are in both files" in told
+    assert "c.svg" in told
+    assert (folder / "c.svg").stat().st_size > 10_000
 
 
 def test_reports_of_another_survey_are_no_reports(run: Run, folder: Path) -> None:

@@ -146,14 +146,16 @@ def estimate_by_group(
             and isinstance(agreed.family, RowTerms)
             and by in agreed.family.columns
         ):
+            refuse_options("groups that are private", {"--plot": asked.plot})
             estimate_within(
                 records, agreed, by, column=column, confidence=asked.confidence, top=asked.top, json=asked.json
             )
             return
         groups = ClientGroups.read(by, null_groups or "error", clients, client)
         estimate_survey_groups(
-            records, agreed, groups, column=column, confidence=asked.confidence, top=asked.top, json=asked.json
-        )
+            records, agreed, groups,
+            column=column, confidence=asked.confidence, top=asked.top, plot=asked.plot, json=asked.json,
+        )  # fmt: skip
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
     read = _Read.of(records, agreed, asked)
@@ -187,7 +189,6 @@ def _refuse_for_survey(asked: Asked) -> None:
         "--domain": asked.domain,
         "--statistic": asked.statistic or None,
         "--bins": asked.bins,
-        "--plot": asked.plot,
     }
     refuse_options("groups or changes of a survey", given)
 
@@ -337,7 +338,9 @@ def estimate_change(asked: Asked, compare: str) -> None:
         column = "report" if asked.sample == "sample" else asked.sample
         sides = tuple(zip((earlier, later), agreements, strict=True))
         notes = _sharing_notes(shared_clients(earlier, later))
-        estimate_survey_change(sides, notes, column=column, confidence=asked.confidence, top=asked.top, json=asked.json)
+        estimate_survey_change(
+            sides, notes, column=column, confidence=asked.confidence, top=asked.top, plot=asked.plot, json=asked.json
+        )
         return
     reads = [_Read.of(records, agreed, asked) for records, agreed in zip((earlier, later), agreements, strict=True)]
     before, after = (_population_of(read, asked, asked.bins) for read in reads)

@@ -167,6 +167,7 @@ def estimate_survey_groups(
     column: str,
     confidence: float,
     top: int | None,
+    plot: Path | None,
     json: bool,
 ) -> None:
     """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
@@ -176,6 +177,10 @@ def estimate_survey_groups(
     notes = _sides_notes(held.named, held.distinct)
     if missing and groups.nulls == "drop":
         notes.append(f"{pluralise(missing, 'client')} without a group were left out")
+    if plot is not None:
+        from discreet import plots
+
+        plots.save(plots.survey_groups(found, most=top or 6), plot)
     if json:
         write_json(
             {
@@ -199,6 +204,7 @@ def estimate_survey_groups(
         "that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file knows each "
         "client's."
     )
+    blocks += [] if plot is None else [f"Written: {safe_text(plot)}"]
     print_blocks(*blocks)
 
 
@@ -269,6 +275,7 @@ def estimate_survey_change(
     column: str,
     confidence: float,
     top: int | None,
+    plot: Path | None,
     json: bool,
 ) -> None:
     """`--compare`: the change of every answer from the other file to IN."""
@@ -279,6 +286,10 @@ def estimate_survey_change(
         before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=confidence
     )
     notes = [*_sides_notes(one.named and two.named, one.distinct and two.distinct), *notes]
+    if plot is not None:
+        from discreet import plots
+
+        plots.save(plots.survey_change(found, most=top or _TOP_OF_GROUPS), plot)
     if json:
         write_json(
             {
@@ -316,6 +327,7 @@ def estimate_survey_change(
         f"Intervals hold for all {_numbers(found.after):,} numbers at once ({100 * confidence:g} %), whether the clients are the same, "
         "overlapping or others. changed: the interval excludes 0."
     )
+    blocks += [] if plot is None else [f"Written: {safe_text(plot)}"]
     print_blocks(*blocks)
 
 

@@ -32,9 +32,22 @@ if TYPE_CHECKING:
         panel_title as panel_title,
         save,
     )
-    from discreet.plots._surveys import survey
+    from discreet.plots._surveys import survey, survey_change, survey_groups
 
-__all__ = ["audit", "change", "frontier", "groups", "output", "plan", "population", "save", "survey", "tradeoff"]
+__all__ = [
+    "audit",
+    "change",
+    "frontier",
+    "groups",
+    "output",
+    "plan",
+    "population",
+    "save",
+    "survey",
+    "survey_change",
+    "survey_groups",
+    "tradeoff",
+]
 
 
 def __dir__() -> list[str]:
@@ -50,7 +63,7 @@ __getattr__ = lazy_names(
         "_planning": "frontier plan tradeoff",
         "_results": "audit population",
         "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
-        "_surveys": "survey",
+        "_surveys": "survey survey_change survey_groups",
     },
     extra="cli",
 )
