@@ -16,9 +16,10 @@ from discreet.agreement import Agreement
 from discreet.client import Client, Receipt, _client as client_module, _collector as collector, _protocol as protocol
 from discreet.client._holding import DeviceDraw, Holding
 from discreet.client._protocol import CollectionStatement, CollectorKey
-from discreet.errors import BudgetError, CollectorError, LedgerError
+from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination
+from discreet.survey import Survey, SurveySampler, shares
 from tests.client import lies
 from tests.client.hostile import COUNTED, Server, hung_up, offering, replies, said, serving
 
@@ -65,6 +66,22 @@ def test_no_offer_of_a_domain_tells_whether_a_value_is_in_it(tmp_path: Path) -> 
             )  # which the device's owner is told
             low, high = (low, middle) if inside else (middle, high)
         assert len(seen) <= 2  # of domains whose longest labels differ
+
+
+@pytest.mark.parametrize(
+    "given", [{"records": ["red"]}, {"records": [0, 1]}, {"counts": [1, 2, 3]}, {"p": [0.2, 0.3, 0.5]}]
+)
+def test_a_survey_is_refused_whatever_the_device_holds(tmp_path: Path, given: dict[str, Any]) -> None:
+    """Before anything is drawn or charged, and with the same requests for all data."""
+    asked = Agreement.of(SurveySampler(Survey({"value": 3}, [shares("value")]), epsilon=1.0))
+    with serving(replies(asked)) as server:
+        client = device(server.address, tmp_path)
+        with pytest.raises(CollectorError, match="a survey, which devices and gateways do not send yet"):
+            client.send(**given)
+        assert [each.method for each in server.asked] == ["GET", "GET"]
+    assert client.ledger.entries() == []
+    with pytest.raises(DiscreetError, match="is on a survey"):
+        device(server.address, tmp_path, agreement=asked)
 
 
 @pytest.mark.parametrize(

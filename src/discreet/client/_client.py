@@ -406,13 +406,16 @@ def check_token(token: Any) -> str | None:
 
 def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | str | None:
     """The only agreement to accept, or its id if that is given."""
-    if agreement is None or isinstance(agreement, Agreement):
+    if agreement is None or (isinstance(agreement, str) and collector.is_agreement_id(agreement)):
         return agreement
-    if isinstance(agreement, str) and collector.is_agreement_id(agreement):
-        return agreement
-    if not isinstance(agreement, (str, os.PathLike)):
+    if not isinstance(agreement, (Agreement, str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")
-    return Agreement.read(agreement)
+    found = agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
+    if found.survey is not None:
+        raise DiscreetError(
+            f"agreement {found.id} is on a survey, which devices and gateways do not send yet; release a table under it: discreet sample"
+        )
+    return found
 
 
 def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:
