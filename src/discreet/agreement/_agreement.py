@@ -494,7 +494,10 @@ class Agreement:
             DiscreetError: for an agreement on samples, for what is missing, and for what is not what was agreed on.
         """
         if self.blocks is None:
-            raise DiscreetError(f"agreement {self.id} is on samples, not on reports; use agreement.sampler()")
+            what = "samples" if self.survey is None else "a survey"
+            raise DiscreetError(
+                f"agreement {self.id} is on {what}, not on reports of one column; use agreement.sampler()"
+            )
         whole: Any = self.family.family() if family is None else family
         found = ReportSampler(whole, epsilon=self.epsilon, blocks=self.blocks.on(whole.size))
         self.check_sampler(found)
