@@ -77,7 +77,7 @@ def test_every_parameter_of_blocks_changes_the_id() -> None:
 def test_an_agreement_on_samples_has_no_blocks() -> None:
     plain = Agreement.of(LinearSampler(Simplex(20), epsilon=1.0))
     assert "blocks" not in plain.document
-    with pytest.raises(DiscreetError, match=r"is on samples, not on reports; use agreement\.sampler"):
+    with pytest.raises(DiscreetError, match=r"is on samples, not on reports of one column; use agreement\.sampler"):
         plain.report_sampler()
     with pytest.raises(DiscreetError, match="blocks has no meaning for the mechanism linear"):
         Agreement.from_json(json.dumps({**plain.document, "blocks": {"kind": "values"}}))

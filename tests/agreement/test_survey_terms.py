@@ -11,6 +11,7 @@ from discreet.agreement import Agreement
 from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
+from discreet.survey._strategies import Part, PointOf
 from tests.soaking import examples
 
 COLUMNS: dict[str, Any] = {
@@ -95,6 +96,12 @@ def _edited(*path: Any, to: Any) -> str:
         (("survey", "parts", 1, "blocks", "q"), 74, "prime"),
         (("survey", "parts", 1, "blocks", "q"), 2**40, "q"),
         (("survey", "parts", 1, "blocks", "w"), 3, "has not the fields of affine"),
+        (("survey", "parts", 0, "sees"), {"columns": [["region"]]}, "there is no column"),
+        (("survey", "parts", 2, "sees"), {"column": ["amount"], "points": 3}, "there is no column"),
+        (("family", "columns", 0, "name"), ["region"], "each with its name"),
+        (("family", "columns", 0, "labels"), ["north", None, "west"], "neither all texts nor all whole numbers"),
+        (("family", "columns", 0, "labels"), [1, 2.5, 3], "neither all texts nor all whole numbers"),
+        (("family", "columns", 1, "size"), 2**33, "more than"),
         (("survey", "questions"), "x", "survey.questions is not a list"),
         (("family", "columns"), {}, "family.columns is not a list"),
         (("family", "columns", 0), {"name": "hour", "size": 3}, "names a column twice"),
@@ -170,3 +177,71 @@ def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject
         chances = [sampler.probability(report, row) for row in rows]
         assert min(chances) > 0
         assert max(chances) <= bound * min(chances)
+
+
+@pytest.mark.parametrize(
+    ("sees", "blocks", "match"),
+    [
+        ({"columns": ["day", "hour"]}, {"kind": "values"}, None),
+        ({"columns": ["hour"]}, {"kind": "values"}, "a table of two or three columns whose shares are asked"),
+        (
+            {"column": "hour", "cells": 3},
+            {"kind": "values"},
+            "a table of two or three columns whose shares are asked",
+        ),
+        (
+            {"columns": ["region", "secret"]},
+            {"kind": "values"},
+            "a table of two or three columns whose shares are asked",
+        ),
+        ({"columns": ["region", "huge"]}, {"kind": "values"}, "at most"),
+        ({"columns": ["region", "many"]}, {"kind": "ranks", "w": 1}, "too much memory"),
+        ({"columns": ["region", "hour"]}, {"kind": "weighted", "blocks": ["1"], "copies": ["1"]}, "survey.parts"),
+    ],
+)
+def test_a_part_without_a_question_asks_no_more_than_the_questions_do(
+    sees: Any, blocks: Any, match: str | None
+) -> None:
+    """Else a client would read one question and answer another."""
+    columns = {**COLUMNS, "secret": 3, "huge": 10**7, "many": 10**6}
+    del columns["amount"]  # or there were too many rows
+    asked = [shares("region"), shares("hour"), shares("day"), shares("huge"), shares("many")]
+    document = json.loads(Agreement.of(SurveySampler(Survey(columns, asked), epsilon=1.0)).text)
+    document["survey"]["parts"] = [part for part in document["survey"]["parts"] if part["question"] >= 0]
+    document["survey"]["parts"].append({"question": -1, "share": 2**30, "sees": sees, "blocks": blocks})
+    if match is None:
+        assert Agreement.from_json(json.dumps(document)).survey_sampler().parts[-1].question == -1
+    else:
+        with pytest.raises(DiscreetError, match=match):
+            Agreement.from_json(json.dumps(document))
+
+
+def test_parts_of_another_survey_are_refused() -> None:
+    """Blocks on two outcomes for a column of three would give a report that one client alone can send."""
+    small = SurveySampler(Survey({"a": 2}, [shares("a")]), epsilon=1.0)
+    large = Survey({"a": 3}, [shares("a")])
+    with pytest.raises(DiscreetError, match="the blocks are on 2 outcomes, and the part sees 3"):
+        SurveySampler(large, epsilon=1.0, parts=small.parts)
+    other = SurveySampler(Survey({"b": 3}, [shares("b")]), epsilon=1.0)
+    with pytest.raises(DiscreetError, match="no column 'b'"):
+        SurveySampler(large, epsilon=1.0, parts=other.parts)
+    points = SurveySampler(Survey({"x": Number(0, 1)}, [mean("x")]), epsilon=3.0).parts
+    wrong = [Part(part.question, PointOf("x", 9), part.blocks, part.share) for part in points]
+    with pytest.raises(DiscreetError, match="the part sees 9"):
+        SurveySampler(Survey({"x": Number(0, 1)}, [mean("x")]), epsilon=3.0, parts=wrong)
+
+
+@pytest.mark.parametrize("masks", [["f", "1e", "27", "33", "39", "3c"], ["3f"], ["7", "38"]])
+def test_weighted_blocks_that_do_not_tell_the_sums_are_refused(masks: list[str]) -> None:
+    survey = Survey({"a": 6}, [linear([[1, 0, 0, 0, 0, 0]], "a")])
+    document = json.loads(Agreement.of(SurveySampler(survey, epsilon=3.0)).text)
+    document["survey"]["parts"][0]["blocks"] = {"kind": "weighted", "blocks": masks, "copies": ["1"] * len(masks)}
+    with pytest.raises(DiscreetError, match="do not answer it"):
+        Agreement.from_json(json.dumps(document))
+
+
+def test_surveys_with_other_units_or_another_order_are_others() -> None:
+    euro, dollar = (Survey({"x": Number(0, 1, unit), "a": 2}, [mean("x")]) for unit in ("euro", "dollar"))
+    turned = Survey({"a": 2, "x": Number(0, 1, "euro")}, [mean("x")])
+    assert len({euro, dollar, turned}) == 3
+    assert len({SurveySampler(each, epsilon=1.0).context for each in (euro, dollar, turned)}) == 3

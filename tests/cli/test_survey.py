@@ -189,3 +189,40 @@ def test_reports_of_another_survey_are_no_reports(run: Run, folder: Path) -> Non
     pl.DataFrame({"who": [1], "report": [3], "agreement": ["0" * 64]}).write_csv(folder / "other.csv")
     result = run("estimate", folder / "other.csv", "--agreement", folder / "a.json")
     assert "another agreement" in " ".join(result.output.split()) or "made under" in result.output
+
+
+def test_hostile_names_and_files_are_told_in_one_line(run: Run, refusal: Callable[..., str], folder: Path) -> None:
+    names = {"age\nepsilon = 0.1, survey on rows of age": 3, "[/foo]": 2, "[conceal]": 2}
+    Survey(names, [shares(name) for name in names]).write(folder / "hostile.json")
+    made = run("agree", folder / "h.json", "--survey", folder / "hostile.json", "--epsilon", "3")
+    assert made.exit_code == 0, made.output
+    told = run("agree", folder / "h.json", "--check").output
+    assert "[/foo]" in told
+    assert "[conceal]" in told
+    assert not any(line.startswith("epsilon = 0.1") for line in told.splitlines())
+    for content, match in (
+        ("[" * 100_000, "cannot be read"),
+        ('{"columns": {"a": {"size": 2}, "a": {"size": 3}}, "questions": []}', "twice"),
+        (
+            '{"columns": {"a": {"size": 2}}, "questions": [{"linear": "a", "matrix": [[1' + "0" * 400 + ", 0]]}]}",
+            "matrix",
+        ),
+        ('{"columns": {"a": {"labels": ["x", " x"]}}, "questions": [{"shares": "a"}]}', "cannot be told apart"),
+    ):
+        (folder / "bad.json").write_text(content)
+        assert match in refusal("agree", folder / "b.json", "--survey", folder / "bad.json", "--epsilon", "1")
+    rows = pl.read_csv(folder / "rows.csv").with_columns(region=pl.lit("east"))
+    rows.write_csv(folder / "east.csv")
+    options = ("--client", "who", "--survey", folder / "survey.json", "--epsilon", "1", "-o", folder / "x.csv")
+    shown = " ".join(run("sample", folder / "east.csv", *options, "--show-values").output.split())
+    assert "such as 'east'" in shown
+    assert "--show-values" not in shown
+    assert "such as" not in run("sample", folder / "east.csv", *options).output
+
+
+def test_wider_tables_are_named_where_people_read_what_is_asked(run: Run, folder: Path) -> None:
+    survey = Survey(dict.fromkeys("abcd", 2), [shares(name) for name in "abcd"])
+    survey.write(folder / "wide.json")
+    told = run("agree", folder / "w.json", "--survey", folder / "wide.json", "--epsilon", "4").output
+    assert "may also ask, to tell these: shares of" in told
+    assert "a x b" in told

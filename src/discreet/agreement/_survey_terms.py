@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError
 from discreet.survey import Survey, SurveyColumns, SurveySampler, read_columns, read_parts, read_questions
 
 ROW_KINDS = {"rows": Fields.of("kind columns")}
+LARGEST_COLUMN = 0xFFFFFFF9  # outcomes that tables can code: the next numbers are marks
 SURVEY = Fields.of("questions parts")
 
 
@@ -38,6 +39,14 @@ class RowTerms(AgreementTerms):
     beside = None
 
     def __post_init__(self) -> None:
+        for name, domain in self.columns.items():
+            kinds = {type(label) for label in domain.labels or ()}
+            if kinds not in ({str}, {int}, set()):
+                raise DiscreetError(
+                    f"column {name!r}: labels are neither all texts nor all whole numbers; write them one way"
+                )
+            if domain.size > LARGEST_COLUMN:
+                raise DiscreetError(f"column {name!r} has {domain.size:,} outcomes, more than {LARGEST_COLUMN:,}")
         listed = sum(len(domain.labels or ()) for domain in self.columns.values())
         if listed > MOST_LISTED:
             raise DiscreetError(
@@ -109,7 +118,9 @@ class SurveyTerms(AgreementTerms):
 def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
     """The terms that a document states."""
     listed = fields["columns"]
-    if not isinstance(listed, list) or not all(isinstance(each, dict) and "name" in each for each in listed):
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("name"), str) for each in listed
+    ):
         raise DiscreetError("family.columns is not a list of columns, each with its name")
     columns = [(each["name"], {field: value for field, value in each.items() if field != "name"}) for each in listed]
     if len({str(name) for name, _ in columns}) < len(columns):

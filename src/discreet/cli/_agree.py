@@ -35,7 +35,7 @@ from discreet.cli._options import (
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, stated_survey
-from discreet.domain import Labels
+from discreet.domain import Domain, Labels
 from discreet.errors import DiscreetError
 from discreet.families import Band, Simplex
 from discreet.mechanisms import (
@@ -114,6 +114,8 @@ def agree(
             raise DiscreetError(
                 "--for clients has no meaning with --survey, whose reports serve the population; leave it out"
             )
+        for domain_of_column in asked.survey.columns.values():
+            _refuse_look_alikes(domain_of_column)
         refuse_large_epsilon(asked.epsilon, allowed=allow_large_epsilon)
         found = Agreement.of(asked, rounds=rounds, purpose=purpose, schedule=_stated_schedule(start, every))
         refuse_large_total_epsilon(found.doubt_of_rounds, allowed=allow_large_epsilon)
@@ -133,7 +135,7 @@ def agree(
                 "alone, or say --mechanism optimal"
             )
         whole = Simplex(require_domain(domain, domain_size, bounds, cells))
-        _refuse_look_alikes(whole)
+        _refuse_look_alikes(whole.domain)
         family = stated_family(whole.domain, lower, upper)
         if goal == "population" and mechanism is None:
             name = population_mechanism(family, promised)
@@ -161,12 +163,16 @@ def agree(
     kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
-    lines = [f"{spending_text(found)}, {kind} on {found.family.description}{_outcome_preview(found)}"]
+    lines = [
+        f"{spending_text(found)}, {kind} on {safe_text(found.family.description, most=300)}{_outcome_preview(found)}"
+    ]
     lines += schedule_lines(found)
     if found.survey is not None:
-        lines += [
-            f"asks: {safe_text(question.title, most=100)}" for question in found.survey_sampler().survey.questions
-        ]
+        asked = found.survey_sampler()
+        lines += [f"asks: {safe_text(question.title, most=100)}" for question in asked.survey.questions]
+        wider = [" x ".join(names) for number, names in asked.tables.items() if asked.parts[number].question < 0]
+        if wider:
+            lines.append(f"may also ask, to tell these: shares of {safe_text('; '.join(wider), most=400)}")
     if found.rounds > 1:
         from discreet.estimation import rounds_cost  # loaded only if there are rounds
 
@@ -225,9 +231,9 @@ def _outcome_preview(found: Agreement) -> str:
     return f" ({', '.join(safe_text(name, most=60) for name in ends)})"
 
 
-def _refuse_look_alikes(whole: Simplex) -> None:
+def _refuse_look_alikes(domain: Domain) -> None:
     """Raise an error for two labels that look alike: people choose outcomes by what they see."""
-    found = whole.domain.look_alikes if isinstance(whole.domain, Labels) else None
+    found = domain.look_alikes if isinstance(domain, Labels) else None
     if found is not None:
         first, second = map(ascii, found)
         raise DiscreetError(

@@ -116,7 +116,7 @@ def _headline(found: AnyPopulation, agreed: Agreement) -> str:
     of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
     kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
     return (
-        f"[bold]{pluralise(found.samples, _release_noun(found))}[/bold]{of}, {kind} on {agreed.family.description}, "
+        f"[bold]{pluralise(found.samples, _release_noun(found))}[/bold]{of}, {kind} on {safe_text(agreed.family.description, most=300)}, "
         f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
     )
 

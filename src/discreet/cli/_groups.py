@@ -122,7 +122,7 @@ class _Read:
         """The mechanism and the agreement."""
         kind = mechanism_text(self.agreed.mechanism, any_client=serves_everybody(self.sampler.family))
         promise = promise_text(self.agreed.promise, self.agreed.epsilon)
-        return f"{kind} on {self.agreed.family.description}, {promise} (agreement {self.agreed.id[:12]})"
+        return f"{kind} on {safe_text(self.agreed.family.description, most=300)}, {promise} (agreement {self.agreed.id[:12]})"
 
 
 def estimate_by_group(

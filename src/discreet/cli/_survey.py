@@ -47,9 +47,7 @@ def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySa
     """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
     for name, value in options.items():
         if value is not None:
-            raise DiscreetError(
-                f"--{name.replace('_', '-')} has no meaning with --survey, which states its columns; leave it out"
-            )
+            raise DiscreetError(f"--{name.replace('_', '-')} has no meaning with --survey; leave it out")
     if epsilon is None:
         raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
     return SurveySampler(Survey.read(path), epsilon=epsilon)

@@ -10,7 +10,8 @@ precisely. Then values V of all small tables are taken together. Values of one t
 sqrt(n_i/(n_i - 1)), so that the differences between the tables do not count as noise. Gaffke's bound of the mean of these values
 (`discreet.estimation._intervals`) is how far the truth may be from the estimate. This is no theorem: the bound is a conjecture
 for independent values, and the shift is estimated from the same reports. For many clients it is the normal interval. Tests measure
-its coverage, and tables with fewer than 30 reports are not used. Which tables are used depends on the numbers of clients alone.
+its coverage. Tables with fewer than 30 reports are not used, or with fewer than 4 where that would leave too few clients. Which tables are
+used depends on the numbers of clients alone.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LARGEST_HELD = 1 << 26  # entries of a table of reports and shares that are han
 _LARGEST_COEFFICIENTS = 1 << 16  # of a table's shares in those of a question, in its intervals
 _LARGEST_SUMMED = 1 << 22  # outcomes of all different reports on a table that is used for them
 _LARGEST_KEPT = 1 << 20  # the same, of a table whose outcomes are kept for the next question
-_FEWEST = 30  # reports on a table that is used for them
+_FEWEST, _FEW = 30, 4  # reports on a table that is used for them; and where that would leave too few clients
 _NOT_WORTH = 1.1  # times as much variance, up to which the intervals of a question's own reports stay
 _GRID = 2048  # steps of a grid on which values are counted
 
@@ -91,7 +92,8 @@ class ShareTables:
     def _small_tables(self, names: Columns, own: int) -> NDArray[np.bool_]:
         """The tables from which an interval is computed: none where the question's own reports do about as well."""
         cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
-        related = np.array([bool(set(names) & set(each)) for each in self._tables]) & (self._clients >= _FEWEST)
+        related = np.array([bool(set(names) & set(each)) for each in self._tables])
+        related &= self._clients >= self._fewest_reports(names, related)
         small = related & self._quick & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
         same = np.array([each == names for each in self._tables])
         reached = marginals.variance(names, np.where(small, self._clients, 0))
@@ -102,6 +104,15 @@ class ShareTables:
             return np.asarray(small)
         whole = marginals.variance(names, np.where(related, self._clients, 0))
         return np.asarray(related & (math.isfinite(whole) and not own))
+
+    def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
+        """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
+
+        def reached(fewest: int) -> float:
+            used = related & (self._clients >= fewest)
+            return self._sampler.marginals.variance(names, np.where(used, self._clients, 0))
+
+        return _FEWEST if reached(_FEWEST) <= _NOT_WORTH * reached(_FEW) else _FEW
 
     def _shares_and_ends(
         self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int

@@ -208,7 +208,11 @@ def answer_survey(
         if is_table(answer.question):
             columns = answer.question.columns
             law = tables.pooled_shares(columns, answer.clients, confidence, intervals) or answer.law
-            answers[place] = replace(answer, law=law, consistent=tables.consistent_shares(columns))
+            consistent = tables.consistent_shares(columns)
+            known = bool(np.isfinite(law.estimate).all())
+            answers[place] = replace(
+                answer, law=law, consistent=consistent if known else np.full_like(consistent, np.nan)
+            )
     return SurveyAnswers(sampler, clients, float(confidence), tuple(answers))
 
 

@@ -101,6 +101,8 @@ class SurveyColumns(Mapping[str, Domain]):
         self.size = 1
         for name, given in columns.items():
             check_kind("a name in columns", name, str, "pass the name of a column")
+            if "\0" in name:
+                raise DiscreetError(f"columns: {name!r} holds a zero character, which no column has")
             domain = given.domain if isinstance(given, (Number, Dates)) else as_domain(given, f"columns[{name!r}]")
             self._domains[name], self.strides[name] = domain, self.size
             self.size *= domain.size
@@ -134,7 +136,7 @@ class SurveyColumns(Mapping[str, Domain]):
     def check_names(self, names: Sequence[str], argument: str) -> tuple[str, ...]:
         """Different names of columns, as a tuple."""
         for name in names:
-            if name not in self._domains:
+            if not isinstance(name, str) or name not in self._domains:
                 raise DiscreetError(f"{argument}: there is no column {name!r}; the columns are {', '.join(self)}")
         if not names or len(set(names)) < len(names):
             raise DiscreetError(f"{argument} names {', '.join(map(repr, names))}; name each column once")

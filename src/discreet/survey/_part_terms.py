@@ -16,11 +16,13 @@ from typing import Any
 
 from discreet.domain import CellDomain
 from discreet.errors import DiscreetError, check_choice, check_count, check_kind
-from discreet.mechanisms import BLOCK_KINDS, BlockFamily, blocks_named
+from discreet.mechanisms import BLOCK_KINDS, BlockFamily, RankedSubsets, blocks_named
 from discreet.survey._coin import NO_QUESTION
 from discreet.survey._columns import SurveyColumns
 from discreet.survey._optimised import MOST_OUTCOMES
 from discreet.survey._questions import (
+    LARGEST_TOGETHER,
+    MOST_CELLS,
     HistogramQuestion,
     LinearQuestion,
     MeanQuestion,
@@ -43,6 +45,7 @@ from discreet.survey._weighted_blocks import WeightedBlocks
 SHARE_UNITS = 1 << 30
 _LARGEST_PARAMETER = 1 << 31
 _MOST_PARTS = 4096
+_MOST_RANKED = 1 << 22  # binomial coefficients of all parts, times the width of their subsets
 _COPIES = re.compile("[1-9a-f][0-9a-f]{0,15}")
 _SEEN = {frozenset({"columns"}), frozenset({"column", "cells"}), frozenset({"column", "points"})}
 
@@ -79,20 +82,27 @@ def read_parts(
     if not isinstance(terms, list) or not 0 < len(terms) <= _MOST_PARTS:
         raise DiscreetError(f"{where} is not a list of 1 to {_MOST_PARTS:,} parts")
     found = tuple(_read_part(each, len(questions), columns, f"{where}[{place}]") for place, each in enumerate(terms))
-    return check_parts(found, questions, where)
+    return check_parts(found, questions, columns, where)
 
 
-def check_parts(parts: Any, questions: Sequence[SurveyQuestion], where: str = "parts") -> tuple[Part, ...]:
-    """The parts, if they answer the questions."""
+def check_parts(
+    parts: Any, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str = "parts"
+) -> tuple[Part, ...]:
+    """The parts, if their blocks are on what they see, and they answer the questions."""
     if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, Part) for part in parts):
         raise DiscreetError(
             f"{where} is not a list of parts; leave it out, and those with the smallest variance are taken"
         )
     found = tuple(parts)
-    for part in found:
-        named = part.projection.columns if isinstance(part.projection, Together) else ()
-        if part.question == NO_QUESTION and len(named) < 2:
-            raise DiscreetError(f"{where}: a part without a question is no table of two columns or more")
+    for place, part in enumerate(found):
+        _check_part(part, questions, columns, f"{where}[{place}]")
+    if (
+        sum(part.blocks.size * (part.blocks.width + 1) for part in found if isinstance(part.blocks, RankedSubsets))
+        > _MOST_RANKED
+    ):
+        raise DiscreetError(
+            f"{where}: subsets by their ranks on so many outcomes take too much memory; use affine blocks"
+        )
     for place, question in enumerate(questions):
         own = [part for part in found if part.question == place]
         if not own:
@@ -105,6 +115,26 @@ def check_parts(parts: Any, questions: Sequence[SurveyQuestion], where: str = "p
             f"{where} are not in the order of the questions, with those that no question names at the end"
         )
     return found
+
+
+def _check_part(part: Part, questions: Sequence[SurveyQuestion], columns: SurveyColumns, where: str) -> None:
+    """Refuse blocks on another number of outcomes than the part sees: privacy rests on them. Refuse tables that nobody asked for."""
+    names = part.projection.columns if isinstance(part.projection, Together) else (part.projection.column,)
+    columns.check_names(names, where)
+    if part.blocks.size != part.projection.size(columns):
+        raise DiscreetError(
+            f"{where}: the blocks are on {part.blocks.size:,} outcomes, and the part sees {part.projection.size(columns):,}"
+        )
+    if part.question != NO_QUESTION:
+        return
+    asked = {name for question in questions if type(question) is ShareQuestion for name in question.columns}
+    table = isinstance(part.projection, Together) and isinstance(part.blocks, BlockFamily)
+    if not table or not 2 <= len(names) <= LARGEST_TOGETHER or not asked >= set(names):
+        raise DiscreetError(
+            f"{where}: a part without a question is a table of two or three columns whose shares are asked"
+        )
+    if part.blocks.size > MOST_CELLS:
+        raise DiscreetError(f"{where}: a table of {part.blocks.size:,} outcomes; {MOST_CELLS:,} at most")
 
 
 def _read_part(terms: Any, questions: int, columns: SurveyColumns, where: str) -> Part:
@@ -184,8 +214,10 @@ def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
             )
         case HistogramQuestion():
             return projections == [CellOf(question.columns[0], question.cells)]
-        case LinearQuestion():
-            return projections == [Together(question.columns)]
+        case LinearQuestion(matrix=matrix):
+            blocks = parts[0].blocks
+            told = not isinstance(blocks, WeightedBlocks) or blocks.tells(matrix)
+            return projections == [Together(question.columns)] and told
         case ShareQuestion():
             weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
             return projections == [Together(question.columns)] and not weighted

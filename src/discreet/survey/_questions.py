@@ -19,7 +19,7 @@ from discreet.survey._columns import SurveyColumns
 
 LARGEST_TOGETHER = 3  # columns of one question
 QUARTILES = (0.25, 0.5, 0.75)
-_MOST_OUTCOMES = 10_000_000
+MOST_CELLS = 10_000_000
 _LARGEST_ENTRY = 1e100
 _WEIGHTS = Range(1e-6, 1e6)
 
@@ -75,10 +75,8 @@ class ShareQuestion(SurveyQuestion):
         outcomes = int(np.prod(columns.sizes(self.columns), dtype=object))
         if outcomes == 1:
             raise DiscreetError(f"shares: {' x '.join(self.columns)} has one outcome, whose share is 1; leave it out")
-        if outcomes > _MOST_OUTCOMES:
-            raise DiscreetError(
-                f"shares of {' x '.join(self.columns)} are {outcomes:,}; ask at most {_MOST_OUTCOMES:,}"
-            )
+        if outcomes > MOST_CELLS:
+            raise DiscreetError(f"shares of {' x '.join(self.columns)} are {outcomes:,}; ask at most {MOST_CELLS:,}")
 
 
 @dataclass(frozen=True)
@@ -124,6 +122,11 @@ class QuantileQuestion(NumberQuestion):
 
     at: tuple[float, ...]
     kind: ClassVar[str] = "quantiles"
+
+    def check(self, columns: SurveyColumns) -> None:
+        super().check(columns)
+        if columns[self.columns[0]].size < 2:
+            raise DiscreetError(f"quantiles: column {self.columns[0]!r} has one cell; declare it as Number(low, high)")
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -245,7 +248,7 @@ def linear(matrix: Any, *columns: str, weight: float = 1.0) -> LinearQuestion:
     try:
         given = np.atleast_2d(np.array(matrix, dtype=np.float64))  # a copy, which nobody changes
         given.flags.writeable = False
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DiscreetError("matrix is not a table of numbers; pass a list of rows") from None
     return LinearQuestion(_names(columns), weight, given)
 

@@ -97,10 +97,19 @@ class Survey:
         return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Survey) and (self.columns, self.questions) == (other.columns, other.questions)
+        return isinstance(other, Survey) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash((self.columns, self.questions))
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> str:
+        """Columns in order, with their units, and questions."""
+        try:
+            columns: Any = list(self.columns.terms.items())
+        except DiscreetError:  # of a domain that no file states
+            columns = repr(self.columns)
+        return json.dumps([columns, [each.terms for each in self.questions]], sort_keys=True, default=repr)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -110,7 +119,7 @@ class Survey:
     @property
     def digest(self) -> str:
         """The SHA-256 of its terms."""
-        return digest(json.dumps(self.terms, sort_keys=True, ensure_ascii=False).encode())
+        return digest(self._identity.encode())
 
     def write(self, path: str | Path) -> None:
         """Write the survey file.
@@ -134,8 +143,8 @@ class Survey:
             DiscreetError: for a file that cannot be read or is no survey; the message names the field.
         """
         try:
-            terms = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            terms = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_refuse_repeats)
+        except (OSError, ValueError, RecursionError) as error:
             raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
         return cls.from_terms(terms)
 
@@ -189,7 +198,9 @@ class SurveySampler:
         self.survey, self.privacy = survey, promise
         bound = report_bound(promise)
         self._bound = bound
-        self.parts = choose_parts(survey, bound) if parts is None else check_parts(parts, survey.questions)
+        self.parts = (
+            choose_parts(survey, bound) if parts is None else check_parts(parts, survey.questions, survey.columns)
+        )
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
@@ -231,7 +242,7 @@ class SurveySampler:
     @cached_property
     def context(self) -> bytes:
         """What tells the draws of this survey from those of another one under the same key."""
-        return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r}".encode()).digest()
+        return hashlib.sha256(f"{self.survey.digest} {self.epsilon!r} {json.dumps(self.part_terms)}".encode()).digest()
 
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:
@@ -595,6 +606,14 @@ class SurveySampler:
         )
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; an error for a repeated field, of which readers would take the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DiscreetError("the survey file gives a field or a column twice")
+    return found
 
 
 class _WordReader:

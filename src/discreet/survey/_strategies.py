@@ -249,7 +249,7 @@ def choose_strategy(question: SurveyQuestion, place: int, columns: SurveyColumns
         case MeanQuestion():
             return _mean_strategy(question.columns[0], place, float(bound))
         case QuantileQuestion():
-            return _quantile_strategy(question.columns[0], place, bound)
+            return _quantile_strategy(question.columns[0], place, bound, columns[question.columns[0]].size)
         case HistogramQuestion():
             cells = CellOf(question.columns[0], question.cells)
             return _share_strategy(cells, place, columns, bound)
@@ -375,9 +375,15 @@ class Tree:
         return shares, float((self.costs / self.precisions(shares / variances)).sum())
 
 
-def _quantile_strategy(column: str, place: int, bound: Fraction) -> Strategy:
+def _trees_on(size: int) -> list[Tree]:
+    """The trees whose cells are unions of so many; a smaller one where all are too fine."""
+    found = [Tree(*each) for each in _TREES if Tree(*each).cells <= size]
+    return found or [Tree(2, size.bit_length() - 1)]
+
+
+def _quantile_strategy(column: str, place: int, bound: Fraction, size: int) -> Strategy:
     best: Strategy | None = None
-    for tree in (Tree(*each) for each in _TREES):
+    for tree in _trees_on(size):
         levels = range(1, tree.depth + 1)
         blocks = [blocks_for(tree.nodes(level), bound) for level in levels]
         shares, variance = tree.shares(np.array([level_variance(each, float(bound)) for each in blocks]))

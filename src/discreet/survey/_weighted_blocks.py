@@ -183,6 +183,15 @@ class WeightedBlocks:
         coefficients = scipy.linalg.cho_solve(self._information_factor(gain), centred.T)
         return np.asarray(self.directions(gain) @ coefficients)
 
+    def tells(self, matrix: Floats) -> bool:
+        """Whether the blocks determine these sums of shares: their rows, less their means, lie in the span of the blocks."""
+        centred = matrix - matrix.mean(axis=1, keepdims=True)
+        members = self.members - self.members.mean(axis=1, keepdims=True)
+        weights, *_ = np.linalg.lstsq(members.T, centred.T, rcond=None)
+        left = np.abs(members.T @ weights - centred.T).max()
+        full = np.linalg.matrix_rank(members) == self.size - 1  # what the estimate inverts
+        return bool(full and left <= 1e-8 * max(1.0, float(np.abs(centred).max())))
+
     def variances(self, matrix: Floats, gain: float) -> Floats:
         """n times the variance of each sum of shares in the uniform population."""
         centred = matrix - matrix.mean(axis=1, keepdims=True)

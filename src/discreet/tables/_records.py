@@ -393,8 +393,10 @@ class RecordReader:
             listed = outcomes == mark_among(MARK_LISTED, outcomes)
             counts = np.where(listed, np.ones_like(counts), counts)  # such a row keeps its client
         self.tallies = [one + more for one, more in zip(self.tallies, tallies, strict=True)]
-        if self._shown is None and isinstance(reading, Reading) and reading.shows_examples(tallies[0]):
-            self._shown = examples(reading.outside, columns.value_name, FEW + 1)
+        if self._shown is None:
+            parts = (reading,) if isinstance(reading, Reading) else reading.parts
+            shown = next((part for part, tally in zip(parts, tallies, strict=True) if part.shows_examples(tally)), None)
+            self._shown = None if shown is None else examples(shown.outside, shown.value, FEW + 1)
         self._failed = self._failed or self._in_error()
         if self._failed:
             return

@@ -146,4 +146,7 @@ class RowReading:
     def refuse_misfits(self, tallies: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:
         """Raise the error of the first column with values that are not allowed."""
         for part, tally in zip(self.parts, tallies, strict=True):
-            part.refuse(tally, rows, shown_values)
+            part.refuse(tally, rows, shown_values if part.shows_examples(tally) else None)
+            shown_values = (
+                None if part.shows_examples(tally) else shown_values
+            )  # they are those of the first such column
