@@ -479,3 +479,12 @@ def test_a_device_draws_what_is_drawn_for_tables_and_is_charged_once(tmp_path: P
         ledger.release(other, {"a": [1]}, agreement=Agreement.of(other))
     with pytest.raises(DiscreetError, match="column 'x'"):
         ledger.release(sampler, {"a": [1], "x": [7.0]}, agreement=agreement, round=1)
+
+
+def test_times_are_days_at_midnight_alone() -> None:
+    columns = SurveyColumns({"day": Dates("2026-01-01", "2026-01-31")})
+    midnight = datetime.datetime(2026, 1, 3)
+    assert columns.encode({"day": [midnight, datetime.date(2026, 1, 3), "2026-01-03"]}).tolist() == [2, 2, 2]
+    for other in (midnight.replace(hour=8), midnight.replace(tzinfo=datetime.UTC)):
+        with pytest.raises(DiscreetError, match="day"):
+            columns.encode({"day": [other]})

@@ -175,7 +175,7 @@ class SurveyColumns(Mapping[str, Domain]):
             except (KeyError, TypeError, IndexError, ValueError):
                 raise DiscreetError(f"the table has no column {name!r}; the survey asks {', '.join(self)}") from None
             if isinstance(self._given[name], Dates):
-                values = [value.isoformat()[:10] if isinstance(value, datetime.date) else value for value in values]
+                values = [_day_text(value) for value in values]
             if np.ma.isMaskedArray(table[name]) or np.ndim(values) > 1:
                 raise DiscreetError(
                     f"column {name!r} is masked or has several dimensions; pass one plain value for each row"
@@ -214,6 +214,13 @@ class SurveyColumns(Mapping[str, Domain]):
         for name in names:
             found = found * self._domains[name].size + self.outcomes(rows, name)
         return found
+
+
+def _day_text(value: Any) -> Any:
+    """A date as text; a time that is not midnight, or of a time zone, keeps its time, and is no day."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is None and value.time() == datetime.time():
+        return value.date().isoformat()
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:

@@ -401,7 +401,7 @@ class SurveySampler:
             key: of one question in one round of one agreement.
             client: who it is.
             rows: the numbers of the rows that it holds.
-            counts: how often, at least 1.
+            counts: how often, from 0 on.
 
         Returns:
             The report.
