@@ -115,9 +115,23 @@ def served(page: Any, files: dict[str, Path | str]) -> None:
 
 
 def until(page: Any, holds: str | Callable[[], object]) -> None:
-    """Wait until an expression of the page, or a function here, is true; asked from outside, since our pages forbid `eval`."""
+    """Wait until an expression of the page, or a function here, is true; asked from outside, since our pages forbid `eval`.
+
+    A page that is left or loaded anew at that moment has no answer yet.
+    """
+
+    def is_so() -> object:
+        if not isinstance(holds, str):
+            return holds()
+        try:
+            return page.evaluate(holds)
+        except playwright_error() as error:
+            if "Execution context was destroyed" in str(error):
+                return False
+            raise
+
     end = time.monotonic() + PATIENCE
-    while not (page.evaluate(holds) if isinstance(holds, str) else holds()):
+    while not is_so():
         assert time.monotonic() < end, f"it never came to {holds}"
         page.wait_for_timeout(20)
 
