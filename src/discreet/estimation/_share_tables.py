@@ -108,11 +108,11 @@ class ShareTables:
     def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
         """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
 
-        def reached(fewest: int) -> float:
+        def variance_from(fewest: int) -> float:
             used = related & (self._clients >= fewest)
             return self._sampler.marginals.variance(names, np.where(used, self._clients, 0))
 
-        return _FEWEST if reached(_FEWEST) <= _NOT_WORTH * reached(_FEW) else _FEW
+        return _FEWEST if variance_from(_FEWEST) <= _NOT_WORTH * variance_from(_FEW) else _FEW
 
     def _shares_and_ends(
         self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
