@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.engine_parts.data import FOLDER
 from benchmarks.engine_parts.processes import rivals_python
 from benchmarks.survey_parts.floor import least_variance
 from benchmarks.survey_parts.protocols import Found, fake_data, sample_attributes, split_budget
 from benchmarks.survey_parts.tables import LEVELS, TABLES, Floats, Marginal, RealTable, stops
+from benchmarks.surveys import shown
 from discreet.errors import LargeEpsilonWarning, NotPrivateWarning
 from discreet.estimation import SurveyAnswers, answer_survey
 from discreet.estimation._inversion import nearest_law
@@ -321,13 +321,6 @@ def _clip(shares_found: Floats) -> Floats:
 
 def _variation(table: RealTable, marginal: Marginal, law: Floats) -> float:
     return float(np.abs(law - table.truths[marginal]).sum() / 2)
-
-
-def shown(title: str, *headings: str) -> Table:
-    table = Table(title=title)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
 
 
 def run() -> None:

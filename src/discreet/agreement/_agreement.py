@@ -17,7 +17,6 @@ import json
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,7 +40,7 @@ from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, Joint
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
 from discreet.agreement._schedule import SCHEDULE, Schedule, is_day
 from discreet.agreement._survey_terms import ROW_KINDS, SURVEY, RowTerms, SurveyTerms, read_row_terms
-from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number
+from discreet.domain import VERSION, Domain, canonical, check_version, read_day, read_number, refuse_repeated_fields
 from discreet.errors import (
     DiscreetError,
     LargeEpsilonWarning,
@@ -76,6 +75,7 @@ _AGREEMENT = Fields.of(
 )
 
 
+_refuse_repeats = refuse_repeated_fields("the agreement")
 _LEARNED = re.compile(r"learned from samples under ([0-9a-f]{64}(?:, [0-9a-f]{64})*)")
 
 
@@ -512,8 +512,14 @@ class Agreement:
         Raises:
             DiscreetError: for another agreement.
         """
-        if self.survey is None or not isinstance(self.family, RowTerms):
+        if self.survey is None:
             raise DiscreetError(f"agreement {self.id} is on no survey; use agreement.sampler()")
+        return self._survey_sampler
+
+    @cached_property
+    def _survey_sampler(self) -> SurveySampler:
+        assert self.survey is not None
+        assert isinstance(self.family, RowTerms)
         return self.survey.sampler(self.family.columns, self.epsilon)
 
     def check_sampler(self, sampler: Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler) -> None:
@@ -666,12 +672,3 @@ def _read_terms(fields: Any, version: int) -> FamilyTerms | ContinuousTerms | Ro
 def weights_path(path: str | Path) -> Path:
     """The path of the file with the weights that are too many for the agreement's own file."""
     return Path(f"{path}{BESIDE}")
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; an error for a repeated field, since readers would differ on which one counts."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise DiscreetError(f"the agreement gives {repeated!r} twice")
-    return found

@@ -29,6 +29,18 @@ from discreet.collect import (
 )
 from discreet.errors import DiscreetError
 
+StoreArgument = Annotated[
+    str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
+]
+SampleAgreement = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID",
+        help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
+        show_default=False,
+    ),
+]
+
 
 def enrol(
     number: Annotated[
@@ -114,20 +126,11 @@ def _change_tokens(
 
 
 def export(
-    store: Annotated[
-        str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
-    ],
+    store: StoreArgument,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="A file that ends in .parquet, .csv or .arrow.")
     ],
-    agreement: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
-            show_default=False,
-        ),
-    ] = None,
+    agreement: SampleAgreement = None,
     round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to export.")] = 1,
     write_agreement: Annotated[
         Path | None,
@@ -173,11 +176,6 @@ def export(
     print_blocks(f"wrote {what} {of} to {safe_text(output)}")
 
 
-StoreArgument = Annotated[
-    str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
-]
-
-
 def close(
     store: StoreArgument,
     agreement: Annotated[
@@ -206,14 +204,7 @@ def close(
 def publish(
     store: StoreArgument,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")],
-    agreement: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
-            show_default=False,
-        ),
-    ] = None,
+    agreement: SampleAgreement = None,
     round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to publish.")] = 1,
     confidence: Annotated[float, typer.Option(metavar="C", help="How often an interval holds its share.")] = 0.95,
     seal: Annotated[

@@ -10,6 +10,7 @@ from discreet.domain._canonical import (
     check_version as check_version,
     digest as digest,
     read_number as read_number,
+    refuse_repeated_fields as refuse_repeated_fields,
 )
 from discreet.domain._cells import (
     Bins,

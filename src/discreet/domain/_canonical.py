@@ -12,6 +12,7 @@ import decimal
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,6 +54,19 @@ def read_number(digits: str) -> float:
     if math.isinf(held):
         raise DiscreetError("the agreement holds a number that no 64-bit float does")
     return int(held) if held.is_integer() and abs(held) < 10**_PLAIN_TO else held
+
+
+def refuse_repeated_fields(what: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """A hook for readers of JSON: objects, and an error for a repeated field, since readers would differ on which one counts."""
+
+    def check_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+            raise DiscreetError(f"{what} gives {repeated!r} twice")
+        return found
+
+    return check_fields
 
 
 def digest(content: bytes) -> str:

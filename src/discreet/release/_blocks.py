@@ -38,7 +38,7 @@ def report_of_law(
         total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
     if total > np.uint64(_TOTAL):
         return False, np.uint64(0)
-    _write_block_words(keyed, message, length + 1, 0, state)
+    write_block_words(keyed, message, length + 1, 0, state)
     taken, turn = 1, 0
     if np.int64(state[0] >> _SPARE_BITS) < plan.uniform_weight or not total:
         rank, taken, turn = _next_below(np.uint64(plan.blocks), keyed, message, length + 1, state, taken, turn)
@@ -62,7 +62,7 @@ def _next_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, t
     while True:
         if taken == WORDS:
             taken, turn = 0, turn + 1
-            _write_block_words(keyed, message, length, turn, state)
+            write_block_words(keyed, message, length, turn, state)
         word = state[taken] >> _SPARE_BITS
         taken += 1
         rest = word % bound
@@ -71,7 +71,7 @@ def _next_below(bound: Any, keyed: Any, message: Any, length: int, state: Any, t
 
 
 @kernel()
-def _write_block_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
+def write_block_words(keyed: Any, message: Any, length: int, turn: int, state: Any) -> None:
     """Eight words of a client to `state`, from its message with room for their number in front."""
     message[0] = np.uint64(turn)
     for place in range(8):

@@ -27,7 +27,7 @@ The message is a list of 64-bit words, little-endian, and can be decoded uniquel
     client   the integer, two's complement; or the text in UTF-8, padded with zeros to whole words. A text that is the canonical
              spelling of a 64-bit integer ("7", "-12"; not "07", "+7", "-0") is that integer, since formats differ in this
     law      the distinct outcomes in increasing order with the numbers made of their counts or weights, below:
-             narrow, one word 2^32 outcome + number, where all numbers are below 2^32; else wide, two words
+             narrow, one word 2^32 outcome + number, where all outcomes and numbers are below 2^32; else wide, two words
 
 **The law in whole numbers.** Equal laws have equal whole numbers. *Counts* (and records, which count once each) are added up in integers and
 divided by their greatest common divisor. So proportional counts are one law, and different laws are different numbers.

@@ -11,13 +11,13 @@ import numpy as np
 
 from discreet._base.kernels import kernel
 from discreet.release._blake2b import BLOCK, absorb_message
-from discreet.release._blocks import _write_block_words
+from discreet.release._blocks import write_block_words
 from discreet.release._canonical import write_counts, write_weights
-from discreet.release._clients import LONGEST, REFUSED_OVERFLOW, REFUSED_TOO_MANY
+from discreet.release._clients import REFUSED_TOO_MANY
 from discreet.release._keyed import DIGEST_WORDS, WIDE_FORM, WORDS
 from discreet.release._lattice import TOTAL
 from discreet.release._randomness import BITS
-from discreet.release._sparse import _write_client
+from discreet.release._sparse import longest_client, write_client
 
 CONTEXT_WORDS = 4
 _SPARE_BITS = np.uint64(64 - BITS)
@@ -45,14 +45,9 @@ def draw_rows(
     A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
     """
     integers, text_ends, text, ends, records, counts, weights = clients
-    longest, longest_name = 0, 1
-    for row in range(first, last):
-        longest = max(longest, ends[row + 1] - ends[row])
-        if longest > LONGEST:
-            problem[0], problem[1] = 0, REFUSED_OVERFLOW
-            return row
-        if not integers.size:
-            longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
+    bad, longest, longest_name = longest_client(integers, text_ends, ends, first, last, problem)
+    if bad >= 0:
+        return bad
     keys, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses, ones = np.empty(longest), np.ones(longest, dtype=np.int64)
@@ -62,7 +57,7 @@ def draw_rows(
     words = message[1 + CONTEXT_WORDS :]
     state = np.empty(8, dtype=np.uint64)
     for row in range(first, last):
-        used = _write_client(integers, text_ends, text, row, words)
+        used = write_client(integers, text_ends, text, row, words)
         start, stop = ends[row], ends[row + 1]
         if weights.size:
             number, form = write_weights(
@@ -95,7 +90,7 @@ def draw_rows(
                 order[row] = state[1]
             for place in range(digest.size):
                 digest[place] += state[WORDS - DIGEST_WORDS + place]
-        _write_block_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
+        write_block_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
         for place in range(WORDS):
             drawn[row, place] = np.int64(state[place] >> _SPARE_BITS)
         rows[row], states[row] = 0, 0

@@ -264,7 +264,23 @@ def _as_integer(text: Any, start: int, stop: int) -> Any:
 
 
 @kernel()
-def _write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
+def longest_client(
+    integers: Any, text_ends: Any, ends: Any, first: int, last: int, problem: Any
+) -> tuple[int, int, int]:
+    """(the first client with too many records, or -1; the most records of a client; the most words of a name)."""
+    longest, longest_name = 0, 1
+    for row in range(first, last):
+        longest = max(longest, ends[row + 1] - ends[row])
+        if longest > LONGEST:
+            problem[0], problem[1] = 0, REFUSED_OVERFLOW
+            return row, longest, longest_name
+        if not integers.size:
+            longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
+    return -1, longest, longest_name
+
+
+@kernel()
+def write_client(integers: Any, text_ends: Any, text: Any, row: int, words: Any) -> int:
     """Write header (of the narrow form) and client to `words`; returns the number of words."""
     if integers.size:
         words[0] = np.uint64(INTEGER_CLIENT + 256 * NARROW_FORM)
@@ -324,14 +340,9 @@ def draw(
     """
     size = plan.size
     integers, text_ends, text, ends, records, counts, weights = clients
-    longest, longest_name = 0, 1
-    for row in range(first, last):
-        longest = max(longest, ends[row + 1] - ends[row])
-        if longest > LONGEST:
-            problem[0], problem[1] = 0, REFUSED_OVERFLOW
-            return row
-        if not integers.size:
-            longest_name = max(longest_name, (text_ends[row + 1] - text_ends[row] + 7) // 8)
+    bad, longest, longest_name = longest_client(integers, text_ends, ends, first, last, problem)
+    if bad >= 0:
+        return bad
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
@@ -349,7 +360,7 @@ def draw(
         if row - begun == _BATCH or filled + ends[row + 1] - ends[row] > late_keys.size:
             _draw_batch(plan, drawn[begun:row], wanted, late_ends, late_keys, late_masses, own, low, high, numbers)
             begun, filled = row, 0
-        used = _write_client(integers, text_ends, text, row, words)
+        used = write_client(integers, text_ends, text, row, words)
         form = NARROW_FORM
         if counts.size:
             number, form = write_counts(

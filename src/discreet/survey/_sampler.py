@@ -30,7 +30,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.domain import digest
+from discreet.domain import digest, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
@@ -143,7 +143,9 @@ class Survey:
             DiscreetError: for a file that cannot be read or is no survey; the message names the field.
         """
         try:
-            terms = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_refuse_repeats)
+            terms = json.loads(
+                Path(path).read_text(encoding="utf-8"), object_pairs_hook=refuse_repeated_fields("the survey file")
+            )
         except (OSError, ValueError, RecursionError) as error:
             raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
         return cls.from_terms(terms)
@@ -606,14 +608,6 @@ class SurveySampler:
         )
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; an error for a repeated field, of which readers would take the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise DiscreetError("the survey file gives a field or a column twice")
-    return found
 
 
 class _WordReader:
