@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
-from discreet.collect._publish import estimate_counts
+from discreet.collect._publish import AnySampler, estimate_counts
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
@@ -34,7 +34,8 @@ from discreet.estimation import (
     coding_and_sampler,
     reference_on,
 )
-from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.mechanisms import ReportSampler
+from discreet.survey import SurveySampler
 from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
@@ -46,8 +47,8 @@ class CollectedAgreement:
     """An agreement of a store. `rounds`: its open rounds."""
 
     kept: StoredAgreement
-    coding: Coding
-    sampler: Sampler[AnyFamily] | ReportSampler
+    coding: Coding | None
+    sampler: AnySampler
     rounds: tuple[int, ...]
 
     @property
@@ -73,7 +74,10 @@ class CollectedAgreement:
     @cached_property
     def outcomes(self) -> Outcomes | ReportNumbers:
         """What samples or reports have to be."""
-        return ReportNumbers(self.sampler) if isinstance(self.sampler, ReportSampler) else Outcomes(self.coding)
+        if isinstance(self.sampler, (ReportSampler, SurveySampler)):
+            return ReportNumbers(self.sampler)
+        assert self.coding is not None
+        return Outcomes(self.coding)
 
     @property
     def round(self) -> int:
@@ -99,20 +103,18 @@ class CollectedAgreement:
         ]
 
 
-def collectable(
-    agreement: Agreement, domain: Any = None
-) -> tuple[Agreement, Coding, Sampler[AnyFamily] | ReportSampler]:
-    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding | None, AnySampler]:
+    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated.
+
+    Reports on a survey are read by the sampler alone.
+    """
     if agreement.schedule is not None:
         raise DiscreetError(
             "the agreement has a schedule, which is for releases of tables (discreet sample --round DATE); a collection opens its rounds "
             "by number: agree without --start"
         )
     if agreement.survey is not None:
-        raise DiscreetError(
-            "the agreement is on a survey, and a collection asks one column; gather reports in files (discreet sample), and answer from "
-            "them: discreet estimate"
-        )
+        return agreement, None, _collectable_survey(agreement)
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
@@ -134,6 +136,16 @@ def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreemen
         )
     named = replace(agreement, family=agreement.on_outcomes.on(coding.domain))
     return named, coding, named.report_sampler()
+
+
+def _collectable_survey(agreement: Agreement) -> SurveySampler:
+    sampler = agreement.survey_sampler()
+    last = np.array([np.iinfo(np.uint64).max], dtype=np.uint64)
+    if sampler.are_reports(last)[0]:  # which a store keeps as -1, its mark for what is none
+        raise DiscreetError(
+            "the survey has the report 2^64 - 1, which a service does not count; ask fewer outcomes together"
+        )
+    return sampler
 
 
 def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
@@ -265,7 +277,7 @@ class Estimates:
         """The current estimate."""
         if confidence not in CONFIDENCES:
             raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
-        if collected.coding.size > MOST_LISTED:
+        if collected.coding is not None and collected.coding.size > MOST_LISTED:
             raise RequestProblem(
                 422,
                 f"the agreement has more than {MOST_LISTED:,} outcomes, too many to list here; estimate from an export: discreet export",

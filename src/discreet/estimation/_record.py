@@ -5,6 +5,7 @@ that the samples raise. If the truth is known, `Fidelity` measures the distance 
 Hellinger, largest error of a share, earth mover's distance.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from discreet.estimation._planning import known_excess
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
+from discreet.estimation._surveys import SurveyAnswers
 from discreet.families import serves_everybody
 
 Floats = NDArray[np.float64]
@@ -239,3 +241,64 @@ def _outsider_notes(found: Population) -> list[str]:
         f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
         f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
     ]
+
+
+def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
+    """The answers to a survey as JSON holds them; what is not known is null."""
+    return {
+        **empty_survey_record(agreed, found.clients, found.confidence),
+        "questions": [
+            {
+                "question": answer.question.title,
+                "kind": answer.question.kind,
+                "columns": list(answer.question.columns),
+                "unit": answer.unit or None,
+                "clients": answer.clients,
+                "answers": [{name: _known_or_null(value) for name, value in row.items()} for row in answer.rows()],
+                **_total_of_mean(found, place),
+            }
+            for place, answer in enumerate(found)
+        ],
+        "notes": list(notes),
+    }
+
+
+def empty_survey_record(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
+    """The same without answers."""
+    about = {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose}
+    return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
+
+
+def _known_or_null(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _total_of_mean(found: SurveyAnswers, place: int) -> dict[str, Any]:
+    """The total beside a mean that is known."""
+    if found[place].question.kind != "mean" or not found[place].is_known:
+        return {}
+    return {"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
+
+
+def law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
+    """A row for each name, with its estimate and intervals; what is not known is null."""
+    keys = ("estimate", "low", "high", "all_low", "all_high")
+    values = (list(map(_known_or_null, np.ravel(getattr(law, key)).tolist())) for key in keys)
+    return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
+
+
+def naming_notes(*, named: bool, distinct: bool) -> list[str]:
+    """What reports on a survey leave open: under which agreement, and by whom."""
+    said = []
+    if not named:
+        said.append("the reports do not name their agreement; that they were made under this one is assumed")
+    if not distinct:
+        said.append("the reports do not name their clients; that each client sent one is assumed")
+    return said
+
+
+def survey_notes(found: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
+    """What a reader of the answers should know."""
+    silent = [answer.question.title for answer in found if not answer.is_known]
+    asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
+    return [*naming_notes(named=named, distinct=distinct), *asked]
