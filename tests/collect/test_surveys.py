@@ -210,16 +210,15 @@ def test_a_device_answers_a_survey_once_whatever_it_holds(tmp_path: Path) -> Non
         assert float(client.ledger.spent().basic) == 2.0
         with pytest.raises(BudgetError):
             Client(collector.address, ledger=tmp_path / "poor", budget=1.5).send(rows=ROWS[:1])
-        for place, (held, outside) in enumerate(
-            [
-                ({"rows": []}, 1.0),
-                ({"rows": [{"region": "west", "amount": 3.0, "trips": 1}]}, 1.0),
-                ({"rows": [{"region": "north"}, ROWS[0]]}, 0.5),
-                ({"rows": [{"region": ["north"], "amount": "x", "trips": None}]}, 1.0),
-                ({"records": ["north"]}, 1.0),
-                ({"p": [0.5, 0.5]}, 1.0),
-            ]
-        ):
+        cases: list[tuple[dict[str, Any], float]] = [
+            ({"rows": []}, 1.0),
+            ({"rows": [{"region": "west", "amount": 3.0, "trips": 1}]}, 1.0),
+            ({"rows": [{"region": "north"}, ROWS[0]]}, 0.5),
+            ({"rows": [{"region": ["north"], "amount": "x", "trips": None}]}, 1.0),
+            ({"records": ["north"]}, 1.0),
+            ({"p": [0.5, 0.5]}, 1.0),
+        ]
+        for place, (held, outside) in enumerate(cases):
             receipt = Client(collector.address, ledger=tmp_path / f"other {place}", budget=2.0).send(**held)
             assert (receipt.counted, receipt.outside, bool(receipt.problem)) == (True, outside, True)
         moved = Client(collector.address, ledger=tmp_path / "moved", budget=2.0).send(rows=[{**ROWS[0], "amount": 1e9}])

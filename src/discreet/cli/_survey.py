@@ -22,15 +22,19 @@ from discreet.estimation import (
     SurveyOutlook,
     answer_groups,
     answer_survey,
-    law_rows,
+    names_within,
     naming_notes,
+    questions_within,
     read_survey_reports,
     shares_within,
     survey_change,
+    survey_change_record,
+    survey_groups_record,
     survey_notes,
     survey_outlook,
     survey_record,
     survey_reports_by_group,
+    within_record,
 )
 from discreet.survey import Survey, SurveySampler
 from discreet.tables import Source
@@ -183,13 +187,7 @@ def estimate_survey_groups(
 
         plots.save(plots.survey_groups(found, most=top or 6), plot)
     if json:
-        write_json(
-            {
-                "by": groups.column,
-                "groups": {name: survey_record(each, agreed, []) for name, each in found.items()},
-                "notes": notes,
-            }
-        )
+        write_json(survey_groups_record(found, agreed, notes, by=groups.column))
         return
     first = next(iter(found.values()))
     blocks: list[Any] = [_headline(sum(each.clients for each in found.values()), agreed), *_told_notes(notes)]
@@ -215,11 +213,7 @@ def estimate_within(
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
-    places = [
-        place
-        for place, answer in enumerate(found)
-        if answer.question.kind == "shares" and len(answer.question.columns) > 1 and by in answer.question.columns
-    ]
+    places = questions_within(found, by)
     if not places:
         raise DiscreetError(
             f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
@@ -227,23 +221,9 @@ def estimate_within(
         )
     notes = naming_notes(named=held.named, distinct=held.distinct)
     within = {place: shares_within(found, place, by) for place in places}
-    names = {place: _other_names(found, place, by) for place in places}
+    names = {place: names_within(found, place, by) for place in places}
     if json:
-        write_json(
-            {
-                "by": by,
-                "clients": found.clients,
-                "confidence": found.confidence,
-                "questions": [
-                    {
-                        "question": found[place].question.title,
-                        "groups": {str(group): law_rows(names[place], law) for group, law in within[place].items()},
-                    }
-                    for place in places
-                ],
-                "notes": notes,
-            }
-        )
+        write_json(within_record(found, notes, by=by))
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place in places:
@@ -292,18 +272,7 @@ def estimate_survey_change(
 
         plots.save(plots.survey_change(found, most=top or _TOP_OF_GROUPS), plot)
     if json:
-        write_json(
-            {
-                "confidence": found.confidence,
-                "before": survey_record(found.before, before, []),
-                "after": survey_record(found.after, after, []),
-                "changes": [
-                    {"question": answer.question.title, "answers": law_rows(answer.names, law)}
-                    for answer, law in zip(found.after, found.laws, strict=True)
-                ],
-                "notes": notes,
-            }
-        )
+        write_json(survey_change_record(found, (before, after), notes))
         return
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
@@ -359,15 +328,6 @@ def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Ta
                 end_section=row == len(shown) - 1,
             )
     return made
-
-
-def _other_names(found: SurveyAnswers, place: int, by: str) -> list[str]:
-    """The outcomes of the other columns of a question, in the order of `shares_within`."""
-    columns = found.sampler.survey.columns
-    names = [""]
-    for other in (name for name in found[place].question.columns if name != by):
-        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
-    return names
 
 
 def _headline(clients: int, agreed: Agreement) -> str:

@@ -4,8 +4,6 @@ A closed collection counts nothing more, so its counts, and all that is computed
 as the service shows it (`estimate.json`), as a table (`estimate.csv`), as a picture (`picture.svg`) and as a page (`index.html`) without
 scripts, beside the agreement. Each holds every number to its last digit, the one that `discreet estimate` prints. Publishing twice gives the
 same bytes.
-
-`estimate_counts` hides the estimates of fewer samples than the store says: from the service, from `export` and from here.
 """
 
 import json
@@ -15,35 +13,14 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from discreet._base.files import check_apart, error_reason
-from discreet._base.showing import pluralise
 from discreet.agreement import Agreement
+from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts, release_word
 from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
-from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, sent_reports, today
+from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
 from discreet.errors import DiscreetError, Range, check_path
-from discreet.estimation import (
-    Estimate,
-    Population,
-    ReportedPopulation,
-    answer_survey,
-    coding_and_sampler,
-    empty_survey_record,
-    notes,
-    population,
-    record,
-    reported_population,
-    survey_notes,
-    survey_record,
-)
-from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
-from discreet.survey import SurveySampler
 
-AnySampler = Sampler[AnyFamily] | ReportSampler | SurveySampler
 _CONFIDENCE = Range(0.0, 1.0, low_open=True, high_open=True)
 
 
@@ -146,82 +123,6 @@ def publish(
     files["estimate.json"] = json.dumps(found, allow_nan=False, indent=1) + "\n"
     _write_folder(Path(folder), files, agreed)
     return PublishedResult(agreed, number, samples, kept.closed, Path(folder), release_word(agreed))
-
-
-def agreed_sampler(agreed: Agreement) -> AnySampler:
-    """What released the samples or reports of an agreement."""
-    if agreed.survey is not None:
-        return agreed.survey_sampler()
-    return agreed.report_sampler() if agreed.blocks is not None else coding_and_sampler(agreed)[1]
-
-
-def release_word(agreed: Agreement) -> str:
-    """What one client sends."""
-    return "sample" if agreed.blocks is None and agreed.survey is None else "report"
-
-
-def count_samples(sampler: AnySampler, counts: NDArray[np.int64]) -> int:
-    """How many samples, or reports, were counted."""
-    if isinstance(sampler, SurveySampler):
-        return len(counts)
-    if isinstance(sampler, ReportSampler):
-        return ReportCounts.from_table(sampler, counts).reports if counts.any() else 0
-    return int(counts.sum())
-
-
-def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
-    """Raise an error for a round without samples, or with fewer than are estimated from."""
-    what = release_word(kept.agreement)
-    of = f"agreement {kept.agreement.id} has"
-    if not samples:
-        raise DiscreetError(f"{of} no {what}s in round {round}; there is nothing to export")
-    if samples < kept.least:
-        raise DiscreetError(
-            f"{of} {pluralise(samples, what)} in round {round}, and estimates of fewer than {kept.least:,} are hidden; "
-            "wait for more, or choose another number: discreet collect --least N"
-        )
-
-
-def estimate_counts(
-    kept: StoredAgreement, sampler: AnySampler, counts: NDArray[np.int64], confidence: float
-) -> dict[str, Any]:
-    """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
-    agreed = kept.agreement
-    samples = count_samples(sampler, counts)
-    hidden = {"least": kept.least} if kept.least > 1 else {}
-    what = f"{release_word(agreed)}s"
-    said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
-    if isinstance(sampler, SurveySampler):
-        if samples and samples >= kept.least:
-            answers = answer_survey(sampler, sent_reports(counts), confidence=confidence)
-            return survey_record(answers, agreed, survey_notes(answers))
-        return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
-    if samples and samples >= kept.least:
-        found: Population | ReportedPopulation
-        if isinstance(sampler, ReportSampler):
-            counted = ReportCounts.from_table(sampler, counts)
-            found = reported_population(sampler, counts=counted, confidence=confidence)
-        else:
-            found = population(sampler, counts=counts, confidence=confidence)
-        return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
-    return {
-        what: samples,
-        "agreement": agreed.id,
-        "mechanism": agreed.mechanism,
-        "epsilon": agreed.epsilon,
-        "confidence": confidence,
-        "shares": [],
-        "statistics": [],
-        "notes": [said],
-        **hidden,
-    }
-
-
-def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
-    """Mean and median, where outcomes are numbers and the average client is identifiable."""
-    if found.domain.values is None or not found.exact:
-        return []
-    return [found.statistic(name) for name in ("mean", "median")]
 
 
 def _write_folder(folder: Path, files: Mapping[str, str], agreed: Agreement) -> None:

@@ -24,6 +24,7 @@ from discreet.estimation._planning import known_excess
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
+from discreet.estimation._survey_groups import SurveyChange, shares_within
 from discreet.estimation._surveys import SurveyAnswers
 from discreet.families import serves_everybody
 
@@ -302,3 +303,68 @@ def survey_notes(found: SurveyAnswers, *, named: bool = True, distinct: bool = T
     silent = [answer.question.title for answer in found if not answer.is_known]
     asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
     return [*naming_notes(named=named, distinct=distinct), *asked]
+
+
+def survey_groups_record(
+    found: Mapping[Any, SurveyAnswers], agreed: Agreement, notes: Sequence[str], *, by: str
+) -> dict[str, Any]:
+    """The answers of every public group as JSON holds them."""
+    return {
+        "by": by,
+        "groups": {str(name): survey_record(each, agreed, []) for name, each in found.items()},
+        "notes": list(notes),
+    }
+
+
+def survey_change_record(
+    found: SurveyChange, agreed: tuple[Agreement, Agreement], notes: Sequence[str]
+) -> dict[str, Any]:
+    """The change of every answer as JSON holds it; `agreed`: the agreements before and after."""
+    changes = zip(found.after, found.laws, strict=True)
+    return {
+        "confidence": found.confidence,
+        "before": survey_record(found.before, agreed[0], []),
+        "after": survey_record(found.after, agreed[1], []),
+        "changes": [
+            {"question": answer.question.title, "answers": law_rows(answer.names, law)} for answer, law in changes
+        ],
+        "notes": list(notes),
+    }
+
+
+def questions_within(found: SurveyAnswers, column: str) -> list[int]:
+    """The places of the questions that tell shares within the private groups of a column."""
+    return [
+        place
+        for place, answer in enumerate(found)
+        if answer.question.kind == "shares" and len(answer.question.columns) > 1 and column in answer.question.columns
+    ]
+
+
+def names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
+    """The outcomes of the other columns of a question, in the order of `shares_within`."""
+    columns = found.sampler.survey.columns
+    names = [""]
+    for other in (name for name in found[place].question.columns if name != column):
+        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
+    return names
+
+
+def within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
+    """Shares within the private groups of a column as JSON holds them; without questions that tell them, none."""
+    return {
+        "by": by,
+        "clients": found.clients,
+        "confidence": found.confidence,
+        "questions": [
+            {
+                "question": found[place].question.title,
+                "groups": {
+                    str(group): law_rows(names_within(found, place, by), law)
+                    for group, law in shares_within(found, place, by).items()
+                },
+            }
+            for place in questions_within(found, by)
+        ],
+        "notes": list(notes),
+    }
