@@ -102,7 +102,7 @@ except ImportError as error:
     need_extra("collect", error)
 
 WAIT_SECONDS = 10.0
-FORMAT = 3
+FORMAT = 4
 SLOTS = 8
 _LONGER = 3  # times the wait for beginning: limit for writing many rows
 _LOCK = 0x64637374  # lock for creating tables and adding agreements
@@ -137,6 +137,10 @@ CREATE TABLE discreet_gateways (digest bytea PRIMARY KEY, id text NOT NULL, revo
 CREATE TABLE discreet_signatures (agreement integer PRIMARY KEY, signer text NOT NULL, signature text NOT NULL, addresses text NOT NULL);
 """,
     2: "CREATE TABLE discreet_collections (collection integer PRIMARY KEY, closed text, least bigint NOT NULL);",
+    3: """
+ALTER TABLE discreet_collections ADD COLUMN shown text;
+CREATE TABLE discreet_questions (agreement integer PRIMARY KEY, words text NOT NULL);
+""",
 }
 _BEGIN = """BEGIN ISOLATION LEVEL {isolation};
 SELECT set_config('statement_timeout', '{wait}', true), set_config('idle_in_transaction_session_timeout', '{wait}', true),
@@ -155,7 +159,7 @@ ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n +
 
 _CLOSED = "SELECT 1 FROM discreet_collections WHERE collection = %s AND closed IS NOT NULL"
 _POOL = "SELECT content FROM discreet_pool WHERE slot = %s FOR UPDATE"
-_TABLES = re.compile(r"\b(agreements|collections|tokens|gateways|signatures)\b")
+_TABLES = re.compile(r"\b(agreements|collections|questions|spoken|tokens|gateways|signatures)\b")
 
 Connection = psycopg.Connection[Any]
 
@@ -209,11 +213,12 @@ class PostgresStore(Registers):
         """All agreements, in the order of arrival."""
         with self._reader.transaction() as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least "
-                "FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
+                "shown, words FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
                 "LEFT JOIN discreet_agreements other ON one.follows = other.number "
                 "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number "
-                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection ORDER BY one.number"
+                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection "
+                "LEFT JOIN discreet_questions ON discreet_questions.agreement = one.number ORDER BY one.number"
             ).fetchall()
         return agreements_from_rows(rows)
 
