@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import discreet as dc
-from discreet.collect._service import TAKE_PART
+from discreet.collect._pages import TAKE_PART
 from tests.collect.running import Collector, agreed, running
 from tests.javascript.browser import chromium, node_modules, until, watched
 

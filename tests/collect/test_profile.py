@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._service import LIVE, TAKE_PART
+from discreet.collect._pages import LIVE, TAKE_PART
 from tests.collect.running import agreed, running
 from tests.javascript.browser import playwright_error, profile, until
 

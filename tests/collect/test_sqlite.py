@@ -83,9 +83,9 @@ def test_foreign_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
 def test_a_newer_format_and_damage_are_said(path: Path) -> None:
     content = path.read_bytes()
     database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 4")
+    database.execute("PRAGMA user_version = 5")
     database.close()
-    with pytest.raises(StoreError, match="of format 4, not 3; upgrade discreet"):
+    with pytest.raises(StoreError, match="of format 5, not 4; upgrade discreet"):
         open_store(path)
     for damaged in (content[: len(content) // 2], content[:100], content[:4096] + b"\xa5" * (len(content) - 4096)):
         path.write_bytes(damaged)

@@ -140,11 +140,31 @@ def test_a_file_of_format_2_is_upgraded_and_can_be_closed(tmp_path: Path) -> Non
         store.count(FIRST.id, 1, SPOKEN, DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DROP TABLE collections")
+        database.execute("DROP TABLE questions")
         database.execute("PRAGMA user_version = 2")
     with closing(open_store(path)) as store:
         assert store.counts(FIRST.id, 1).tolist() == [1, 0, 2]
         assert store.close_collection(FIRST.id, DAY) == DAY
         assert store.count(FIRST.id, 1, [arrival("dan"), SPOKEN[0]], DAY) == [Verdict.CLOSED, Verdict.AGAIN]
+
+
+def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "samples.db"
+    with closing(open_store(path)) as store:
+        store.add(FIRST)
+        store.hide_estimates(7)
+        store.close_collection(FIRST.id, DAY)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("DROP TABLE questions")
+        database.execute("ALTER TABLE collections DROP COLUMN shown")
+        database.execute("PRAGMA user_version = 3")
+    with closing(open_store(path)) as store:
+        (kept,) = store.agreements()
+        assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "always", None)
+        store.ask(FIRST.id, "{}")
+        store.show_estimates("after")
+        (kept,) = store.agreements()
+        assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "after", "{}")
 
 
 def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path) -> None:

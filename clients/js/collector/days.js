@@ -1,4 +1,5 @@
 /** How many samples came on each day. */
+import { numbered } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 
 const LAST = 60; // days that are drawn
@@ -13,8 +14,8 @@ export function days(body, found) {
       column.style.blockSize = `${(100 * count) / most}%`;
       const ends = place === 0 || place === drawn.length - 1;
       return element(
-        "li", { title: `${day}: ${count.toLocaleString("en")}` },
-        element("span", { class: "many" }, count.toLocaleString("en")),
+        "li", { title: `${day}: ${numbered(count)}` },
+        element("span", { class: "many" }, numbered(count)),
         element("span", { class: "room", "aria-hidden": "true" }, column),
         element("span", { class: ends ? "day" : "day between" }, day),
       );

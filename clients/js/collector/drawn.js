@@ -1,4 +1,5 @@
 /** What a sample is drawn from, beside what is held: a row for each outcome that is held, and a few that are not. Of a report, how likely it names each. */
+import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { labelled, namedAtOnce, percent, percentAtLeast } from "../page/words.js";
 
@@ -44,14 +45,14 @@ export function drawnFrom(body, rest, agreement, law) {
   );
   const hidden = size - byShare.length;
   rest.textContent =
-    (hidden ? `${hidden.toLocaleString("en")} more outcomes are not shown. ` : "") + (reports ? toldOfReport(agreement) : toldOfSample(agreement, shares, drawn));
+    (hidden ? `${phrase("outcomes-hidden", { n: hidden })} ` : "") + (reports ? toldOfReport(agreement) : toldOfSample(agreement, shares, drawn));
 }
 
 function toldOfSample({ size }, shares, drawn) {
   let strangers = 0;
   for (let place = 0; place < size; place++) strangers += shares.has(place) ? 0 : drawn(0, place);
-  return `With a chance of ${percent(strangers)} your sample is something else than what counts for you here.`;
+  return phrase("something-else", { share: percent(strangers) });
 }
 
 const toldOfReport = (agreement) =>
-  `A report names ${namedAtOnce(agreement)}, so these chances add up to more than 100\u00a0%. With a chance of ${percentAtLeast(agreement.reports.chances.blind)} it is drawn without looking at what you hold.`;
+  phrase("report-names", { named: namedAtOnce(agreement), share: percentAtLeast(agreement.reports.chances.blind) });

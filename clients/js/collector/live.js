@@ -1,11 +1,13 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
+import { numbered, pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
 import { told } from "../page/element.js";
 import { containing, suggested } from "../page/search.js";
-import { atMost, certainty, inWordsOf, labelled, percentAtMost, rewordPage, rewordPairs, sentence } from "../page/words.js";
+import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
+import { optionTold, questionsOf } from "./question.js";
 import { json, Unreachable } from "./service.js";
 import { reading, trusted } from "./trust.js";
 
@@ -14,14 +16,11 @@ const PART = 4; // times as long as an answer took, until the next question
 const COLLECTION_EVERY = 10_000;
 const TOLD_EVERY = 10_000; // to people who listen: a count that is read out every two seconds drowns everything else
 
-const SAMPLED = "Each person sends one sample that looks drawn from their own records. All samples together tell what people hold on average. How much one sample gives away about its person stands below.";
-const REPORTED = "Each person sends one report. It names several outcomes at once, and one of them is theirs, perhaps. All reports together tell what people hold on average. How much one report gives away about its person stands below.";
-
 const by = (id) => document.getElementById(id);
 const say = (id, text) => {
   if (by(id).textContent !== text) by(id).textContent = text;
 };
-const clock = () => new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const clock = () => new Date().toLocaleTimeString(pageLanguage(), { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const rows = new Rows(by("rows"), by("scale"));
 
 let choice = chosen();
@@ -46,39 +45,46 @@ async function refresh() {
   by("take-part").href = addressed("take-part", choice);
   const { closed } = known.collection;
   by("take-part").hidden = Boolean(closed);
-  say("closed", closed ? inWordsOf(known.agreed?.fields.mechanism === "reports", `This collection was closed on ${closed}. No more samples are counted, and this result stays.`) : "");
+  say("closed", closed ? phrase("was-closed", { day: closed }) : "");
   if (known.agreed?.id !== now.agreement) {
     const found = await agreed(now.agreement);
     if (asked !== turn) return;
-    known.agreed = found;
+    const questions = await questionsOf(now.agreement, known.collection.agreements.find(({ agreement }) => agreement === now.agreement)?.questions);
+    if (asked !== turn) return;
+    Object.assign(known, { agreed: found, questions });
     promise();
   }
   const found = await json("estimate", now, known.etag);
   if (asked !== turn || !found) return;
   Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
-  say("changed", `Last change at ${clock()}.`);
+  say("changed", phrase("last-change", { time: clock() }));
   show();
 }
 
-/** An estimate from reports calls them so; this page counts both alike. */
-const inSamples = (estimate) =>
-  estimate.reports === undefined ? estimate : { ...estimate, samples: estimate.reports, shares: estimate.shares.map((share) => ({ ...share, samples: share.reports })) };
+/** An estimate from reports calls them so; this page counts both alike. Outcomes are called as the questions call them. */
+const inSamples = (estimate) => {
+  const told = (share) => ({ ...share, samples: share.samples ?? share.reports, outcome: known.questions ? optionTold(known.questions, String(share.outcome)) : share.outcome });
+  return { ...estimate, samples: estimate.samples ?? estimate.reports, shares: estimate.shares.map(told) };
+};
 
 /** What was agreed on, which no sample changes. */
 function promise() {
   const { collection, agreed: found } = known;
   const { purpose, privacy, epsilon, mechanism } = found.fields;
   const reported = mechanism === "reports";
-  say("purpose", purpose ? labelled(purpose) : inWordsOf(reported, "What these samples tell"));
-  rewordPage(reported);
-  say("what", reported ? REPORTED : SAMPLED);
-  say("many-told", reported ? "reports" : "samples");
-  say("named-told", reported ? "Reports that name it" : "Samples");
-  document.title = titled(purpose, "live");
+  const { questions } = known;
+  speakOf(questions ? "answer" : reported ? "report" : "sample");
+  rewordPage();
+  say("purpose", questions ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("what-they-tell"));
+  by("purpose").lang = questions?.language ?? "";
+  say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(reported ? "what-reported" : "what-sampled"));
+  say("named-told", phrase(reported ? "that-name-it" : "column-samples"));
+  say("meaning", [...(questions?.choice === "multiple" ? ["meaning-several"] : []), ...(questions?.prefer_not_to_say === true ? ["meaning-silent"] : [])].map((key) => phrase(key)).join(" "));
+  document.title = titled(questions?.title ?? purpose, phrase("tab-live"));
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
-  tell("odds", Math.exp(epsilon), (factor) => `${atMost(factor)} to 1`);
+  tell("odds", Math.exp(epsilon), (factor) => phrase("to-one", { factor: atMost(factor) }));
   tell("sure", certainty(Math.exp(epsilon)), percentAtMost);
-  by("reveal").replaceChildren(...told([...rewordPairs(reported, words(found, collection)), ["Its id", `${found.id}, computed from what the agreement says.`]]));
+  by("reveal").replaceChildren(...told([...words(found, collection), [phrase("its-id"), phrase("id-computed", { id: found.id })]]));
 }
 
 function show() {
@@ -90,33 +96,32 @@ function show() {
   by("liars-figure").hidden = !shown || !estimate.liars;
   if (shown) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
   if (shown && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
-  say("confidence", `${100 * estimate.confidence}\u00a0%`);
-  const reported = estimate.mechanism === "reports";
-  say("reading", inWordsOf(reported, reading(estimate, !ordered(known.agreed) && shares.length > FEW)));
+  say("width-told", phrase("margin", { confidence: `${numbered(100 * estimate.confidence)}\u00a0%` }));
+  say("reading", reading(estimate, !ordered(known.agreed) && shares.length > FEW));
   by("nothing").hidden = shown;
-  say("nothing", inWordsOf(reported, waiting(estimate, collection.closed)));
+  say("nothing", waiting(estimate, collection.closed));
   by("population").hidden = !shown;
   statistics(shown && ordered(known.agreed) ? (estimate.statistics ?? []) : []);
   if (shown) picture();
-  trust(rewordPairs(reported, trusted(estimate, collection.enrolment)));
+  trust(trusted(estimate, collection.enrolment));
   by("days-card").hidden = !estimate.days?.length;
   days(by("days"), estimate.days ?? []);
 }
 
 /** Why no estimate is shown. */
 function waiting({ samples, least }, closed) {
-  if (least) return `Estimates of fewer than ${least.toLocaleString("en")} samples are not shown. ${samples ? samples.toLocaleString("en") : "None"} ${samples === 1 ? "has" : "have"} come${closed ? "" : " so far"}.`;
-  return closed ? "No samples have come." : "No samples have come yet. This page shows them as they come.";
+  if (least) return `${phrase("least", { least })} ${phrase(`${samples ? "some" : "none"}-came${closed ? "" : "-so-far"}`, { n: samples })}`;
+  return phrase(closed ? "none-have-come" : "none-yet");
 }
 
 /** Mean and median where outcomes are numbers, with their intervals. */
 function statistics(found) {
   by("statistics").hidden = !found.length;
   by("statistics").replaceChildren(
-    ...told(found.map(({ name, estimate, low, high }) => [`${name.charAt(0).toUpperCase()}${name.slice(1)}`, `${value(estimate)}; from ${value(low)} to ${value(high)}, ${100 * known.estimate.confidence}\u00a0% sure`])),
+    ...told(found.map(({ name, estimate, low, high }) => [phrase(`statistic-${name}`), phrase("statistic", { estimate: value(estimate), low: value(low), high: value(high), sure: `${numbered(100 * known.estimate.confidence)}\u00a0%` })])),
   );
 }
-const value = (number) => new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }).format(number).replace("-", "−");
+const value = (number) => numbered(number, { maximumSignificantDigits: 4 }).replace("-", "−");
 
 /** The population, as wide as there is room. */
 function picture() {
@@ -128,7 +133,7 @@ function picture() {
   if (inOrder) {
     const width = Math.max(280, Math.floor(by("population").clientWidth));
     by("key").classList.toggle("banded", histogram(by("histogram"), shares, width));
-    by("histogram").setAttribute("aria-label", `A histogram of ${shares.length.toLocaleString("en")} outcomes in their order; the largest is ${labelled(shares[top[0]].outcome)}. All numbers are in the table below.`);
+    by("histogram").setAttribute("aria-label", phrase("histogram", { n: shares.length, largest: labelled(shares[top[0]].outcome) }));
   } else {
     rows.show(shares, top);
     by("key").classList.remove("banded");
@@ -136,8 +141,8 @@ function picture() {
   by("search-field").hidden = inOrder || shares.length <= FEW;
   by("more").hidden = inOrder || shares.length <= FEW || Boolean(by("search").value.trim());
   by("all").setAttribute("aria-expanded", all);
-  say("all", all ? `Show the ${FEW} largest` : `Show all ${shares.length.toLocaleString("en")} outcomes`);
-  say("cut", shares.length > MANY && all ? `These are the ${MANY.toLocaleString("en")} largest of ${shares.length.toLocaleString("en")}; all of them are at /estimate.` : "");
+  say("all", all ? phrase("show-largest", { few: FEW }) : phrase("show-all", { n: shares.length }));
+  say("cut", shares.length > MANY && all ? phrase("cut", { many: MANY, size: shares.length }) : "");
   if (by("table-part").open) by("table").replaceChildren(...rowsOfTable(shares));
 }
 
@@ -151,8 +156,7 @@ function sought(shares) {
   known.names ??= shares.map(({ outcome }) => outcome);
   const found = containing(known.names, text);
   const near = found.length ? [] : suggested(known.names, text);
-  const many = `${found.length.toLocaleString("en")} of ${shares.length.toLocaleString("en")} outcomes match`;
-  say("search-told", found.length ? `${many}${found.length > MANY ? `; the first ${MANY.toLocaleString("en")} are shown` : ""}.` : near.length ? "None matches. Did you mean one of these?" : "None matches.");
+  say("search-told", found.length ? phrase(found.length > MANY ? "matches-cut" : "matches", { n: found.length, size: shares.length, many: MANY }) : phrase(near.length ? "did-you-mean" : "none-matches"));
   return (found.length ? found : near).slice(0, MANY);
 }
 
@@ -171,11 +175,11 @@ function tell(id, value, shown) {
 }
 
 function count(samples) {
-  tell("samples", samples, (value) => value.toLocaleString("en"));
+  tell("samples", samples, numbered);
   const last = Number(by("listened").dataset.at ?? 0);
   if (Date.now() - last < TOLD_EVERY || by("listened").dataset.samples === String(samples)) return;
   Object.assign(by("listened").dataset, { at: Date.now(), samples });
-  say("listened", inWordsOf(known.estimate?.mechanism === "reports", `${samples.toLocaleString("en")} samples so far.`));
+  say("listened", phrase("so-many-so-far", { n: samples }));
 }
 
 /** What is the matter, said once however long it lasts; what was known stays on the page. */
@@ -183,8 +187,8 @@ function troubled(error) {
   const gone = error instanceof Unreachable;
   const state = gone ? "unreachable" : "refused";
   if (document.documentElement.dataset.state !== state || !gone) {
-    const since = known.estimate ? ` What you see is what it said last, before ${clock()}.` : "";
-    say("problem", gone ? `${sentence(error.message)}${since} This page goes on trying.` : sentence(error.message));
+    const since = known.estimate ? ` ${phrase("said-last", { time: clock() })}` : "";
+    say("problem", gone ? `${sentence(error.message)}${since} ${phrase("goes-on-trying")}` : sentence(error.message));
   }
   document.documentElement.dataset.state = state;
   known.collectionAt = 0; // another service may answer next
@@ -220,7 +224,7 @@ for (const id of ["choice-agreement", "choice-round"]) {
   by(id).addEventListener("change", () => {
     const same = id === "choice-round";
     if (same && !by(id).reportValidity()) return;
-    const next = { agreement: by("choice-agreement").value, round: same ? Number(by(id).value) : undefined };
+    const next = { agreement: by("choice-agreement").value, round: same ? Number(by(id).value) : undefined, lang: choice.lang };
     history.pushState(null, "", addressed(location.pathname, next));
     choose(next);
   });
@@ -238,4 +242,5 @@ by("all").addEventListener("click", () => {
 });
 by("table-part").addEventListener("toggle", () => known.estimate?.shares.length && picture());
 new ResizeObserver(() => known.estimate?.shares.length && ordered(known.agreed) && picture()).observe(by("population"));
+useCatalogue(JSON.parse(by("catalogue").textContent));
 ask();

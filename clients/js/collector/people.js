@@ -6,6 +6,7 @@
  */
 import { budgetKey } from "../src/budget.js";
 import { refuse } from "../src/errors.js";
+import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexed } from "./identity.js";
 import { ownStorage, speakerKey } from "./speaker.js";
@@ -43,10 +44,10 @@ export function openFor(name) {
 
 /** Delete the record of a person, as they ask by a click or key: `event` is that event. */
 export function forgetRecord(name, event, storage = ownStorage()) {
-  if (!event?.isTrusted) refuse("only the person forgets a record: pass the event of the click");
+  if (!event?.isTrusted) refuse(phrase("only-person-forgets"));
   for (const key of [budgetKey(name), speakerKey(name)]) storage.removeItem(key);
 }
 
 /** A button for each person. */
 export const personButtons = (people) =>
-  people.map((name) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => openFor(name) }, `Person ${turnOf(name)} of this browser`)));
+  people.map((name) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => openFor(name) }, phrase("person", { turn: turnOf(name) }))));

@@ -1,21 +1,22 @@
 /** The population as it is known so far: a row for each label, the largest first; numbers and cells as a histogram, in their order. */
 import { element } from "../page/element.js";
+import { numbered, phrase } from "../page/catalogue.js";
 import { labelled, percent as nearly } from "../page/words.js";
 
 export const FEW = 15; // rows that are shown unasked
 export const MANY = 2000; // and at most
 
 /** As many digits for each, so that columns of them can be compared. */
-const digits = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const DIGITS = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
 function percent(share) {
   if (share === 0 || (share > 0.99 && share < 1)) return nearly(share); // which is not rounded to 100
-  return `${digits.format(100 * share).replace("-", "−")}\u00a0%`;
+  return `${numbered(100 * share, DIGITS).replace("-", "−")}\u00a0%`;
 }
-const round = (share) => `${Number((100 * share).toPrecision(6))}\u00a0%`;
+const round = (share) => `${numbered(100 * share, { maximumSignificantDigits: 6 })}\u00a0%`;
 
 /** A share is from 0 to 1, which an unbiased estimate of it need not be: it is drawn as the nearest, and stands beside it as it is. */
 const within = (share) => Math.min(Math.max(share, 0), 1);
-const unbiased = ({ estimate }) => (within(estimate) === estimate ? "" : `unbiased: ${percent(estimate)}`);
+const unbiased = ({ estimate }) => (within(estimate) === estimate ? "" : phrase("unbiased", { share: percent(estimate) }));
 
 /** Where a share is drawn: 0 to the end of the axis. */
 const placed = (share, top) => `${(100 * Math.min(within(share), top)) / top}%`;
@@ -30,7 +31,7 @@ export function axis(shares, parts = 5) {
 }
 
 const ticks = ({ top, step }) => Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, place) => place * step);
-const between = ({ low, high }) => `${percent(low)} to ${percent(high)}`;
+const between = ({ low, high }) => phrase("between", { low: percent(low), high: percent(high) });
 
 /** Numbers to all their digits, for whoever checks them. */
 function note(part, { samples, law }) {
@@ -158,7 +159,7 @@ export function rowsOfTable(shares) {
     element(
       "tr", {},
       element("th", { scope: "row" }, element("bdi", {}, labelled(outcome))),
-      element("td", {}, samples.toLocaleString("en")),
+      element("td", {}, numbered(samples)),
       element("td", {}, percent(law.estimate)),
       element("td", {}, between(law)),
       element("td", {}, between({ low: law.all_low, high: law.all_high })),

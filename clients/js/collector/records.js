@@ -4,6 +4,7 @@
  * It stays on the page, and nothing of it is stored: no field has a name, browsers are told not to keep their values, and `forget` empties them.
  * Nothing that somebody enters is refused. What is not on the list counts by the rule of the agreement, is shown, and can be corrected.
  */
+import { numbered, phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { entriesOf, isCount, LARGEST_COUNT } from "../page/rows.js";
 import { containing, folded, suggested } from "../page/search.js";
@@ -16,10 +17,10 @@ const MOST_SHOWN = 200; // outcomes with a row of their own
 const MOST_STRANGE = 20; // entries that are not on the list, with a row of their own
 
 /** What records are, where they are no labels. */
-export const allowed = ({ low, high, size }) => (low === undefined ? `a whole number from 0 to ${size - 1}` : `a number from ${low} to ${high}`);
+export const allowed = ({ low, high, size }) => (low === undefined ? phrase("a-whole-number", { most: size - 1 }) : phrase("a-number", { low, high }));
 
 /** What somebody chooses who holds nothing of it. */
-export const noneOf = ({ labels }) => (labels ? "None of these" : "No number to give");
+export const noneOf = ({ labels }) => phrase(labels ? "none-of-these" : "no-number");
 
 /** Outcomes by what people may call them: a label as it is, or nearly. Of two that differ in that alone, the first. */
 const LIKE = [(name) => name, (name) => name.trim(), folded];
@@ -92,7 +93,7 @@ export class Records {
   add(text) {
     this.#change(() => {
       const place = outcomeOf(this.domain, text);
-      if (place < 0 && !text.trim()) throw new Error("Type something first.");
+      if (place < 0 && !text.trim()) throw new Error(phrase("type-first"));
       this.#count(place, text.trim(), 1);
     });
   }
@@ -101,7 +102,7 @@ export class Records {
   paste(text) {
     this.#change(() => {
       const found = entriesOf(text);
-      if (!found.length) throw new Error("There is nothing to read: paste rows of a label and a count, or one record a row.");
+      if (!found.length) throw new Error(phrase("nothing-pasted"));
       this.#empty();
       for (const [label, count] of found) this.#count(outcomeOf(this.domain, label), label, count);
     });
@@ -139,7 +140,7 @@ export class Records {
 
   #changed() {
     const hidden = [...this.counts].filter(([place, count]) => count && !this.rows.has(place)).length;
-    this.parts.rest.textContent = hidden ? `${hidden.toLocaleString("en")} more are counted, and not listed here.` : "";
+    this.parts.rest.textContent = hidden ? phrase("more-counted", { n: hidden }) : "";
     this.#showStrange();
     this.onchange();
   }
@@ -153,12 +154,11 @@ export class Records {
     const near = found.length ? [] : suggested(domain.labels, text);
     const shown = found.length ? found.slice(0, this.asked) : near;
     offered.replaceChildren(...shown.map((place) => element("li", {}, this.#choice(place, () => this.#change(() => this.#count(place, "", 1))))));
-    const many = found.length.toLocaleString("en");
     offeredTold.textContent = found.length
-      ? `${text.trim() ? `${many} of ${domain.size.toLocaleString("en")} outcomes match` : `There are ${many} outcomes`}. Click on one to add it.`
-      : near.length ? "None matches. Did you mean one of these?" : "None matches: what you type counts as something that is not on the list.";
+      ? phrase(text.trim() ? "offered-matching" : "offered-all", { n: found.length, size: domain.size })
+      : phrase(near.length ? "did-you-mean" : "none-matches-here");
     moreOffered.hidden = found.length <= this.asked;
-    moreOffered.textContent = `Show ${Math.min(MORE_OFFERED, found.length - this.asked).toLocaleString("en")} more`;
+    moreOffered.textContent = phrase("show-more", { n: Math.min(MORE_OFFERED, found.length - this.asked) });
   }
 
   offerMore() {
@@ -168,7 +168,7 @@ export class Records {
 
   #choice(place, onclick) {
     const name = labelled(this.domain.name(place));
-    return element("button", { type: "button", class: "plain", "aria-label": `Add ${name}`, onclick }, element("bdi", {}, name));
+    return element("button", { type: "button", class: "plain", "aria-label": phrase("add-named", { name }), onclick }, element("bdi", {}, name));
   }
 
   /** The entries that are not on the list: what they may mean, and a way to take each out. */
@@ -184,15 +184,15 @@ export class Records {
       const meant = domain.labels ? suggested(domain.labels, text) : [];
       return element(
         "li", {},
-        element("bdi", { class: "name" }, name), element("span", { class: "count" }, count === 1 ? "" : ` × ${count.toLocaleString("en")}`),
+        element("bdi", { class: "name" }, name), element("span", { class: "count" }, count === 1 ? "" : ` × ${numbered(count)}`),
         element("span", { class: "buttons" },
-          ...meant.map((place) => element("button", { type: "button", class: "plain", "aria-label": `${name} means ${labelled(domain.name(place))}`, onclick: replaced(text, place) }, "I mean ", element("bdi", {}, labelled(domain.name(place))))),
-          element("button", { type: "button", class: "plain", "aria-label": `Take out ${name}`, onclick: replaced(text) }, "Take out"),
+          ...meant.map((place) => element("button", { type: "button", class: "plain", "aria-label": phrase("means", { name, outcome: labelled(domain.name(place)) }), onclick: replaced(text, place) }, phrase("i-mean"), " ", element("bdi", {}, labelled(domain.name(place))))),
+          element("button", { type: "button", class: "plain", "aria-label": phrase("take-out-named", { name }), onclick: replaced(text) }, phrase("take-out")),
         ),
       );
     });
     const more = this.strange.size - rows.length;
-    strange.replaceChildren(...rows, ...(more > 0 ? [element("li", {}, `${more.toLocaleString("en")} more`)] : []));
+    strange.replaceChildren(...rows, ...(more > 0 ? [element("li", {}, phrase("so-many-more", { n: more }))] : []));
   }
 
   #row(place) {
@@ -205,16 +205,16 @@ export class Records {
   /** A row: fewer, how many, more. */
   #stepper(name, read, write) {
     const set = (count) => this.#change(() => {
-      if (!isCount(count)) throw new Error("A count is a whole number from 0 to 1,000,000,000.");
+      if (!isCount(count)) throw new Error(phrase("no-count", { most: LARGEST_COUNT }));
       write(count);
       show();
     });
     const field = element("input", {
-      type: "number", min: 0, step: 1, value: 0, inputmode: "numeric", "aria-label": `How many of ${name}`, ...UNKEPT,
+      type: "number", min: 0, step: 1, value: 0, inputmode: "numeric", "aria-label": phrase("how-many-of", { name }), ...UNKEPT,
       oninput: () => set(field.value === "" ? 0 : Number(field.value)),
     });
-    const less = element("button", { type: "button", class: "plain", disabled: true, "aria-label": `One fewer of ${name}`, onclick: () => set(read() - 1) }, "−");
-    const more = element("button", { type: "button", class: "plain", "aria-label": `One more of ${name}`, onclick: () => set(read() + 1) }, "+");
+    const less = element("button", { type: "button", class: "plain", disabled: true, "aria-label": phrase("one-fewer-of", { name }), onclick: () => set(read() - 1) }, "−");
+    const more = element("button", { type: "button", class: "plain", "aria-label": phrase("one-more-of", { name }), onclick: () => set(read() + 1) }, "+");
     const line = element("li", {}, element("bdi", { class: "name" }, name), element("span", { class: "stepper" }, less, field, more));
     const show = () => {
       const count = read();
@@ -239,12 +239,9 @@ export class Records {
 /** What becomes of entries that are not on the list, in a sentence; empty where there are none. `left`: whether anything is left. */
 export function outsideTold({ total, outside }, { domain, other }, left) {
   if (!outside) return "";
-  const many = outside.toLocaleString("en");
-  const of = total === 1 ? "Your entry is not" : outside === total ? `None of your ${many} entries is` : `${many} of your ${total.toLocaleString("en")} entries ${outside === 1 ? "is" : "are"} not`;
-  const [count, are] = outside === 1 ? ["it counts", "it is"] : ["they count", "they are"];
-  const nothing = left ? "" : ", and your sample is drawn without looking at you";
-  const how = domain.interval
-    ? `${count} as the nearest end, and what is no number is left out${nothing}`
-    : other !== undefined ? `${count} as ${quotedLabel(domain.name(other))}` : `${are} left out${nothing}`;
-  return `${of} ${domain.interval ? `from ${domain.low} to ${domain.high}` : "on the list"}: ${how}. You can correct that before you draw.`;
+  const rule = domain.interval ? "interval" : other !== undefined ? "other" : "left-out";
+  const values = { n: outside, total, low: domain.low, high: domain.high, other: other === undefined ? "" : quotedLabel(domain.name(other)) };
+  const of = phrase(`${total === 1 ? "entry" : outside === total ? "all-entries" : "some-entries"}-outside${domain.interval ? "-interval" : ""}`, values);
+  const how = phrase(`counts-${rule}`, values) + (left || rule === "other" ? "" : phrase("and-not-looking"));
+  return `${of} ${how}. ${phrase("can-correct")}`;
 }

@@ -1,4 +1,6 @@
-/** What the service says. Addresses are relative to the page: a proxy may put both under any path. */
+/** What the service says, which is English.  Addresses are relative to the page: a proxy may put both under any path. */
+import { phrase } from "../page/catalogue.js";
+
 const PATIENCE = 20_000; // milliseconds that an answer may take
 const LATER = [429, 502, 503, 504];
 const LONGEST_WAIT = 60; // seconds
@@ -27,7 +29,7 @@ async function answered(path, query, options) {
     answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE), ...options });
     if (answer.ok || answer.status === 304) return answer;
   } catch {
-    throw new Unreachable("The service cannot be reached");
+    throw new Unreachable(phrase("unreachable"));
   }
   const sentence = await sentenceOf(answer);
   if (!LATER.includes(answer.status)) throw new Refused(sentence, answer.status);
@@ -43,7 +45,7 @@ async function sentenceOf(answer) {
   } catch {
     // said below: a proxy may answer in its own words
   }
-  return `The service answered ${answer.status}`;
+  return phrase("answered-status", { status: String(answer.status) });
 }
 
 /** What an answer holds; one that breaks off is as good as none. */
@@ -51,7 +53,7 @@ async function read(answer, how) {
   try {
     return await answer[how]();
   } catch {
-    throw new Unreachable("The answer of the service broke off");
+    throw new Unreachable(phrase("broke-off"));
   }
 }
 

@@ -5,6 +5,7 @@
  * drawn, and stays: a page that is reloaded, or opened for an agreement that follows, finds it and draws under no other.
  */
 import { refuse } from "../src/errors.js";
+import { phrase } from "../page/catalogue.js";
 import { hexed, nameIn } from "./identity.js";
 
 const KEY = "discreet collector";
@@ -22,10 +23,10 @@ export class Speaker {
   constructor({ name, storage, locks = globalThis.navigator?.locks } = {}) {
     this.#key = speakerKey(name);
     this.#storage = storage ?? ownStorage();
-    this.#locks = locks ?? refuse("this browser has no locks, so two tabs could each draw a sample; use a newer one, or open the page by https");
+    this.#locks = locks ?? refuse(phrase("no-locks"));
   }
 
-  /** {agreement, key, at}: under which agreement this browser speaks in a round; `key`, `at`: with which it was heard, and when. */
+  /** {agreement, questions, key, at}: under which agreement, and by which questions, it speaks in a round; `key`, `at`: with which it was heard, and when. */
   spoken(collection, round) {
     return this.#read()?.spoken[`${collection} ${round}`];
   }
@@ -47,12 +48,12 @@ export class Speaker {
   }
 
   /** Speak under this agreement in this round, within this limit for the collection; what was written down first stays, and is what this returns. */
-  async speak(collection, round, agreement, limit) {
+  async speak(collection, round, agreement, limit, questions) {
     return this.#locks.request(this.#key, () => {
       const book = this.#read() ?? { discreet: VERSION, secret: secret(), spoken: {} };
       book.limits = { ...book.limits, [collection]: limit };
       const place = `${collection} ${round}`;
-      book.spoken[place] ??= { agreement };
+      book.spoken[place] ??= { agreement, questions };
       this.#write(book);
       return book.spoken[place];
     });
@@ -80,13 +81,13 @@ export class Speaker {
   #write(book) {
     const text = JSON.stringify(book);
     kept(() => this.#storage.setItem(this.#key, text));
-    if (this.#storage.getItem(this.#key) !== text) refuse("this browser kept something else than it was given, so nothing may be drawn");
+    if (this.#storage.getItem(this.#key) !== text) refuse(phrase("kept-otherwise"));
   }
 }
 
 function secret() {
   if (typeof globalThis.crypto?.getRandomValues !== "function") {
-    refuse("there is no crypto.getRandomValues here, so nothing can be drawn in private; open the page in another browser");
+    refuse(phrase("no-entropy"));
   }
   return hexed(globalThis.crypto.getRandomValues(new Uint8Array(32)));
 }
@@ -95,11 +96,11 @@ function kept(touch) {
   try {
     return touch();
   } catch {
-    return refuse("this browser keeps nothing (private browsing, or storage is full or blocked), so nothing may be drawn");
+    return refuse(phrase("keeps-nothing"));
   }
 }
 
-export const ownStorage = () => kept(() => globalThis.localStorage) ?? refuse("this browser keeps nothing, so nothing may be drawn");
+export const ownStorage = () => kept(() => globalThis.localStorage) ?? refuse(phrase("keeps-nothing"));
 
 /** What a stored text says, if it is ours; another one is not taken for an empty one. */
 function bookOf(text) {
@@ -111,5 +112,5 @@ function bookOf(text) {
   } catch {
     // said below
   }
-  return refuse("what this site has stored here is not what it wrote; clear the site's data in your browser to begin anew");
+  return refuse(phrase("not-what-it-wrote"));
 }

@@ -11,29 +11,32 @@
  * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
  */
 import { Budget } from "../src/budget.js";
+import { pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, inWordsOf, isolated, labelled, percentAtLeast, percentAtMost, rewordPage, rewordPairs, sentence, strength } from "../page/words.js";
+import { atMost, certainty, isolated, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
 import { forgetRecord, nextPerson, openFor, peopleHere, personButtons, personOf } from "./people.js";
+import { Choice, optionTold, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
 const MOST_NAMED = 200; // outcomes of a report that are listed
-const WITHOUT_REGARD = "Decide without regard to what it says: if samples that look wrong are kept back, what all of them tell becomes wrong.";
+const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
-const say = (id, text) => (by(id).textContent = inWordsOf(here?.agreement.reports, text));
+const say = (id, text) => (by(id).textContent = text);
+const sayPhrase = (id, key, values) => say(id, phrase(key, values));
 
 let choice = chosen();
 const field = inField();
-let here; // {collection, round, enrolment, agreement, id, speaker, record}
+let here; // {collection, round, enrolment, agreement, id, questions, speaker, record}
 let turn; // of a person, in field mode
 let records;
 let law; // of what was entered
@@ -50,7 +53,7 @@ async function open() {
     await found();
     say("problem", "");
   } catch (error) {
-    say("problem", error instanceof Unreachable ? `${sentence(error.message)} This page goes on trying.` : sentence(error.message));
+    say("problem", error instanceof Unreachable ? `${sentence(error.message)} ${phrase("goes-on-trying")}` : sentence(error.message));
     if (error instanceof Unreachable) setTimeout(open, AGAIN);
   }
   by("loading").hidden = true;
@@ -62,31 +65,50 @@ async function found() {
   const { value } = await json("collection", { agreement: choice.agreement });
   const { round } = value; // the open one: a sample of another would be charged and not taken
   if (!globalThis.isSecureContext) {
-    throw new Error("This page came over plain http, where anybody on the way could have changed it, and where browsers keep nothing safely: open it by https, or on the machine itself as localhost");
+    throw new Error(phrase("plain-http"));
   }
   const record = recordHere();
   const speaker = record && new Speaker(record);
   const spoken = speaker?.spoken(value.collection, round);
   const id = spoken?.agreement ?? choice.agreement ?? value.agreement;
   const known = await agreed(id);
+  const questions = await questionsOf(id, value.agreements.find(({ agreement }) => agreement === id)?.questions);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
-  by("purpose").textContent = known.fields.purpose ? labelled(known.fields.purpose) : "Take part";
-  const reported = known.fields.mechanism === "reports";
-  rewordPage(reported);
-  document.title = titled(known.fields.purpose, "take part");
-  by("asked").replaceChildren(...told(rewordPairs(reported, words(known, value))), element("dt", {}, "Its id"), element("dd", {}, element("code", {}, known.id), " is computed from what it says: compare it with the one you were given."));
-  by("asked-card").hidden = false;
-  if (!known.agreement) throw new Error(`From this page you cannot take part: ${known.problem}. Python's client may be able to`);
+  speakOf(questions ? "answer" : known.fields.mechanism === "reports" ? "report" : "sample");
+  rewordPage();
+  tellAgreement(known, value, questions);
+  if (!known.agreement) throw new Error(phrase("not-from-here", { problem: known.problem }));
   if (!record) return chooseWho();
-  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, speaker, record };
+  here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, questions, speaker, record };
   if (field) beginTurn();
   const answer = spoken && budget()?.answered(known.agreement, { round });
   if (answer) shown(answer, spoken);
   else if (value.closed) {
     by("asked-card").hidden = true;
-    throw new Refused(`this collection was closed on ${value.closed}. Nothing more is counted, so nothing is drawn here`);
+    throw new Refused(phrase("closed-here", { day: value.closed }));
   } else ask();
   if (!field) tellDevice();
+}
+
+/** What is asked, and what the person would agree to. What whoever asks wrote stands apart from what the agreement says. */
+function tellAgreement(known, collection, questions) {
+  const { purpose } = known.fields;
+  say("purpose", questions ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("take-part"));
+  document.title = titled(questions?.title ?? purpose, phrase("tab-take-part"));
+  const pairs = words(known, collection).map((pair) => told([pair]));
+  const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, known.id), ` ${phrase("id-told")}`)];
+  const theirs = questions ? [element("dt", {}, phrase("who-wrote")), element("dd", {}, phrase("wrote"), " ", element("code", {}, questions.digest))] : [];
+  const first = questions ? FIRST_ASKED : pairs.length;
+  by("asked").replaceChildren(...pairs.slice(0, first).flat(), ...(questions ? [] : its));
+  by("asked-rest").replaceChildren(...(questions ? [...pairs.slice(first).flat(), ...theirs, ...its] : []));
+  by("asked-more").hidden = !questions;
+  by("asked-card").hidden = false;
+  if (!questions) return;
+  document.documentElement.dataset.survey = "true";
+  by("purpose").lang = questions.language;
+  sayPhrase("lead", "lead-survey");
+  by("drawn-part").open = by("budget-part").open = by("exact-part").open = false;
+  sayPhrase("asked-heading", "asked-survey");
 }
 
 /** {name, storage}: where the record of whoever is here is kept; undefined where several people have one and the address names none. */
@@ -118,10 +140,8 @@ function tellDevice() {
   const mine = budget();
   by("device-card").hidden = !mine && !others;
   const many = here.speaker.collections;
-  const also = others ? `${others === 1 ? "one other person" : `${others.toLocaleString("en")} other people`}` : "";
-  say("device-told", mine
-    ? `This browser keeps a record of you at this site: your samples, a secret behind your names, and that you have spent ${mine.spent} of a total of ${totalHere()}, in ${many === 1 ? "one collection" : `${many.toLocaleString("en")} collections`}.${also ? ` It keeps another one of ${also}.` : ""}`
-    : `This browser keeps a record of ${also} at this site. You get a record and a budget of your own, with your first sample.`);
+  const own = mine && phrase("device-keeps", { spent: mine.spent, total: totalHere(), n: many });
+  say("device-told", own ? `${own}${others ? ` ${phrase("device-also", { n: others })}` : ""}` : phrase("device-others", { n: others }));
   by("else-part").hidden = by("forget-part").hidden = !mine;
   by("others-part").hidden = !others;
 }
@@ -133,7 +153,7 @@ function beginTurn() {
   for (const id of ["live", "see"]) by(id).hidden = true;
   turn ??= new Turn((left, done) => {
     by("stay").hidden = left === null || done;
-    say("turn-told", left === null ? "" : `This page starts again for the next person in ${left} s.`);
+    say("turn-told", left === null ? "" : phrase("starts-again", { left }));
     if ((by("turn-listened").textContent === "") === (left !== null)) say("turn-listened", by("turn-told").textContent); // once, and not every second
   });
 }
@@ -142,7 +162,7 @@ function beginTurn() {
 function ask() {
   const { agreement, speaker, collection } = here;
   const { domain } = agreement;
-  by("held-card").hidden = by("draw-card").hidden = false;
+  by("draw-card").hidden = false;
   const limit = speaker.limitOf(collection);
   const needed = roundedUp(spentHere() + agreement.epsilon);
   by("limit-field").hidden = field || limit >= needed;
@@ -151,17 +171,33 @@ function ask() {
   by("total").value = totalHere() ?? "";
   tellTotal();
   const factor = Math.exp(agreement.epsilon);
-  say("odds", `Whoever sees your sample can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(agreement.epsilon).said}`);
-  say("cost", field
-    ? `It costs epsilon = ${agreement.epsilon}. This device keeps no budget of yours. If you take part more than once, here or elsewhere, what your samples tell about you adds up.`
-    : `It costs epsilon = ${agreement.epsilon}${limit === undefined ? "" : `; your limit for this collection is ${limit}, of which ${spentHere()} is spent`}.`);
+  say("odds", `${phrase("your-odds", { factor: atMost(factor), sure: percentAtMost(certainty(factor)) })} ${strength(agreement.epsilon).said}`);
+  const { epsilon } = agreement;
+  say("cost", field ? phrase("cost-field", { epsilon }) : limit === undefined ? phrase("cost", { epsilon }) : phrase("cost-of-limit", { epsilon, limit, spent: spentHere() }));
   if (agreement.reports) {
-    say("drawn-heading", "What your report may name");
-    say("drawn-law", "how likely your report names it");
-    say("draw", "Draw my report");
+    sayPhrase("drawn-heading", "may-name");
+    sayPhrase("drawn-law", "how-likely-named");
   }
-  say("entry-told", domain.labels ? "Type one of the outcomes" : `Type ${allowed(domain)}`);
-  say("draw-first", `Enter first what you hold, or choose “${noneOf(domain)}”.`);
+  askWhat();
+}
+
+/** The question, or what the person holds where none is written. */
+function askWhat() {
+  const { agreement: { domain }, questions } = here;
+  const chosen = questions && questions.choice !== "records";
+  by("question-card").hidden = !chosen;
+  by("held-card").hidden = chosen;
+  if (chosen) {
+    sayPhrase("draw-first", "choose-first");
+    records = new Choice(domain, questions, by("question"), changed);
+    return changed();
+  }
+  if (questions) {
+    say("held-heading", labelled(questions.title));
+    say("held-told", questions.text ?? "");
+  }
+  say("entry-told", domain.labels ? phrase("type-outcome") : phrase("type-allowed", { allowed: allowed(domain) }));
+  sayPhrase("draw-first", "enter-first", { none: noneOf(domain) });
   records = new Records(
     domain,
     { list: by("held"), offered: by("offered"), offeredTold: by("offered-told"), moreOffered: by("more-offered"), problem: by("held-problem"), rest: by("held-rest"), strange: by("strange") },
@@ -180,11 +216,13 @@ function tellTotal() {
   const wanted = Number(by("total").value);
   const factor = Math.exp(Math.max(needed, wanted || 0));
   const many = here.speaker.collections;
-  const so = `You have spent ${spent} of your total of ${total}, in ${many === 1 ? "one collection" : `${many.toLocaleString("en")} collections`} at this site. With this sample it is ${needed}.`;
-  const means = `With a total of ${Math.max(needed, wanted || 0)}, whoever puts all your samples from this site together can move their odds about you from 1 to 1 to at most ${atMost(factor)} to 1: from 50\u00a0% sure to ${percentAtMost(certainty(factor))} sure. ${strength(Math.max(needed, wanted || 0)).said}`;
-  say("total-told", needed > total || wanted > total ? `${so} ${needed > total ? "Your total does not allow it, unless you raise it. " : ""}${means}` : so);
+  const so = phrase("spent-so-far", { spent, total, n: many, needed });
+  const most = Math.max(needed, wanted || 0);
+  const means = `${phrase("total-means", { most, factor: atMost(factor), sure: percentAtMost(certainty(factor)) })} ${strength(most).said}`;
+  say("total-told", needed > total || wanted > total ? `${so} ${needed > total ? `${phrase("total-too-small")} ` : ""}${means}` : so);
+  if (needed > total) by("budget-part").open = true;
   by("raise").hidden = wanted >= needed;
-  say("raise", `Raise my total to ${needed}`);
+  sayPhrase("raise", "raise-to", { needed });
   by("raise").value = needed;
 }
 
@@ -216,17 +254,18 @@ async function draw(event) {
     const total = known === undefined ? limit : Number(by("total").value);
     const own = law;
     const part = { limit, questions: speaker.questions(collection) };
-    if (limit < agreement.epsilon) throw new Error(`A limit of ${limit} does not allow this sample, which costs ${agreement.epsilon}`);
+    if (limit < agreement.epsilon) throw new Error(phrase("limit-too-small", { limit, epsilon: agreement.epsilon }));
     const book = new Budget({ ...record, limit: known ?? total }); // refused before anything is written down
     if (total !== known && known !== undefined) await book.raise(total, event);
     book.check(agreement, { round, part });
-    const spoken = await speaker.speak(collection, round, id, limit);
+    const spoken = await speaker.speak(collection, round, id, limit, here.questions?.digest);
     if (spoken.agreement !== id) return location.reload(); // another tab was first, under another agreement
     shown(await book.release(agreement, own, { round, part: { limit, questions: speaker.questions(collection) } }), spoken);
     if (!field) tellDevice();
     by("sample-heading").focus();
   } catch (error) {
     say("draw-problem", sentence(error.message));
+    if (!by("limit-field").hidden || !by("total-field").hidden) by("budget-part").open = true;
     tellTotal();
   }
 }
@@ -243,49 +282,49 @@ function shown(answer, spoken) {
   const { agreement, enrolment, round } = here;
   answered = answer;
   forget();
-  for (const id of ["held-card", "drawn-card", "draw-card"]) by(id).hidden = true;
+  for (const id of ["held-card", "question-card", "drawn-card", "draw-card"]) by(id).hidden = true;
   by("sample-card").hidden = false;
-  by("sample").textContent = sampleTold(agreement, answer.sample);
+  by("sample").textContent = sampleTold(agreement, answer.sample, here.questions);
   say("sample-told", reportTold(agreement, answer.sample));
   by("sample").classList.toggle("named", Boolean(agreement.reports));
-  if (agreement.reports) say("sample-heading", "Your report");
-  if (field) say("kept-told", `It was drawn once, for you alone. This device keeps it in memory until it is sent, and forgets it then, or when you leave. ${WITHOUT_REGARD}`);
+  if (field) sayPhrase("kept-told", "kept-in-field");
+  if (spoken.questions && spoken.questions !== here.questions?.digest) sayPhrase("problem", "words-changed");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   const preview = () => {
     const body = request(answer);
     by("send").disabled = !body;
-    by("request").textContent = body ? JSON.stringify(body, null, 2) : "Enter your token first: it is a part of what is sent.";
+    by("request").textContent = body ? JSON.stringify(body, null, 2) : phrase("token-first");
     say("padding", body ? paddingTold(body) : "");
     by("words").replaceChildren(
       ...told([
-        ["Where to", `${new URL("samples", location.href)}`],
-        agreement.reports ? ["The report", `The number ${answer.sample}, which stands for the outcomes above. It is all that is said about you.`] : ["The sample", `${sampleTold(agreement, answer.sample)}, which is all that is said about you.`],
-        ["Under which agreement", `The one that this page shows, in round ${round.toLocaleString("en")}.`],
-        ["From whom", enrolment ? "The token that you were given. Whoever gave it to you knows that it is yours." : field ? "A name that was made up for you a moment ago. It says nothing about you, and is forgotten with the rest." : "A name that this browser made up for this collection. It says nothing about you, and another collection gets another one."],
-        ["A key", "It is made of the agreement, the round and the name. Should the answer get lost, the same is sent again, and counted once."],
+        [phrase("where-to"), `${new URL("samples", location.href)}`],
+        [phrase("the-sample"), agreement.reports ? phrase("sent-report", { report: answer.sample }) : phrase("sent-sample", { sample_name: sampleTold(agreement, answer.sample) })],
+        [phrase("under-which"), phrase("under", { round })],
+        [phrase("from-whom"), phrase(enrolment ? "from-token" : field ? "from-field" : "from-name")],
+        [phrase("a-key"), phrase("key-told")],
       ]),
     );
   };
   by("token").addEventListener("input", preview);
   preview();
   by("send").onclick = () => send(request(answer));
-  if (spoken.at) heard(spoken, "You have taken part already, thank you. This is what you said then: a person speaks once in a round, so there is nothing more to do.");
+  if (spoken.at) heard(spoken, phrase("taken-part-already"));
 }
 
 /** A sample as people call it, or the outcomes that a report names. */
-function sampleTold(agreement, sample) {
+function sampleTold(agreement, sample, questions) {
   const { domain, reports } = agreement;
-  if (!reports) return labelled(domain.name(domain.number(sample)));
+  if (!reports) return optionTold(questions, String(domain.name(domain.number(sample))));
   const named = agreement.outcomesOf(sample);
-  return named.slice(0, MOST_NAMED).map((place) => isolated(domain.name(place))).join(", ") + (named.length > MOST_NAMED ? ` and ${(named.length - MOST_NAMED).toLocaleString("en")} more` : "");
+  const listed = named.slice(0, MOST_NAMED).map((place) => isolated(optionTold(questions, String(domain.name(place))))).join(", ");
+  return named.length > MOST_NAMED ? `${listed} ${phrase("and-more", { n: named.length - MOST_NAMED })}` : listed;
 }
 
-/** What a report is: nothing where it is a sample. */
+/** What a report is, or a randomised answer; nothing where it is a sample. */
 function reportTold(agreement, sample) {
-  if (!agreement.reports) return "";
-  const many = agreement.outcomesOf(sample).length;
-  return `${many === 1 ? "This is your report. What it names is yours, perhaps" : `This is your report. One of these ${many.toLocaleString("en")} is yours, perhaps`}: with a chance of ${percentAtLeast(agreement.reports.chances.blind)} it was drawn without looking at what you hold. Nobody who sees it can be sure which one is yours, or whether any is.`;
+  if (!agreement.reports) return here.questions ? phrase("answer-told") : "";
+  return phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(agreement.reports.chances.blind) });
 }
 
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
@@ -293,7 +332,7 @@ function paddingTold(body) {
   const padded = bodyOf(body, here.agreement);
   const spaces = padded.length - JSON.stringify(body).length;
   const bytes = new TextEncoder().encode(padded).length;
-  return `It leaves as one line, with ${spaces ? `${spaces.toLocaleString("en")} space${spaces === 1 ? "" : "s"}` : "no spaces"} after it, ${bytes.toLocaleString("en")} bytes in all. It would be as long with any other sample: so its length tells nobody on the way which one it is.`;
+  return phrase("padding", { spaces: spaces ? phrase("spaces", { n: spaces }) : phrase("no-spaces"), bytes });
 }
 
 async function send(body) {
@@ -302,12 +341,12 @@ async function send(body) {
   by("stop").hidden = false;
   if (turn) turn.busy = true;
   say("send-problem", "");
-  say("sending", "Sending …");
+  sayPhrase("sending", "sending");
   try {
-    const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} That was attempt ${attempt}; the same is sent again in ${Math.ceil(wait)} s.`), stop.signal);
+    const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), stop.signal);
     const at = new Date().toISOString();
     await here.speaker.heard(here.collection, here.round, body.key, at);
-    heard({ key: body.key, at }, answer.counted ? "Your sample has arrived and is counted. Thank you." : "Your sample had arrived before. It is counted once, as it should be.");
+    heard({ key: body.key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
     refused(error);
   } finally {
@@ -320,23 +359,23 @@ async function send(body) {
 
 function refused(error) {
   if (error instanceof Refused && error.status === 409) {
-    say("send-problem", "Somebody with this name has spoken in this round already, with another sample. That one counts, this one was not taken, and there is nothing more to do. Thank you for taking part.");
-  } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} ${field ? "Your sample is still here: try again, or leave it, and nothing was sent." : "Nothing is lost: the same sample can be sent later, also after this page was closed."}`);
+    sayPhrase("send-problem", "has-spoken");
+  } else if (error instanceof Unreachable) say("send-problem", `${sentence(error.message)} ${phrase(field ? "still-here" : "nothing-lost")}`);
   else say("send-problem", sentence(error.message));
 }
 
 /** The receipt. */
 function heard({ key, at }, thanks) {
-  say("send", "Send the same again");
+  sayPhrase("send", "send-again");
   by("send").classList.replace("action", "plain");
   by("receipt-card").hidden = false;
   say("thanks", thanks);
   if (field) return thankAndForget();
   by("receipt").replaceChildren(
     ...told([
-      ["When", new Date(at).toLocaleString()],
-      ["Agreement and round", `${here.id.slice(0, 12)}, round ${here.round.toLocaleString("en")}`],
-      ["The key that it was sent with", key],
+      [phrase("when"), new Date(at).toLocaleString(pageLanguage())],
+      [phrase("agreement-and-round"), phrase("id-and-round", { id: here.id.slice(0, 12), round: here.round })],
+      [phrase("its-key"), key],
     ]),
   );
   by("receipt-heading").focus();
@@ -392,4 +431,5 @@ for (const id of ["next", "next-after"]) by(id).addEventListener("click", nextTu
 for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in
 addEventListener("pagehide", forget);
 addEventListener("pageshow", ({ persisted }) => persisted && forget()); // a page that comes back from memory
+useCatalogue(JSON.parse(by("catalogue").textContent));
 open();

@@ -1,5 +1,7 @@
 /** The explorer: a state, the page that shows it, and the address that holds it. */
+import { language, nouns, words } from "../../../src/discreet/collect/pages/en.json";
 import { Agreement, randomInteger } from "../src/agreement.js";
+import { useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
 import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
@@ -7,6 +9,7 @@ import { Bars, curve, NAMES } from "./chart.js";
 import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
 import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
 
+useCatalogue({ language, nouns, words });
 const by = (id) => document.getElementById(id);
 const MEASURES = { tv: "total variation", kl: "KL divergence", hellinger: "squared Hellinger distance", chi2: "chi-squared" };
 const DRAWS = 1000;

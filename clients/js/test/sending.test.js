@@ -1,10 +1,13 @@
 /** What leaves is as long for every sample, in bytes. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Agreement } from "../src/agreement.js";
+import { useCatalogue } from "../page/catalogue.js";
 import { bodyOf, longestSample } from "../collector/sending.js";
 import { signing } from "../collector/agreed.js";
 
+useCatalogue(JSON.parse(readFileSync(new URL("../../../src/discreet/collect/pages/en.json", import.meta.url), "utf8")));
 const read = (family) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", epsilon: 1, family: { kind: "simplex", ...family } }));
 const request = (sample) => ({ agreement: "a".repeat(64), round: 1, client: "é蓝", key: "k", sample });
 

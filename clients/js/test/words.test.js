@@ -1,11 +1,15 @@
 /** Words about privacy are as strong as the numbers beside them: one table of both, and no rounding that reaches certainty. */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Agreement } from "../src/agreement.js";
+import { useCatalogue } from "../page/catalogue.js";
 import { asked, atLeast, atMost, blindShare, certainty, labelled, percent, percentAtLeast, percentAtMost, revealed, strength } from "../page/words.js";
 import { containing, distance, folded, suggested } from "../page/search.js";
 import { countsOf, entriesOf } from "../page/rows.js";
 
+const catalogue = (language) => JSON.parse(readFileSync(new URL(`../../../src/discreet/collect/pages/${language}.json`, import.meta.url), "utf8"));
+useCatalogue(catalogue("en"));
 const read = (fields) => Agreement.read(JSON.stringify({ discreet: 2, bits: 62, mechanism: "optimal", ...fields }));
 const number = (text) => Number(text.replace(/[^0-9.]/g, ""));
 

@@ -88,6 +88,13 @@ def collect(
             show_default=False,
         ),
     ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What people are asked in words: title, text, options, languages; a TOML or JSON file.",
+        ),
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="A site whose pages may read and send, https://...; may be repeated."),
@@ -112,7 +119,7 @@ def collect(
     """
     labels = stated_domain(domain, None, None, None)
     files = agreements or []
-    for option, given in (("--follows", follows), ("--domain", domain)):
+    for option, given in (("--follows", follows), ("--domain", domain), ("--questions", questions)):
         if given is not None and len(files) != 1:
             raise DiscreetError(f"{option} is for one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
@@ -147,6 +154,7 @@ def collect(
         replace_key=replace_key,
         seal=seal,
         least=least,
+        questions=questions,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         patience=patience,

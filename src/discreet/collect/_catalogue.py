@@ -74,6 +74,12 @@ class CollectedAgreement:
         return self.agreement.text.encode() + b"\n"
 
     @cached_property
+    def questions(self) -> str | None:
+        """The digest of what people are asked in words."""
+        words = self.kept.questions
+        return None if words is None else hashlib.sha256(words.encode()).hexdigest()
+
+    @cached_property
     def weights(self) -> bytes | None:
         """The weights beside the agreement, if they are too many for it."""
         return self.agreement.family.beside
@@ -157,7 +163,7 @@ def _collectable_survey(agreement: Agreement) -> SurveySampler:
 
 def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
-    return kept.signed, kept.closed, kept.least
+    return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
 
 class Catalogue:

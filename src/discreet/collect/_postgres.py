@@ -143,7 +143,10 @@ CREATE TABLE discreet_signatures (agreement integer PRIMARY KEY, signer text NOT
 CREATE TABLE discreet_reported (
     agreement integer NOT NULL, round bigint NOT NULL, report bigint NOT NULL, slot smallint NOT NULL, n bigint NOT NULL,
     PRIMARY KEY (agreement, round, report, slot)
-);""",
+);
+ALTER TABLE discreet_collections ADD COLUMN shown text;
+CREATE TABLE discreet_questions (agreement integer PRIMARY KEY, words text NOT NULL);
+""",
 }
 _BEGIN = """BEGIN ISOLATION LEVEL {isolation};
 SELECT set_config('statement_timeout', '{wait}', true), set_config('idle_in_transaction_session_timeout', '{wait}', true),
@@ -164,7 +167,7 @@ ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n +
 
 _CLOSED = "SELECT 1 FROM discreet_collections WHERE collection = %s AND closed IS NOT NULL"
 _POOL = "SELECT content FROM discreet_pool WHERE slot = %s FOR UPDATE"
-_TABLES = re.compile(r"\b(agreements|collections|tokens|gateways|signatures)\b")
+_TABLES = re.compile(r"\b(agreements|collections|questions|spoken|tokens|gateways|signatures)\b")
 
 Connection = psycopg.Connection[Any]
 
@@ -218,11 +221,12 @@ class PostgresStore(Registers):
         """All agreements, in the order of arrival."""
         with self._reader.transaction() as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least "
-                "FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
+                "shown, words FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
                 "LEFT JOIN discreet_agreements other ON one.follows = other.number "
                 "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number "
-                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection ORDER BY one.number"
+                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection "
+                "LEFT JOIN discreet_questions ON discreet_questions.agreement = one.number ORDER BY one.number"
             ).fetchall()
         return agreements_from_rows(rows)
 

@@ -1,15 +1,11 @@
 """`service`: the collector as an ASGI application, with its paths (`discreet.client._protocol`), pages and metrics.
 
-The pages show estimates and let a visitor take part. They are static files and a script built from `clients/js`, the same for everybody.
-They contact only the service they come from, contain no inline script or style, and work under the strictest content security policy.
-
 `Metrics` counts requests, their durations and the length of the queue for Prometheus, and nothing about clients. It omits the creation time
 of counters (`..._created`), which is the moment of the first request. With several processes, each writes its numbers to the folder that
 `PROMETHEUS_MULTIPROC_DIR` names, and any of them adds them up.
 """
 
 import asyncio
-import hashlib
 import json
 import os
 from collections import Counter as Tally
@@ -17,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +51,7 @@ from discreet.client import (
 from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
 from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
 from discreet.collect._estimates import private_groups
+from discreet.collect._pages import page_routes
 from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
     FAILED,
@@ -70,37 +66,6 @@ from discreet.collect._requests import (
 from discreet.collect._store import Arrival, Store, Verdict, check_store
 from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
-
-LIVE, TAKE_PART = "/", "/take-part"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
-_PLACES = {LIVE: "live.html", TAKE_PART: "take-part.html"} | {
-    f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")
-}
-
-
-def page_routes() -> list[Route]:
-    """The routes of the pages and their files."""
-    return [_page_route(path, name) for path, name in _PLACES.items()]
-
-
-def _page_route(path: str, name: str) -> Route:
-    content = (resources.files(__package__) / "pages" / name).read_bytes()
-    # Revalidated each time, so that a page and its script have one version.
-    headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
-    kind = _TYPES[name[name.rindex(".") :]]
-
-    async def answer(request: Request) -> Response:
-        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-        if headers["ETag"] in known:
-            return Response(status_code=304, headers=headers)
-        return Response(content, media_type=kind, headers=headers)
-
-    return Route(path, answer, methods=["GET"], name=name)
-
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 MEDIA_TYPE = CONTENT_TYPE_LATEST
@@ -181,6 +146,7 @@ class Metrics:
         return generate_latest(together)
 
 
+QUESTIONS = "/questions"
 _READERS: dict[str, Callable[[bytes], SampleRequest]] = {JSON: parse_json_samples, ARROW: parse_arrow_samples}
 _SPOKEN = "this client has spoken in this round; its first sample stays"
 _CLOSED = "this collection is closed; nothing was counted"
@@ -254,6 +220,7 @@ class _Service:
             Route(COLLECTION, self._collection),
             Route(AGREEMENT, self._agreement),
             Route(WEIGHTS, self._weights),
+            Route(QUESTIONS, self._questions),
             Route(HEALTH, self._health),
             Route(METRICS, self._metrics_text),
             *page_routes(),
@@ -392,6 +359,12 @@ class _Service:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
         return _tagged_response(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
 
+    async def _questions(self, request: Request) -> Response:
+        collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
+        if collected.kept.questions is None:
+            raise RequestProblem(404, "no questions were written for this agreement")
+        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions}"', JSON)
+
     async def _health(self, request: Request) -> Response:
         _query_parameters(request)
         collected = await self._catalogue.find_agreement(None)
@@ -466,7 +439,8 @@ def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     about: dict[str, Any] = {"agreement": each.id, "follows": each.kept.follows, "rounds": agreed.rounds}
     about["open"] = [] if each.kept.closed else list(each.rounds)
     signed = each.kept.signed
-    return {**about, "purpose": agreed.purpose, "signed": None if signed is None else signed.document}
+    about |= {"purpose": agreed.purpose, "signed": None if signed is None else signed.document}
+    return {**about, "questions": each.questions}
 
 
 def _json_response(found: Any) -> Response:

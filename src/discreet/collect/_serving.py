@@ -37,15 +37,17 @@ from discreet.collect._enrolment import (
     sign_agreements,
 )
 from discreet.collect._estimates import asks_the_same
+from discreet.collect._pages import Questions
 from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
-from discreet.collect._store import LEAST_PREFIX, Store, id_with_prefix
+from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, id_with_prefix
 from discreet.errors import (
     DiscreetError,
     Range,
     check_callable,
+    check_choice,
     check_count,
     check_flag,
     check_kind,
@@ -101,6 +103,8 @@ class _Additions:
     key: str | None
     replace_key: bool
     least: int | None
+    shown: str | None
+    questions: Questions | None
 
     def __post_init__(self) -> None:
         check_no_client_is_gateway(self.tokens, self.gateways)
@@ -124,6 +128,10 @@ class _Additions:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
                 store.hide_estimates(self.least)
+            if self.shown is not None:
+                store.show_estimates(self.shown)
+            if self.questions is not None:
+                store.ask(self.agreements[0].id, self.questions.text)
 
     def _collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
@@ -151,6 +159,8 @@ def serve(
     replace_key: bool = False,
     seal: str | Path | None = None,
     least: int | None = None,
+    shown: str | None = None,
+    questions: str | Path | None = None,
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
     patience: float = PATIENCE,
@@ -177,6 +187,10 @@ def serve(
         replace_key: whether the key may replace another one that signed the store's agreements.
         seal: the file of the key that seals the store from now on, created if missing.
         least: hide the estimates of fewer samples, from now on and in every collection of the store; None: as the store says.
+        shown: when the pages and /estimate show estimates: "always", "after" a visitor's own sample, or "never", from now on and in every
+            collection of the store; None: as the store says.
+        questions: a TOML or JSON file with what people are asked in words, for the one agreement that is passed. It stays what it is once
+            somebody has answered.
         hosts: allowed host names; by default this machine's if it listens only to it, else any.
         origins: other sites whose pages may read and send.
         patience: seconds until a request must be complete.
@@ -197,6 +211,8 @@ def serve(
             check_path(name, file)
     if follows is not None:
         check_kind("follows", follows, str, "pass the id of an agreement, or its first digits")
+    if shown is not None:
+        check_choice("shown", shown, SHOWN)
     if listening is not None:
         check_callable("listening", listening, "pass a function of the address")
     addresses = check_texts("addresses", addresses, "pass addresses such as https://example.org")
@@ -232,6 +248,8 @@ def serve(
         key=None if key is None else str(key),
         replace_key=replace_key,
         least=None if least is None else check_count("least", least, least=0, most=MOST_DRAWS),
+        shown=shown,
+        questions=None if questions is None else _read_questions(questions, whole),
     )
     with _bound_socket(host, port) as bound:
         address = _socket_url(bound)
@@ -242,6 +260,13 @@ def serve(
             settings.run_until_stopped(bound, told)
         else:
             _WorkerProcesses(settings, bound, workers, told).run_until_stopped()
+
+
+def _read_questions(path: str | Path, agreements: Sequence[Agreement]) -> Questions:
+    check_path("questions", path)
+    if len(agreements) != 1:
+        raise DiscreetError("questions are asked under one agreement; pass that one")
+    return Questions.read(path, agreements[0])
 
 
 class _Server(uvicorn.Server):

@@ -51,7 +51,7 @@ from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
 APPLICATION = 0x64637374  # "dcst"
-FORMAT = 3
+FORMAT = 4
 _FIRST_SCHEMA = """
 CREATE TABLE agreements (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, follows INTEGER REFERENCES agreements,
@@ -78,6 +78,10 @@ _UPGRADES = {  # from each format to the next
         "STRICT",
     ),
     2: ("CREATE TABLE collections (collection INTEGER PRIMARY KEY, closed TEXT, least INTEGER NOT NULL) STRICT",),
+    3: (
+        "ALTER TABLE collections ADD COLUMN shown TEXT",
+        "CREATE TABLE questions (agreement INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT",
+    ),
 }
 _SETTINGS = (
     "journal_mode = WAL",
@@ -143,10 +147,11 @@ class SqliteStore(Registers):
         """All agreements, in the order of arrival."""
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least "
-                "FROM agreements one "
+                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
+                "shown, words FROM agreements one "
                 "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
                 "LEFT JOIN signatures ON signatures.agreement = one.number LEFT JOIN collections ON collections.collection = one.collection "
+                "LEFT JOIN questions ON questions.agreement = one.number "
                 "ORDER BY one.number"
             ).fetchall()
         return agreements_from_rows(rows)

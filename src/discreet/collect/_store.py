@@ -8,7 +8,8 @@
     tokens      digest of a client's token -> whether it was revoked
     gateways    digest of a gateway's token -> the gateway's id, whether the token was revoked
     signatures  agreement -> key, signature and addresses (`discreet.client._protocol.StatementSignature`)
-    collections collection -> the day on which it was closed, and the least number of samples whose estimates are shown
+    collections collection -> the day on which it was closed, the least number of samples whose estimates are shown, and when they are
+    questions   agreement -> what people are asked, in words (`discreet.collect._pages`)
 
 No table links a client to its sample. All tables change in one transaction, and an answer leaves once that is on disk. After every failure
 an acknowledged sample is therefore counted. A repeated key is acknowledged and not counted again. A client with another key already has a
@@ -52,13 +53,18 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.audit import MOST_DRAWS
 from discreet.client import StatementSignature, read_signature
 from discreet.collect._pool import Group, Pool
-from discreet.errors import DiscreetError, StoreError, check_count
+from discreet.errors import DiscreetError, StoreError, check_choice, check_count
 from discreet.estimation import line_of
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.survey import SurveySampler
 
 DIGEST = 16  # bytes
+ALWAYS, AFTER, NEVER = SHOWN = (
+    "always",
+    "after",
+    "never",
+)  # when pages show estimates: to whoever took part, after that
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class StoredAgreement:
 
     `apart`: whether names from a gateway differ from the same names from elsewhere. It is false for collections that began before gateways
     had ids, where a known client would become a new one otherwise. `closed`: the day on which the collection was closed. `least`: fewer
-    samples than these are not estimated from.
+    samples than these are not estimated from. `shown`: when the pages show estimates. `questions`: what people are asked, in words.
     """
 
     agreement: Agreement
@@ -77,6 +83,8 @@ class StoredAgreement:
     signed: StatementSignature | None = None
     closed: str | None = None
     least: int = 0
+    shown: str = ALWAYS
+    questions: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,12 @@ class Store(Protocol):
     def hide_estimates(self, least: int) -> None:
         """Hide the estimates of fewer samples than these, in every collection of the store."""
 
+    def show_estimates(self, shown: str) -> None:
+        """Show estimates always, after a person's own sample, or never, in every collection of the store."""
+
+    def ask(self, agreement: str, questions: str) -> None:
+        """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
+
     def close(self) -> None:
         """Close the file or the connections."""
 
@@ -184,11 +198,17 @@ _SIGN = """INSERT INTO signatures SELECT number, ?, ?, ? FROM agreements WHERE i
 ON CONFLICT (agreement) DO UPDATE SET signer = excluded.signer, signature = excluded.signature, addresses = excluded.addresses"""
 
 
-_CLOSE = """INSERT INTO collections SELECT collection, ?, 0 FROM agreements WHERE id = ?
+_CLOSE = """INSERT INTO collections (collection, closed, least) SELECT collection, ?, 0 FROM agreements WHERE id = ?
 ON CONFLICT (collection) DO UPDATE SET closed = coalesce(collections.closed, excluded.closed)"""
 _CLOSED_ON = "SELECT closed FROM collections WHERE collection = (SELECT collection FROM agreements WHERE id = ?)"
-_HIDE = """INSERT INTO collections SELECT DISTINCT collection, NULL, CAST(? AS bigint) FROM agreements WHERE number > 0
+_HIDE = """INSERT INTO collections (collection, least) SELECT DISTINCT collection, CAST(? AS bigint) FROM agreements WHERE number > 0
 ON CONFLICT (collection) DO UPDATE SET least = excluded.least"""
+_SHOW = """INSERT INTO collections (collection, least, shown) SELECT DISTINCT collection, 0, ? FROM agreements WHERE number > 0
+ON CONFLICT (collection) DO UPDATE SET shown = excluded.shown"""
+_ASKED = "SELECT words FROM questions WHERE agreement = (SELECT number FROM agreements WHERE id = ?)"
+_ANSWERED = "SELECT EXISTS (SELECT 1 FROM spoken WHERE collection = (SELECT collection FROM agreements WHERE id = ?))"
+_ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
+ON CONFLICT (agreement) DO UPDATE SET words = excluded.words"""
 
 
 def refuse_shared_tokens(shared: int) -> None:
@@ -297,6 +317,28 @@ class Registers(ABC):
         with self._writing() as database:
             database.execute(self._sql(_HIDE), (least,))
 
+    def show_estimates(self, shown: str) -> None:
+        """Show estimates always, after a person's own sample, or never, in every collection of the store."""
+        check_choice("shown", shown, SHOWN)
+        with self._writing() as database:
+            database.execute(self._sql(_SHOW), (shown,))
+
+    def ask(self, agreement: str, questions: str) -> None:
+        """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
+        with self._writing() as database:
+            self._wait_for_counts(database)
+            found = database.execute(self._sql(_ASKED), (agreement,)).fetchone()
+            if found is not None and found[0] == questions:
+                return
+            (answered,) = database.execute(self._sql(_ANSWERED), (agreement,)).fetchone()
+            if answered:
+                raise DiscreetError(
+                    f"agreement {agreement[:12]} has samples of people who read other words, and questions stay what they were; "
+                    "collect under a new agreement"
+                )
+            if not database.execute(self._sql(_ASK), (questions, agreement)).rowcount:
+                raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+
     @abstractmethod
     def _wait_for_counts(self, database: Any) -> None:
         """Wait for transactions that count, where they can run beside this one."""
@@ -404,19 +446,21 @@ def outcome_count(agreement: Agreement) -> int:
 
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
-    """Agreements from rows: collection, follows, text, weights, id, are gateways' names apart, key, signature, addresses, closed, least.
+    """Agreements from rows: collection, follows, text, weights, id, are gateways' names apart, key, signature, addresses, closed, least,
+    shown, questions.
 
     A text whose id is not that of its row is damaged.
     """
     found = []
-    for collection, follows, text, weights, identity, apart, *signed, closed, least in rows:
+    for collection, follows, text, weights, identity, apart, *signed, closed, least, shown, questions in rows:
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
         signature = _read_signature(*signed)
-        found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, closed, least or 0))
+        about = (closed, least or 0, shown or ALWAYS, questions)
+        found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *about))
     return found
 
 

@@ -1,0 +1,282 @@
+"""The pages of a collection: `page_routes`, their texts in several languages, and `Questions`, what a survey asks in people's own words.
+
+The pages show estimates and let a visitor take part. They are static files and a script built from `clients/js`, the same for everybody who
+reads the same language. They contact only the service they come from, contain no inline script or style, and work under the strictest
+content security policy. Every sentence stands in a catalogue, `pages/LANGUAGE.json`. The language is `?lang=` or the first one of the
+browser's that has a catalogue.
+
+`Questions` is a small public file beside the agreement: a title, a text, whether people choose one option or several, what options are
+called, and whether one may prefer not to say, in any number of languages. It is named by its digest. It is no part of the agreement: a
+report is epsilon-private whatever the person was asked, so no text can weaken the promise. A text can mislead: the pages show the
+agreement's own facts and labels beside it.
+
+A person who chooses several options holds the uniform distribution on them. One who prefers not to say holds the reference distribution
+of the family (uniform, unless the agreement states another), as a client without records does. With a share s of such people and the mean
+distribution p of the others, the mean of all is (1 - s) p + s mu. Nobody can tell s from the samples.
+"""
+
+import gzip
+import hashlib
+import html
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet._base.files import error_reason
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.domain import Domain, canonical, refuse_repeated_fields
+from discreet.errors import DiscreetError
+
+LIVE, TAKE_PART = "/", "/take-part"
+LANGUAGES = ("en", "de")
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+_FILES = {f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")}
+_PAGES = {LIVE: ("live.html", "live"), TAKE_PART: ("take-part.html", "take")}
+_SHARED = ("language", "nouns", "words", "collector")  # parts of a catalogue that every page has
+_WORDED = re.compile(r'(<[^<>]*\sdata-t="([^"]+)"[^<>]*>)')
+_LABELLED = re.compile(r'\sdata-t-label="([^"]+)"')
+_CATALOGUE = '<script type="application/json" id="catalogue">'
+
+
+def page_routes() -> list[Route]:
+    """The routes of the pages and their files."""
+    pages = [_page_route(path, _pages_in_languages(name, section)) for path, (name, section) in _PAGES.items()]
+    return [*pages, *(_page_route(path, {"": _TaggedContent(_read(name), name)}) for path, name in _FILES.items())]
+
+
+def _read(name: str) -> bytes:
+    return (resources.files(__package__) / "pages" / name).read_bytes()
+
+
+class _TaggedContent:
+    """A file as it is sent, with its tag. It is revalidated each time, so that a page and its script have one version.
+
+    It is public and the same for everybody, so that it may be compressed: its length tells nothing.
+    """
+
+    def __init__(self, content: bytes, name: str, language: str = "") -> None:
+        kind = _TYPES[name[name.rindex(".") :]]
+        tag = hashlib.sha256(content).hexdigest()[:32]
+        spoken = {"Content-Language": language} if language else {}
+        common = {
+            "Content-Type": kind,
+            "Cache-Control": "no-cache",
+            "Vary": "Accept-Encoding, Accept-Language",
+            **spoken,
+        }
+        self._plain = content, {**common, "ETag": f'"{tag}"'}
+        self._packed = gzip.compress(content, mtime=0), {**common, "ETag": f'"{tag}-gzip"', "Content-Encoding": "gzip"}
+
+    def answer(self, request: Request) -> Response:
+        """The file, unless the browser has it."""
+        accepted = request.headers.get("accept-encoding", "").replace(" ", "").lower()
+        content, headers = (
+            self._packed if re.search(r"(^|,)gzip(,|;q=0?\.[0-9]*[1-9]|;q=1|$)", accepted) else self._plain
+        )
+        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if headers["ETag"] in known:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers)
+
+
+def _pages_in_languages(name: str, section: str) -> dict[str, _TaggedContent]:
+    template = _read(name).decode()
+    found = {}
+    for language in LANGUAGES:
+        catalogue = json.loads(_read(f"{language}.json"))
+        parts = {part: catalogue[part] for part in (*_SHARED, section)}
+        found[language] = _TaggedContent(_fill_page(template, parts).encode(), name, language)
+    return found
+
+
+def _fill_page(template: str, catalogue: Mapping[str, Any]) -> str:
+    """A page in the language of a catalogue, which it then holds: for its script to speak by."""
+    texts = {
+        key: text for name, part in catalogue.items() if name not in ("language", "nouns") for key, text in part.items()
+    }
+
+    def text_of(key: str) -> str:
+        return html.escape(texts[key].format_map(catalogue["nouns"]["sample"]), quote=True)
+
+    page = _WORDED.sub(lambda found: found[1] + text_of(found[2]), template)
+    page = _LABELLED.sub(lambda found: f'{found[0]} aria-label="{text_of(found[1])}"', page)
+    stated = json.dumps(catalogue, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    page = page.replace(_CATALOGUE, _CATALOGUE + stated)
+    return page.replace('<html lang="en">', f'<html lang="{catalogue["language"]}">')
+
+
+def _page_route(path: str, versions: Mapping[str, _TaggedContent]) -> Route:
+    async def answer(request: Request) -> Response:
+        found = versions[_chosen_language(request)] if len(versions) > 1 else next(iter(versions.values()))
+        return found.answer(request)
+
+    return Route(path, answer, methods=["GET"])
+
+
+def _chosen_language(request: Request) -> str:
+    """The language of `?lang=`, else the browser's first one that has a catalogue, else English."""
+    accepted = []
+    for place, part in enumerate(request.headers.get("accept-language", "").split(",")[:20]):
+        code, _, weight = part.strip().partition(";q=")
+        try:
+            accepted.append((-float(weight or 1), place, code))
+        except ValueError:
+            continue
+    wanted = [request.query_params.get("lang", ""), *(code for _, _, code in sorted(accepted))]
+    return next((code for each in wanted if (code := each.lower().split("-")[0]) in LANGUAGES), LANGUAGES[0])
+
+
+_LONGEST_TITLE, _LONGEST_TEXT, _LARGEST_FILE = 300, 5_000, 200_000
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_CHOICES = ("single", "multiple", "records")
+_QUESTION = {"title", "text", "options", "choice", "prefer_not_to_say"}
+_TRANSLATED = {"title", "text", "options"}
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a survey asks, in people's own words. `document`: as `read` checked it."""
+
+    document: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: str | Path, agreement: Agreement) -> "Questions":
+        """The questions in a TOML or JSON file, for an agreement.
+
+        Args:
+            path: the file; one that ends with .json is JSON, every other one TOML.
+            agreement: whose outcomes the questions are about, with its labels.
+
+        Raises:
+            DiscreetError: for a file that cannot be read, and for the first field that is wrong.
+        """
+        try:
+            content = Path(path).read_bytes()
+            text = content.decode("utf-8")
+            if len(content) > _LARGEST_FILE:
+                raise DiscreetError(f"questions {str(path)!r} has more than {_LARGEST_FILE:,} bytes; shorten it")
+            found = _parse_json(text) if str(path).endswith(".json") else tomllib.loads(text)
+        except DiscreetError:
+            raise
+        except OSError as error:
+            raise DiscreetError(f"questions {str(path)!r} cannot be read: {error_reason(error)}") from None
+        except (ValueError, RecursionError) as error:  # of either format
+            raise DiscreetError(f"questions {str(path)!r} is neither TOML nor JSON: {error}") from None
+        return cls.parse(found, agreement)
+
+    @classmethod
+    def parse(cls, found: Any, agreement: Agreement) -> "Questions":
+        """The questions that a document states, checked against an agreement."""
+        if isinstance(agreement.family, ContinuousTerms):
+            raise DiscreetError(
+                "questions are asked of an agreement on outcomes, and this one is on a continuous family"
+            )
+        fields = _fields("questions", found, {"language", "translations", *_QUESTION})
+        language = fields.get("language", "en")
+        if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
+            raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
+        question = _read_question("questions", fields, agreement.domain)
+        translations = _fields("translations", fields.get("translations", {}), None)
+        for code, translated in translations.items():
+            if not _LANGUAGE.fullmatch(code) or code == language:
+                raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
+            _check_translation(f"translations.{code}", translated, question)
+        stated = {"discreet_questions": 1, "language": language, **question}
+        return cls({**stated, **({"translations": translations} if translations else {})})
+
+    @cached_property
+    def text(self) -> str:
+        """The questions as they are stored and sent: fields in order, no spaces."""
+        return canonical(self.document)
+
+    @cached_property
+    def digest(self) -> str:
+        """Their id: SHA-256 of the text, 64 hexadecimal digits."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
+
+
+def _fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+    """A table of fields; an error for another value, and for a field that is not known."""
+    if not isinstance(found, dict):
+        raise DiscreetError(f"{where} is not a table of fields")
+    unknown = [] if known is None else sorted(found.keys() - known)
+    if unknown:
+        raise DiscreetError(f"{where}: {unknown[0]!r} is not one of the fields {', '.join(sorted(known or ()))}")
+    return found
+
+
+def _text(where: str, found: Any, longest: int) -> str:
+    if not isinstance(found, str) or not found.strip() or len(found) > longest:
+        raise DiscreetError(f"{where} is not a text of 1 to {longest:,} characters")
+    return found
+
+
+def _names(domain: Domain[Any]) -> list[str]:
+    """Outcomes as the pages name them."""
+    return [name if isinstance(name, str) else json.dumps(name) for name in domain.labels or ()]
+
+
+def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
+    names = _names(domain)
+    found: dict[str, Any] = {"title": _text(f"{where}: title", fields.get("title"), _LONGEST_TITLE)}
+    if "text" in fields:
+        found["text"] = _text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+    found["choice"] = fields.get("choice", "single")
+    if found["choice"] not in _CHOICES:
+        raise DiscreetError(f"{where}: choice = {found['choice']!r} is not one of {', '.join(_CHOICES)}")
+    if found["choice"] == "multiple" and domain.labels is None:
+        raise DiscreetError(f"{where}: choice = 'multiple' is for outcomes with labels, and these are numbers")
+    if "options" in fields:
+        found["options"] = _read_options(f"{where}: options", fields["options"], names)
+    silent = fields.get("prefer_not_to_say", True)
+    if not isinstance(silent, bool) and silent not in names:
+        raise DiscreetError(
+            f"{where}: prefer_not_to_say = {silent!r} is not true, false or an outcome of the agreement"
+        )
+    return {**found, "prefer_not_to_say": silent}
+
+
+def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
+    options = _fields(where, found, None)
+    for name, text in options.items():
+        if name not in names:
+            raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
+        _text(f"{where}: {name!r}", text, _LONGEST_TITLE)
+    return options
+
+
+def _check_translation(where: str, found: Any, question: Mapping[str, Any]) -> None:
+    """Raise an error for a translation that does not say exactly what the original says."""
+    fields = _fields(where, found, _TRANSLATED)
+    stated = question.keys() & _TRANSLATED
+    if fields.keys() != stated:
+        raise DiscreetError(
+            f"{where} has not the fields {', '.join(sorted(stated))} that are to be translated, and no others"
+        )
+    _text(f"{where}: title", fields["title"], _LONGEST_TITLE)
+    if "text" in fields:
+        _text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+    if "options" in fields:
+        options = _read_options(f"{where}: options", fields["options"], list(question["options"]))
+        if options.keys() != question["options"].keys():
+            raise DiscreetError(
+                f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
+            )
