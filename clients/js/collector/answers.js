@@ -117,7 +117,7 @@ function sideBySide(panels, choose) {
   const same = panels.filter(({ rows }) => rows.length === first.rows.length);
   const mean = first.rows.map(({ outcome }, place) => ({ outcome, law: { estimate: same.reduce((sum, { rows }) => sum + rows[place].law.estimate, 0) } }));
   const shown = choose(mean, GROUP_ROWS);
-  const ends = axis(panels.flatMap(({ rows }) => rows));
+  const ends = axis(panels.flatMap(({ rows }) => rows), 3); // panels are narrow
   return panels.map((panel) => ({ ...panel, shown: shown.filter((place) => place < panel.rows.length), ends }));
 }
 
