@@ -137,11 +137,13 @@ def publish(
     }
     ordered = _has_order(agreed)
     files = {
-        "index.html": _page(agreed, found, ordered=ordered),
+        "index.html": _page(agreed, found, _question_notes(kept.questions), ordered=ordered),
         "estimate.csv": _table(found),
         "estimate.json": json.dumps(found, allow_nan=False, indent=1) + "\n",
         "picture.svg": _picture(agreed, found, ordered=ordered),
     }
+    if kept.questions is not None:
+        files["questions.json"] = kept.questions
     _write_folder(Path(folder), files, agreed)
     return PublishedResult(agreed, number, samples, kept.closed, Path(folder), _release_kind(found)[:-1])
 
@@ -271,8 +273,27 @@ def _shown_places(shares: Sequence[Any], most: int, *, ordered: bool) -> list[in
     return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
 
 
-def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
-    """The page: no script, nothing from elsewhere."""
+def _question_notes(questions: str | None) -> list[tuple[str, str]]:
+    """What was asked in words, and what answers count as: (heading, sentence)."""
+    if questions is None:
+        return []
+    asked = json.loads(questions)
+    told = [("Question", " ".join(asked[name] for name in ("title", "text") if name in asked))]
+    if asked.get("choice") == "multiple":
+        told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
+    if asked.get("prefer_not_to_say") is True:
+        told.append(
+            (
+                "Preferred not to say",
+                "Whoever preferred not to say counts for every option, in the proportions of the public reference (in equal parts, where "
+                "none was agreed on). Nobody can tell how many did.",
+            )
+        )
+    return told
+
+
+def _page(agreed: Agreement, found: Mapping[str, Any], asked: list[tuple[str, str]], *, ordered: bool) -> str:
+    """The page: no script, nothing from elsewhere. `asked`: what was asked in words."""
     released = _release_kind(found)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     title = _escape_text(agreed.purpose) if agreed.purpose else f"What these {released} tell"
@@ -293,6 +314,7 @@ def _page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
         "every share that could have given them."
     )
     told = [
+        *asked,
         (
             "How private",
             f"Each {released[:-1]} costs {_promise(agreed)}.",
