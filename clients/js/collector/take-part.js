@@ -50,8 +50,7 @@ const covering = ({ epsilon, rounds }) => roundedUp(epsilon * rounds);
 
 async function open() {
   try {
-    await found();
-    say("problem", "");
+    say("problem", await found());
   } catch (error) {
     say("problem", error instanceof Unreachable ? `${sentence(error.message)} ${phrase("goes-on-trying")}` : sentence(error.message));
     if (error instanceof Unreachable) setTimeout(open, AGAIN);
@@ -60,7 +59,7 @@ async function open() {
   document.documentElement.dataset.ready = "true";
 }
 
-/** What is collected here, and what this browser has said of it. */
+/** What is collected here, and what this browser has said of it. Returns what the person should know besides. */
 async function found() {
   const { value } = await json("collection", { agreement: choice.agreement });
   const { round } = value; // the open one: a sample of another would be charged and not taken
@@ -78,7 +77,10 @@ async function found() {
   rewordPage();
   tellAgreement(known, value, questions);
   if (!known.agreement) throw new Error(phrase("not-from-here", { problem: known.problem }));
-  if (!record) return chooseWho();
+  if (!record) {
+    chooseWho();
+    return "";
+  }
   here = { collection: value.collection, round, enrolment: value.enrolment, agreement: known.agreement, id: known.id, questions, speaker, record };
   if (field) beginTurn();
   const answer = spoken && budget()?.answered(known.agreement, { round });
@@ -88,12 +90,13 @@ async function found() {
     throw new Refused(phrase("closed-here", { day: value.closed }));
   } else ask();
   if (!field) tellDevice();
+  return answer && spoken.questions && spoken.questions !== questions?.digest ? phrase("words-changed") : "";
 }
 
 /** What is asked, and what the person would agree to. What whoever asks wrote stands apart from what the agreement says. */
 function tellAgreement(known, collection, questions) {
   const { purpose } = known.fields;
-  say("purpose", questions ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("take-part"));
+  say("purpose", purpose ? labelled(purpose) : phrase("take-part"));
   document.title = titled(questions?.title ?? purpose, phrase("tab-take-part"));
   const pairs = words(known, collection).map((pair) => told([pair]));
   const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, known.id), ` ${phrase("id-told")}`)];
@@ -105,7 +108,9 @@ function tellAgreement(known, collection, questions) {
   by("asked-card").hidden = false;
   if (!questions) return;
   document.documentElement.dataset.survey = "true";
-  by("purpose").lang = questions.language;
+  sayPhrase("draw-heading", "draw-heading-survey");
+  sayPhrase("draw", "draw-mine-survey");
+  sayPhrase("drawn-heading", "drawn-heading-survey");
   sayPhrase("lead", "lead-survey");
   by("drawn-part").open = by("budget-part").open = by("exact-part").open = false;
   sayPhrase("asked-heading", "asked-survey");
@@ -175,7 +180,7 @@ function ask() {
   const { epsilon } = agreement;
   say("cost", field ? phrase("cost-field", { epsilon }) : limit === undefined ? phrase("cost", { epsilon }) : phrase("cost-of-limit", { epsilon, limit, spent: spentHere() }));
   if (agreement.reports) {
-    sayPhrase("drawn-heading", "may-name");
+    if (!here.questions) sayPhrase("drawn-heading", "may-name");
     sayPhrase("drawn-law", "how-likely-named");
   }
   askWhat();
@@ -288,7 +293,6 @@ function shown(answer, spoken) {
   say("sample-told", reportTold(agreement, answer.sample));
   by("sample").classList.toggle("named", Boolean(agreement.reports));
   if (field) sayPhrase("kept-told", "kept-in-field");
-  if (spoken.questions && spoken.questions !== here.questions?.digest) sayPhrase("problem", "words-changed");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
   const preview = () => {
@@ -405,7 +409,7 @@ by("entry").addEventListener("input", () => records?.offer(by("entry").value));
 by("more-offered").addEventListener("click", () => records.offerMore());
 by("read-pasted").addEventListener("click", () => records.paste(by("pasted").value));
 readLong(by("pasted"), (text) => records.paste(text));
-by("clear").addEventListener("click", forget);
+for (const id of ["clear", "clear-question"]) by(id).addEventListener("click", forget);
 by("draw").addEventListener("click", draw);
 by("stop").addEventListener("click", () => stop.abort());
 by("total").addEventListener("input", tellTotal);

@@ -11,7 +11,7 @@ export function reading({ identifiable, confidence }, picked) {
 /** [heading, sentence] pairs. What the estimate itself notes is English. */
 export function trusted({ samples, liars, notes = [], mechanism, times_the_least_variance: times }, enrolled) {
   return [
-    ...notes.map((note) => [phrase("note"), sentence(note)]),
+    ...notes.map((note) => [phrase("note"), sentence(note), "en"]),
     ...(times ? [[phrase("how-far"), distance(times, mechanism === "reports")]] : []),
     ...(liars && samples ? [[phrase("what-liars"), lies(liars)]] : []),
     [phrase("who-can-send"), phrase(enrolled ? "send-enrolled" : "send-open")],

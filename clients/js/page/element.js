@@ -13,5 +13,5 @@ export function element(name, attributes = {}, ...children) {
   return found;
 }
 
-/** [heading, sentence] pairs as the parts of a list of terms. */
-export const told = (pairs) => pairs.flatMap(([heading, sentence]) => [element("dt", {}, heading), element("dd", { dir: "auto" }, sentence)]);
+/** [heading, sentence] pairs as the parts of a list of terms; a third is the language of the sentence, where that is another than the page's. */
+export const told = (pairs) => pairs.flatMap(([heading, sentence, lang]) => [element("dt", {}, heading), element("dd", { dir: "auto", lang }, sentence)]);

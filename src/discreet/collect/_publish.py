@@ -109,18 +109,20 @@ def publish(
     }
     if agreed.survey is not None:
         files = {
-            "index.html": survey_page(agreed, found),
+            "index.html": survey_page(agreed, found, kept.questions),
             "estimate.csv": survey_table(found),
             "picture.svg": survey_picture(agreed, found),
         }
     else:
         ordered = has_order(agreed)
         files = {
-            "index.html": page(agreed, found, ordered=ordered),
+            "index.html": page(agreed, found, kept.questions, ordered=ordered),
             "estimate.csv": table(found),
             "picture.svg": picture(agreed, found, ordered=ordered),
         }
     files["estimate.json"] = json.dumps(found, allow_nan=False, indent=1) + "\n"
+    if kept.questions is not None:
+        files["questions.json"] = kept.questions
     _write_folder(Path(folder), files, agreed)
     return PublishedResult(agreed, number, samples, kept.closed, Path(folder), release_word(agreed))
 

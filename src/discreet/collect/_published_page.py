@@ -7,6 +7,7 @@ a survey, each with its own table and a part of the picture.
 import csv
 import html
 import io
+import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -76,8 +77,27 @@ def _shown_places(shares: Sequence[Any], most: int, *, ordered: bool) -> list[in
     return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
 
 
-def page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
-    """The page of shares."""
+def _question_notes(questions: str | None) -> list[tuple[str, str]]:
+    """What was asked in words, and what answers count as: (heading, sentence)."""
+    if questions is None:
+        return []
+    asked = json.loads(questions)
+    told = [("Question", " ".join(asked[name] for name in ("title", "text") if name in asked))]
+    if asked.get("choice") == "multiple":
+        told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
+    if asked.get("prefer_not_to_say") is True:
+        told.append(
+            (
+                "Preferred not to say",
+                "Whoever preferred not to say counts for every option, in the proportions of the public reference (in equal parts, where "
+                "none was agreed on). Nobody can tell how many did.",
+            )
+        )
+    return told
+
+
+def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, ordered: bool) -> str:
+    """The page of shares. `asked`: what was asked in words, as a store keeps it."""
     released = _release_kind(found)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     shown = _shown_places(shares, _LISTED, ordered=ordered)
@@ -97,6 +117,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
         "every share that could have given them."
     )
     told = [
+        *_question_notes(asked),
         (
             "How private",
             f"Each {released[:-1]} costs {_promise(agreed)}.",
@@ -340,10 +361,11 @@ def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str,
     return sorted(answers, key=lambda each: -1.0 if each["estimate"] is None else -each["estimate"])[:most]
 
 
-def survey_page(agreed: Agreement, found: Mapping[str, Any]) -> str:
-    """The page of the answers to a survey: a table for each question."""
+def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
+    """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = f"{100 * found['confidence']:g} %"
     told = [
+        *_question_notes(asked),
         ("How private", f"Each report costs {_promise(agreed)}."),
         ("How sure", f"{_PROOFS}."),
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
