@@ -299,6 +299,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         estimation.reported_population(REPORTS, reports=REPORTED), "mean", REPORTED
     ),
     "discreet.estimation.rounds_cost": lambda _: call(AGREEMENT),
+    "discreet.estimation.pooled_population": lambda _: call(
+        [estimation.population(LINEAR, counts=[50, 30, 20])], confidence=0.95
+    ),
     "discreet.estimation.ways_to_spend": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
     "discreet.families.BoundedDensity": lambda _: call(stats.norm(), cdf=None, error=None, lipschitz=1.0),
     "discreet.families.HistogramFit": lambda _: call(4),

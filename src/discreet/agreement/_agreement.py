@@ -274,6 +274,12 @@ class Agreement:
         return () if named is None else tuple(named[1].split(", "))
 
     @property
+    def stated_purpose(self) -> str:
+        """The purpose without the words that name what the sampler was learned from."""
+        named = _LEARNED.search(self.purpose)
+        return self.purpose if named is None else self.purpose[: named.start()].rstrip("( ")
+
+    @property
     def version(self) -> int:
         """The version of the document, which fixes its canonical form."""
         return self.family.version
