@@ -240,6 +240,18 @@ def test_weighted_blocks_that_do_not_tell_the_sums_are_refused(masks: list[str])
         Agreement.from_json(json.dumps(document))
 
 
+def test_weighted_blocks_of_another_question_are_refused() -> None:
+    survey = Survey({"a": 2, "b": 3}, [linear([[1, 0]], "a"), linear([[1, 0, 0]], "b")])
+    document = json.loads(Agreement.of(SurveySampler(survey, epsilon=1.0)).text)
+    for part, size in zip(document["survey"]["parts"], (2, 3), strict=True):
+        single = [f"{1 << x:x}" for x in range(size)]
+        part["blocks"] = {"kind": "weighted", "blocks": single, "copies": ["1"] * size}
+    assert Agreement.from_json(json.dumps(document)).survey is not None
+    document["survey"]["questions"].reverse()
+    with pytest.raises(DiscreetError, match="the parts of question 0 do not answer it"):
+        Agreement.from_json(json.dumps(document))
+
+
 def test_surveys_with_other_units_or_another_order_are_others() -> None:
     euro, dollar = (Survey({"x": Number(0, 1, unit), "a": 2}, [mean("x")]) for unit in ("euro", "dollar"))
     turned = Survey({"a": 2, "x": Number(0, 1, "euro")}, [mean("x")])

@@ -22,6 +22,7 @@ from discreet._base.numerics import exp_nearest
 from discreet.cli._app import app
 from discreet.estimation._planning import exact_variance, outlook
 from discreet.research._explorer import Explorer, page
+from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
 
@@ -268,6 +269,11 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
     until(opened, f"document.getElementById('agreement-words').textContent.includes('{beside.id}')")
     opened.locator("#file").set_input_files(tampered)
     until(opened, "document.getElementById('agreement-problem').textContent.includes('bits = 61 is not 62')")
+    assert opened.locator("#agreement-words dd").count() == 0
+    asked = Survey({"region": ["north", "south"], "hour": 24}, [shares("region", "hour")])
+    dc.Agreement.of(SurveySampler(asked, epsilon=1.0)).write(tmp_path / "survey.json")
+    opened.locator("#file").set_input_files(tmp_path / "survey.json")
+    until(opened, "document.getElementById('agreement-problem').textContent.includes('on a survey of several columns')")
     assert opened.locator("#agreement-words dd").count() == 0
     opened.locator("#file").set_input_files(hostile)
     opened.wait_for_selector("#agreement-words dd")
