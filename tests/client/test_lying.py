@@ -16,7 +16,7 @@ from discreet.agreement import Agreement
 from discreet.client import Client, Receipt, _client as client_module, _collector as collector, _protocol as protocol
 from discreet.client._holding import DeviceDraw, Holding
 from discreet.client._protocol import CollectionStatement, CollectorKey
-from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError
+from discreet.errors import BudgetError, CollectorError, LedgerError
 from discreet.ledger import Budget, Ledger
 from discreet.ledger._client_ledger import Destination
 from discreet.survey import Survey, SurveySampler, shares
@@ -69,19 +69,27 @@ def test_no_offer_of_a_domain_tells_whether_a_value_is_in_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "given", [{"records": ["red"]}, {"records": [0, 1]}, {"counts": [1, 2, 3]}, {"p": [0.2, 0.3, 0.5]}]
+    "given",
+    [
+        {"records": ["red"]},
+        {"counts": [1, 2, 3]},
+        {"p": [0.2, 0.3, 0.5]},
+        {"rows": [{"value": 2}]},
+        {"rows": [{"value": 3}]},
+        {"rows": [{"other": 2}, {"value": "2"}]},
+        {"rows": []},
+    ],
 )
-def test_a_survey_is_refused_whatever_the_device_holds(tmp_path: Path, given: dict[str, Any]) -> None:
-    """Before anything is drawn or charged, and with the same requests for all data."""
+def test_no_offer_of_a_survey_tells_what_a_device_holds(tmp_path: Path, given: dict[str, Any]) -> None:
+    """A report comes for all data, with the same requests, of one length; only the device's owner is told what became of its rows."""
     asked = Agreement.of(SurveySampler(Survey({"value": 3}, [shares("value")]), epsilon=1.0))
     with serving(replies(asked)) as server:
-        client = device(server.address, tmp_path)
-        with pytest.raises(CollectorError, match="a survey, which devices and gateways do not send yet"):
-            client.send(**given)
-        assert [each.method for each in server.asked] == ["GET", "GET"]
-    assert client.ledger.entries() == []
-    with pytest.raises(DiscreetError, match="is on a survey"):
-        device(server.address, tmp_path, agreement=asked)
+        receipt = device(server.address, tmp_path).send(**given)
+        assert [each.method for each in server.asked] == ["GET", "GET", "POST"]
+        assert len(server.asked[-1].body) == len(collector.sample_body(asked.id, 1, "0" * 64, "0", 3))
+    assert (receipt.outside, receipt.problem == "") == (
+        (0.0, True) if given == {"rows": [{"value": 2}]} else (1.0, False)
+    )
 
 
 @pytest.mark.parametrize(

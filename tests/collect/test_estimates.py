@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet.collect import _catalogue as estimates, open_store
-from discreet.collect._catalogue import CONFIDENCES, Catalogue, Estimates
+from discreet.collect._catalogue import CONFIDENCES, Catalogue, EstimateRequest, Estimates
 from discreet.collect._requests import RequestProblem
 from discreet.collect._store import Arrival, text_digest
 from tests.collect.running import agreed, one, running
@@ -47,16 +47,20 @@ def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, mo
     made = Estimates(store, lambda: version[0], took.append)
 
     async def main() -> None:
-        told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
+        told = await asyncio.gather(
+            *(made.of(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
+        )
         assert len({each.tag for each in told}) == 1
         assert (store.reads, len(took)) == (1, 1)
         store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         version[0] += 1
-        told = await asyncio.gather(*(made.of(collected, 1, "0.95") for _ in range(50)))
+        told = await asyncio.gather(
+            *(made.of(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
+        )
         assert {json.loads(each.body)["samples"] for each in told} == {1}
         assert (store.reads, len(took)) == (2, 2)
         version[0] += 1  # something was written, but not here
-        assert (await made.of(collected, 1, "0.95")).tag == told[0].tag
+        assert (await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).tag == told[0].tag
         assert (store.reads, len(took)) == (3, 2)
 
     asyncio.run(main())
@@ -68,9 +72,9 @@ def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: p
     made = Estimates(store, lambda: 0, lambda took: None)
 
     async def main() -> None:
-        assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 0
+        assert json.loads((await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)["samples"] == 0
         store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
-        assert json.loads((await made.of(collected, 1, "0.95")).body)["samples"] == 1
+        assert json.loads((await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)["samples"] == 1
 
     asyncio.run(main())
 
@@ -82,9 +86,10 @@ def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch
 
     async def main() -> None:
         for confidence in CONFIDENCES:
-            assert json.loads((await made.of(collected, 1, confidence)).body)["confidence"] == float(confidence)
+            told = await made.of(EstimateRequest("estimate", ((collected, 1),), confidence))
+            assert json.loads(told.body)["confidence"] == float(confidence)
         with pytest.raises(RequestProblem):
-            await made.of(collected, 1, "0.123")
+            await made.of(EstimateRequest("estimate", ((collected, 1),), "0.123"))
 
     asyncio.run(main())
     assert len(made._last) == 3

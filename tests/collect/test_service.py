@@ -10,7 +10,8 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._catalogue import CollectedAgreement, collectable, estimate_document
+from discreet.collect._catalogue import collectable
+from discreet.collect._estimates import estimate_counts
 from discreet.collect._store import StoredAgreement
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 
@@ -78,10 +79,8 @@ def test_a_batch_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
     store = open_store(tmp_path / "samples.db")
     counts = store.counts(agreement.id, 1)
     assert counts.tolist() == [11, 10, 10, 10, 10]
-    whole, coding, sampler = collectable(agreement)
-    expected = estimate_document(
-        CollectedAgreement(StoredAgreement(whole, whole.id), coding, sampler, (1,)), counts, 0.95
-    )
+    whole, _, sampler = collectable(agreement)
+    expected = estimate_counts(StoredAgreement(whole, whole.id), sampler, counts, 0.95)
     days = store.by_day(agreement.id, 1)
     assert said == json.loads(json.dumps({**expected, "round": 1, "days": days}))
     store.close()

@@ -36,6 +36,13 @@ def collect(
         str | None,
         typer.Option(metavar="ID", help="The agreement that this one follows: a client sends one sample under both."),
     ] = None,
+    groups: Annotated[
+        bool,
+        typer.Option(
+            "--groups",
+            help="The agreements are those of public groups, named by their purposes: a client sends one sample under one of them.",
+        ),
+    ] = False,
     round_number: Annotated[
         list[int] | None,
         typer.Option("--round", metavar="R", help="An open round; may be repeated. [default: 1]", show_default=False),
@@ -136,6 +143,7 @@ def collect(
         store,
         found,
         follows=follows,
+        groups=groups,
         host=host,
         port=port,
         rounds=tuple(round_number or (1,)),

@@ -20,7 +20,6 @@ from discreet.cli._options import (
     OverBudget,
     Quiet,
     TableSource,
-    ValueColumn,
     WeightColumn,
     disable_core_dumps,
     labels_option,
@@ -43,6 +42,14 @@ SentOther = Annotated[
         "out, or moved to the nearest end of an interval]",
     ),
 ]
+SentValues = Annotated[
+    list[str],
+    typer.Option(
+        "--value",
+        metavar="COLUMN",
+        help="Column of values. For a survey, each of its columns: --value region --value age.",
+    ),
+]
 SentNulls = Annotated[
     str,
     typer.Option(
@@ -59,7 +66,7 @@ def send(
         str, typer.Option("--to", metavar="URL", help="The collector: https://..., or http:// on this machine.")
     ],
     client: ClientColumn,
-    value: ValueColumn,
+    value: SentValues,
     secret: Annotated[
         Path,
         typer.Option(
@@ -136,7 +143,7 @@ def send(
             to,
             records,
             client=client,
-            value=value,
+            value=value[0] if len(value) == 1 else value,
             secret=held,
             count=count,
             weight=weight,

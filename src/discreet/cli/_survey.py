@@ -17,17 +17,24 @@ from discreet.cli._printing import empty_table, format_number, print_blocks, saf
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     ClientGroups,
-    Shares,
     SurveyAnswer,
     SurveyAnswers,
     SurveyOutlook,
     answer_groups,
     answer_survey,
+    names_within,
+    naming_notes,
+    questions_within,
     read_survey_reports,
     shares_within,
     survey_change,
+    survey_change_record,
+    survey_groups_record,
+    survey_notes,
     survey_outlook,
+    survey_record,
     survey_reports_by_group,
+    within_record,
 )
 from discreet.survey import Survey, SurveySampler
 from discreet.tables import Source
@@ -135,13 +142,13 @@ def estimate_survey(
         check_apart(plot, {"reports": records.name}, what="picture")
     held = read_survey_reports(records, agreed, column=column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
-    notes = _notes(found, named=held.named, distinct=held.distinct)
+    notes = survey_notes(found, named=held.named, distinct=held.distinct)
     if plot is not None:
         from discreet import plots
 
         plots.save(plots.survey(found, most=min(top, 15)), plot)
     if json:
-        write_json(_record(found, agreed, notes))
+        write_json(survey_record(found, agreed, notes))
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place, answer in enumerate(found):
@@ -172,7 +179,7 @@ def estimate_survey_groups(
     held = read_survey_reports(records, agreed, column=column)  # with all checks of an estimate
     reports, missing = survey_reports_by_group(records, groups, column=column)
     found = answer_groups(agreed.survey_sampler(), reports, confidence=confidence)
-    notes = _sides_notes(held.named, held.distinct)
+    notes = naming_notes(named=held.named, distinct=held.distinct)
     if missing and groups.nulls == "drop":
         notes.append(f"{pluralise(missing, 'client')} without a group were left out")
     if plot is not None:
@@ -180,13 +187,7 @@ def estimate_survey_groups(
 
         plots.save(plots.survey_groups(found, most=top or 6), plot)
     if json:
-        write_json(
-            {
-                "by": groups.column,
-                "groups": {name: _record(each, agreed, []) for name, each in found.items()},
-                "notes": notes,
-            }
-        )
+        write_json(survey_groups_record(found, agreed, notes, by=groups.column))
         return
     first = next(iter(found.values()))
     blocks: list[Any] = [_headline(sum(each.clients for each in found.values()), agreed), *_told_notes(notes)]
@@ -212,35 +213,17 @@ def estimate_within(
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
     held = read_survey_reports(records, agreed, column=column)
     found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
-    places = [
-        place
-        for place, answer in enumerate(found)
-        if answer.question.kind == "shares" and len(answer.question.columns) > 1 and by in answer.question.columns
-    ]
+    places = questions_within(found, by)
     if not places:
         raise DiscreetError(
             f"--by {by}: no question of the survey asks for shares of {by!r} together with another column, so nothing is known within its "
             "groups; ask for it in the next survey"
         )
-    notes = _sides_notes(held.named, held.distinct)
+    notes = naming_notes(named=held.named, distinct=held.distinct)
     within = {place: shares_within(found, place, by) for place in places}
-    names = {place: _other_names(found, place, by) for place in places}
+    names = {place: names_within(found, place, by) for place in places}
     if json:
-        write_json(
-            {
-                "by": by,
-                "clients": found.clients,
-                "confidence": found.confidence,
-                "questions": [
-                    {
-                        "question": found[place].question.title,
-                        "groups": {str(group): _law_rows(names[place], law) for group, law in within[place].items()},
-                    }
-                    for place in places
-                ],
-                "notes": notes,
-            }
-        )
+        write_json(within_record(found, notes, by=by))
         return
     blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
     for place in places:
@@ -283,24 +266,13 @@ def estimate_survey_change(
     found = survey_change(
         before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=confidence
     )
-    notes = [*_sides_notes(one.named and two.named, one.distinct and two.distinct), *notes]
+    notes = [*naming_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *notes]
     if plot is not None:
         from discreet import plots
 
         plots.save(plots.survey_change(found, most=top or _TOP_OF_GROUPS), plot)
     if json:
-        write_json(
-            {
-                "confidence": found.confidence,
-                "before": _record(found.before, before, []),
-                "after": _record(found.after, after, []),
-                "changes": [
-                    {"question": answer.question.title, "answers": _law_rows(answer.names, law)}
-                    for answer, law in zip(found.after, found.laws, strict=True)
-                ],
-                "notes": notes,
-            }
-        )
+        write_json(survey_change_record(found, (before, after), notes))
         return
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
@@ -356,21 +328,6 @@ def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Ta
                 end_section=row == len(shown) - 1,
             )
     return made
-
-
-def _other_names(found: SurveyAnswers, place: int, by: str) -> list[str]:
-    """The outcomes of the other columns of a question, in the order of `shares_within`."""
-    columns = found.sampler.survey.columns
-    names = [""]
-    for other in (name for name in found[place].question.columns if name != by):
-        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
-    return names
-
-
-def _law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
-    keys = ("estimate", "low", "high", "all_low", "all_high")
-    values = ([None if math.isnan(x) else x for x in np.ravel(getattr(law, key)).tolist()] for key in keys)
-    return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
 
 
 def _headline(clients: int, agreed: Agreement) -> str:
@@ -439,46 +396,3 @@ def _interval(low: float, high: float) -> str:
 
 def _numbers(found: SurveyAnswers) -> int:
     return sum(len(answer.names) for answer in found)
-
-
-def _sides_notes(named: bool, distinct: bool) -> list[str]:
-    said = []
-    if not named:
-        said.append("the reports do not name their agreement; that they were made under this one is assumed")
-    if not distinct:
-        said.append("the reports do not name their clients; that each client sent one is assumed")
-    return said
-
-
-def _notes(found: SurveyAnswers, *, named: bool, distinct: bool) -> list[str]:
-    said = _sides_notes(named, distinct)
-    silent = [answer.question.title for answer in found if not answer.is_known]
-    if silent:
-        said.append(f"nobody was asked {', '.join(silent)}, since few clients take part")
-    return said
-
-
-def _record(found: SurveyAnswers, agreed: Agreement, notes: list[str]) -> dict[str, Any]:
-    """The answers as JSON values; what is not known is null."""
-    return {
-        "agreement": {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose},
-        "clients": found.clients,
-        "confidence": found.confidence,
-        "questions": [
-            {
-                "question": answer.question.title,
-                "kind": answer.question.kind,
-                "columns": list(answer.question.columns),
-                "unit": answer.unit or None,
-                "clients": answer.clients,
-                "answers": [
-                    {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-                    for row in answer.rows()
-                ],
-                **({"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
-                   if answer.question.kind == "mean" and answer.is_known else {}),
-            }
-            for place, answer in enumerate(found)
-        ],
-        "notes": notes,
-    }  # fmt: skip

@@ -5,8 +5,10 @@ from discreet.client._gateway import Sent, send_table
 from discreet.client._protocol import (
     AGREEMENT as AGREEMENT,
     ARROW as ARROW,
+    CHANGE as CHANGE,
     COLLECTION as COLLECTION,
     ESTIMATE as ESTIMATE,
+    GROUPS as GROUPS,
     HEALTH as HEALTH,
     JSON as JSON,
     METRICS as METRICS,

@@ -44,7 +44,7 @@ from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
 from discreet.client._collector import Collector, Offer
-from discreet.client._holding import DeviceDraw, Holding
+from discreet.client._holding import AnySampler, DeviceDraw, Holding
 from discreet.client._http import Patience
 from discreet.client._protocol import address_of
 from discreet.domain import Numbers
@@ -60,8 +60,9 @@ from discreet.ledger import (
     client_ledger_exists,
     refuse_forgetting,
 )
-from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.mechanisms import AnyFamily, ReportSampler
 from discreet.release import fresh_secret, parse_secret, secret_line
+from discreet.survey import SurveySampler
 
 _LARGEST_FILE = 1024
 
@@ -166,7 +167,7 @@ class Receipt:
         collection: the id of the collection.
         agreement: the id of the agreement that the sample was released under.
         round: in which round.
-        sample: what was sent; under an agreement on reports, the digits of the report.
+        sample: what was sent; under an agreement on reports or a survey, the digits of the report.
         outside: the share of the device's data that is outside the agreement's domain.
         problem: one sentence on what became of that share; empty where there is none.
     """
@@ -250,6 +251,7 @@ class Client:
         *,
         records: Any = None,
         counts: LawLike | None = None,
+        rows: Any = None,
         round: int | None = None,
     ) -> Receipt:
         """Release one sample, charged to the ledger, and send it until it is acknowledged. A repeated call sends the same sample.
@@ -258,6 +260,7 @@ class Client:
             p: the client's distribution, as `sampler.release` takes it.
             records: or its records: labels, outcome numbers or points.
             counts: or the number of its records of each outcome.
+            rows: or, for a survey, its rows: dicts of columns and values, or a table of them.
             round: the round; by default the open one.
 
         Returns:
@@ -269,7 +272,7 @@ class Client:
             DiscreetError: for an invalid distribution, before anything is asked, charged or sent. (Data outside the agreement's domain
                 are no error, since the collector would see that no sample comes. `Receipt.problem` describes them.)
         """
-        holding = Holding.of(p, records, counts)
+        holding = Holding.of(p, records, counts, rows)
         if round is not None:
             check_count("round", round)
         offer = self._collector.offer(self._pinned)
@@ -323,7 +326,7 @@ class Client:
             trusted=self._key is not None,
         )
 
-    def _longest(self, agreement: str, sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+    def _longest(self, agreement: str, sampler: AnySampler) -> int:
         """The bytes of the longest sample that there can be under an agreement."""
         if agreement not in self._lengths:
             self._lengths[agreement] = longest_sample(sampler)
@@ -357,10 +360,10 @@ class Client:
         return self._token
 
 
-def entry_value(entry: Entry, sampler: Sampler[AnyFamily] | ReportSampler) -> Any:
+def entry_value(entry: Entry, sampler: AnySampler) -> Any:
     """A charged sample as JSON holds it; of a report its digits, since many readers of JSON round numbers past 2^53."""
     released = entry.as_released(sampler)
-    return str(released) if isinstance(sampler, ReportSampler) else json_value(released)
+    return str(released) if isinstance(sampler, (ReportSampler, SurveySampler)) else json_value(released)
 
 
 def json_value(sample: Any) -> Any:
@@ -370,10 +373,12 @@ def json_value(sample: Any) -> Any:
     return sample.item() if isinstance(sample, np.generic) else sample
 
 
-def longest_sample(sampler: Sampler[AnyFamily] | ReportSampler) -> int:
+def longest_sample(sampler: AnySampler) -> int:
     """The bytes that the longest of a sampler's samples or reports takes in a body."""
     if isinstance(sampler, ReportSampler):
         return collector.written_length(str(sampler.blocks.largest))
+    if isinstance(sampler, SurveySampler):
+        return collector.written_length(str(sampler.largest))
     family = sampler.family
     if isinstance(family, ContinuousFamily):
         return (_POINT + 2) * family.dim
@@ -410,12 +415,7 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
         return agreement
     if not isinstance(agreement, (Agreement, str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")
-    found = agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
-    if found.survey is not None:
-        raise DiscreetError(
-            f"agreement {found.id} is on a survey, which devices and gateways do not send yet; release a table under it: discreet sample"
-        )
-    return found
+    return agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
 
 
 def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:

@@ -127,10 +127,6 @@ class Collector:
             raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
             raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
-        if found.survey is not None:
-            raise CollectorError(
-                f"{self.address} offers an agreement on a survey, which devices and gateways do not send yet. Nothing was sent"
-            )
         terms = found.family
         if not isinstance(terms, FamilyTerms):
             return found

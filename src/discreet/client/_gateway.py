@@ -9,17 +9,17 @@ the samples. The table is read once before the collector is asked anything: a ro
 then. Values that the agreement's domain does not have follow its public rule (`discreet.client._holding`). A sample travels as the number of
 its outcome, a report as a number of 64 bits. (How many clients there are does show.)
 
-A collector's question is answered once: under one agreement, on one column, in one round. The ledger checks this in the transaction that
+A collector's question is answered once: under one agreement, on one column or survey, in one round. The ledger checks this as it
 charges the clients, so two simultaneous runs cannot both pass.
 """
 
 import ssl
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.agreement import Agreement
+from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
 from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
 from discreet.client._collector import Collector
@@ -73,7 +73,7 @@ def send_table(
     table: Any,
     *,
     client: str,
-    value: str,
+    value: str | Sequence[str],
     secret: Secret | str | Path,
     count: str | None = None,
     weight: str | None = None,
@@ -100,7 +100,7 @@ def send_table(
         url: the collector's address.
         table: (client, value) rows, as `discreet.tables.sample` takes them.
         client: the column of clients.
-        value: the column of values.
+        value: the column of values; for a survey all of its columns, in any order. A collector cannot ask for others.
         secret: fixes samples and names: a file that `discreet secret` made, or `read_secret(path)`.
         count: the column with the count of each row, if any.
         weight: or the column with the weight of each row.
@@ -138,8 +138,8 @@ def send_table(
     only, trusted = pinned_agreement(agreement), check_key(key)
     POSITIVE.check("epsilon", epsilon)
     books = _gateway_ledger(held, budget) if ledger is None else ledger
-    question = Question(value=value, count=count, weight=weight)
-    rows = _checked_table_reader(table, client, question, nulls)
+    names = _value_names(value)
+    rows = _checked_table_reader(table, client, names, count, weight, nulls)
 
     offer = service.offer(only.id if isinstance(only, Agreement) else only)
     number = offer.round(round)
@@ -158,6 +158,10 @@ def send_table(
         raise DiscreetError(
             f"{address} offers an agreement at epsilon = {agreed.epsilon:g}, more than the {epsilon:g} allowed: epsilon= (--epsilon)"
         )
+    from discreet.tables import Columns, sample  # installed: the table was read with it
+
+    columns = Columns(client=client, value=_asked_columns(agreed, names, str(address)), count=count, weight=weight)
+    question = Question(value=columns.value_name, count=count, weight=weight)
     agreements = frozenset(offer.follows)
     to = Destination(
         str(address), offer.key, offer.collection, agreements, offer.addresses, trusted=trusted is not None
@@ -165,10 +169,9 @@ def send_table(
     books = books.for_destination(to)
     asked = Round(agreement=agreed.id, question=question, number=number, epsilon=agreed.epsilon)
     books.check_destination(asked)
-    from discreet.tables import sample  # installed: the table was read with it
-
+    terms: Any = {} if agreed.survey is not None else {"value": columns.value}
     drawn = sample(
-        rows(), client=client, value=value, count=count, weight=weight, domain=domain, other=other, outside="agreed",
+        rows(), client=client, **terms, count=count, weight=weight, domain=domain, other=other, outside="agreed",
         agreement=agreed, round=number, ledger=books, over_budget=over_budget,
     )  # fmt: skip
     given = books.destination(asked) or to
@@ -210,7 +213,34 @@ def _gateway_ledger(secret: Secret, budget: float | None) -> PopulationLedger:
     return found
 
 
-def _checked_table_reader(table: Any, client: str, question: Question, nulls: str) -> "Callable[[], Source]":
+def _value_names(value: Any) -> tuple[str, ...]:
+    """The columns of values."""
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+        raise DiscreetError(f"value = {value!r} is not the name of a column, nor a list of those of a survey")
+    return tuple(names)
+
+
+def _asked_columns(agreed: Agreement, names: tuple[str, ...], address: str) -> str | tuple[str, ...]:
+    """The column that the agreement is on, or those of its survey in their order; an error if the table is to give others."""
+    if not isinstance(agreed.family, RowTerms):
+        if len(names) > 1:
+            raise DiscreetError(
+                f"{address} offers an agreement on one column, and value (--value) names {len(names)}; name the one to release"
+            )
+        return names[0]
+    asked = tuple(agreed.family.columns)
+    if set(asked) != set(names):
+        raise DiscreetError(
+            f"{address} offers a survey of {', '.join(map(repr, asked))}, and the table is to give {', '.join(map(repr, names))}: name all "
+            "columns of the survey, and no others, with value= (--value)"
+        )
+    return asked
+
+
+def _checked_table_reader(
+    table: Any, client: str, names: tuple[str, ...], count: str | None, weight: str | None, nulls: str
+) -> "Callable[[], Source]":
     """A function that returns the table, after all checks that need no agreement.
 
     The table is kept in memory: a file that changes between two readings could raise an error after the collector was contacted.
@@ -222,7 +252,7 @@ def _checked_table_reader(table: Any, client: str, question: Question, nulls: st
     except ImportError as missing:  # Arrow, which devices do not need
         need_extra("cli", missing)
     check_choice("nulls", nulls, NULLS)
-    columns = Columns(client=client, value=question.value, count=question.count, weight=question.weight)
+    columns = Columns(client=client, value=names[0] if len(names) == 1 else names, count=count, weight=weight)
     source = source_of(table)
     check_columns(columns.names, source)
     frames = list(source.frames(lambda frame: frame.select(columns.names), columns.names))
@@ -231,7 +261,8 @@ def _checked_table_reader(table: Any, client: str, question: Question, nulls: st
     def rows() -> "Source":
         return ScannedSource(source.name, whole.lazy(), untyped=source.untyped_columns, rows=whole.height)
 
-    check_rows(rows(), columns, nulls=nulls)
+    for name in names:
+        check_rows(rows(), replace(columns, value=name), nulls=nulls)
     return rows
 
 
@@ -240,7 +271,7 @@ def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if agreed.blocks is not None:
+    if agreed.blocks is not None or agreed.survey is not None:
         return drawn
     samples = drawn.column("sample")
     if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
@@ -258,7 +289,7 @@ def _request_bodies(
     about = {"agreement": agreed.id, "round": str(number)}
     if _NUMBERS in drawn.schema.names:
         about["samples"] = "numbers"
-    released = "sample" if agreed.blocks is None else "report"
+    released = "sample" if agreed.blocks is None and agreed.survey is None else "report"
     samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else released)
     for start in range(0, drawn.num_rows, _BATCH):
         part = drawn.slice(start, _BATCH)

@@ -6,7 +6,8 @@ has a distribution:
 
 * a value without an outcome counts as the agreement's `other` outcome; if it names none, the value is left out;
 * a number beyond the end of an interval, or of a continuous family's box, becomes that end;
-* a device without remaining values is treated as the reference, by the same integers as every client.
+* a device without remaining values is treated as the reference, by the same integers as every client;
+* of a survey, a row with a value outside in any column is left out; a device without remaining rows sends a uniform report.
 
 The device's owner sees the result (`DeviceDraw.outside`, `DeviceDraw.problem`); the collector does not.
 """
@@ -18,15 +19,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet._base.labelled import LabelledValues, labelled_values
+from discreet._base.labelled import LabelledValues, is_frame, labelled_values
 from discreet.agreement import Agreement
 from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.survey import SurveySampler
 
 Floats = NDArray[np.float64]
-AnySampler = Sampler[AnyFamily] | ReportSampler
+OutcomeSampler = Sampler[AnyFamily] | ReportSampler
+AnySampler = OutcomeSampler | SurveySampler
 Result = TypeVar("Result")
 _SLACK = 1e-9  # tolerance for rounding at the edges of a band
 
@@ -45,17 +48,22 @@ class DeviceDraw:
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """The data of a device, checked as far as possible without an agreement: amounts by outcome, records, or a density."""
+    """The data of a device, checked as far as possible without an agreement: amounts by outcome, records, a density, or rows."""
 
     amounts: LabelledValues | Floats | None = None
     records: list[Any] | None = None
     density: Any = None
+    rows: list[Mapping[str, Any]] | None = None
 
     @classmethod
-    def of(cls, p: Any, records: Any, counts: Any) -> "Holding":
-        """The one of the three that is given; an error if it is invalid by itself."""
-        if sum(given is not None for given in (p, records, counts)) != 1:
-            raise DiscreetError("pass one of p (a distribution), records= (outcomes) and counts= (how often each)")
+    def of(cls, p: Any, records: Any, counts: Any, rows: Any = None) -> "Holding":
+        """The one of the four that is given; an error if it is invalid by itself."""
+        if sum(given is not None for given in (p, records, counts, rows)) != 1:
+            raise DiscreetError(
+                "pass one of p (a distribution), records= (outcomes), counts= (how often each) and rows= (of a survey)"
+            )
+        if rows is not None:
+            return cls(rows=_list_rows(rows))
         if records is not None:
             return cls(records=list_records(records))
         if counts is not None:
@@ -72,9 +80,11 @@ class Holding:
 
     def fit(self, sampler: AnySampler, agreement: Agreement) -> DeviceDraw:
         """How a sample or a report of this device is drawn under the agreement. No input is refused."""
-        family = sampler.family
 
         def fit() -> DeviceDraw:
+            if isinstance(sampler, SurveySampler):
+                return self._fit_rows(sampler)
+            family = sampler.family
             if isinstance(family, ContinuousFamily):
                 assert not isinstance(sampler, ReportSampler)  # whose family is a simplex
                 return self._fit_density(sampler, family)
@@ -82,7 +92,18 @@ class Holding:
 
         return _result_or_fallback(fit, lambda error: _prepare_reference_draw(sampler, str(error)))
 
-    def _fit_outcomes(self, sampler: AnySampler, domain: Domain, other: int | None) -> DeviceDraw:
+    def _fit_rows(self, sampler: SurveySampler) -> DeviceDraw:
+        if self.rows is None:
+            return _prepare_reference_draw(sampler, "the device holds no rows, and the agreement is on a survey")
+        numbers = sampler.survey.columns.find_rows(self.rows)
+        inside = numbers[numbers >= 0]
+        if not len(inside):
+            return _prepare_reference_draw(sampler, "nothing that the device holds is a row of the survey")
+        outside = 1.0 - len(inside) / len(numbers)
+        problem = f"{100 * outside:.3g} % of the device's rows are outside the survey's columns, and were left out"
+        return _guard_draw(sampler, lambda: sampler.release_number(inside), outside, problem if outside else "")
+
+    def _fit_outcomes(self, sampler: OutcomeSampler, domain: Domain, other: int | None) -> DeviceDraw:
         amounts = np.zeros(domain.size)
         if self.records is not None:
             numbers = _outcome_numbers(domain, self.records)
@@ -93,7 +114,7 @@ class Holding:
         elif self.amounts is not None and len(self.amounts) == domain.size:
             numbers, values = np.arange(domain.size), self.amounts
         else:
-            held = "a density" if self.amounts is None else f"{len(self.amounts)} numbers"
+            held = "rows or a density" if self.amounts is None else f"{len(self.amounts)} numbers"
             return _prepare_reference_draw(
                 sampler, f"the device holds {held}, and the agreement is on {domain.size} outcomes"
             )
@@ -120,9 +141,9 @@ class Holding:
         return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), share, problem)
 
     def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
-        if self.amounts is not None:
+        if self.amounts is not None or self.rows is not None:
             return _prepare_reference_draw(
-                sampler, "the device holds numbers by outcome, and the agreement is on densities"
+                sampler, "the device holds numbers by outcome or rows, and the agreement is on densities"
             )
         if self.records is None:
             return _guard_draw(sampler, lambda: int(sampler.release_number(self.density)), 0.0, "")
@@ -141,6 +162,24 @@ class Holding:
         return _guard_draw(sampler, lambda: int(sampler.release_number(law)), outside, problem)
 
 
+def _list_rows(rows: Any) -> list[Mapping[str, Any]]:
+    """The rows of a device: a list of mappings, or a table as a dict of columns or a frame."""
+    if is_frame(rows):
+        columns = {
+            str(name): list_records(rows[name]) for name in (rows if isinstance(rows, Mapping) else rows.columns)
+        }
+        if len({len(values) for values in columns.values()}) > 1:
+            raise DiscreetError("the columns of rows differ in length; pass one value of each column for each row")
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    found = list_records(rows)
+    for place, row in enumerate(found):
+        if not isinstance(row, Mapping):
+            raise DiscreetError(
+                f"rows[{place}] is not a dict of columns and values; pass rows=[{{'column': value}}, ...]"
+            )
+    return found
+
+
 def _records_as_points(records: list[Any], dim: int) -> Floats:
     """Records as points (n, dim), NaN for invalid ones."""
     if dim == 1:
@@ -149,14 +188,14 @@ def _records_as_points(records: list[Any], dim: int) -> Floats:
     return np.array(rows).reshape(-1, dim)
 
 
-def _draw_evenly(sampler: AnySampler, law: Floats) -> int:
+def _draw_evenly(sampler: OutcomeSampler, law: Floats) -> int:
     """A draw that takes as long whatever the law is, and whatever comes out."""
     if isinstance(sampler, ReportSampler):
         return sampler.release_number(law)
     return int(sampler.release_number(law, constant_time=True))
 
 
-def _move_into_band(law: Floats, sampler: AnySampler) -> Floats:
+def _move_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:
     """The law; under the linear mechanism one outside its band is moved straight towards the reference, to the band's edge.
 
     That mechanism accepts only members of the band.
@@ -202,6 +241,8 @@ def _guard_draw(sampler: AnySampler, draw: Callable[[], int], outside: float, pr
 
 def _draw_reference(sampler: AnySampler) -> int:
     """A draw that does not look at the device."""
+    if isinstance(sampler, SurveySampler):
+        return sampler.release_number([])
     if isinstance(sampler, ReportSampler):
         return sampler.release_number(_uniform_law(sampler))
     return sampler.release_reference_number()
@@ -225,7 +266,7 @@ def _result_or_fallback(action: Callable[[], Result], otherwise: Callable[[BaseE
 def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
     """A draw of the reference; on outcomes by the same steps as any other, so that the time it takes tells nothing."""
     told = f"{problem}; its sample is one of the reference"
-    if isinstance(sampler, ReportSampler):
+    if isinstance(sampler, (ReportSampler, SurveySampler)):
         return _guard_draw(sampler, lambda: _draw_reference(sampler), 1.0, told)
     if isinstance(sampler.family, ContinuousFamily):
         return DeviceDraw(sampler.release_reference_number, 1.0, told)

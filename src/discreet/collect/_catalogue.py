@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
-from discreet.collect._publish import estimate_counts
+from discreet.collect._estimates import (
+    AnySampler,
+    asks_the_same,
+    estimate_change,
+    estimate_counts,
+    estimate_side_by_side,
+    estimate_within_groups,
+)
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
@@ -34,7 +41,8 @@ from discreet.estimation import (
     coding_and_sampler,
     reference_on,
 )
-from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.mechanisms import ReportSampler
+from discreet.survey import SurveySampler
 from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
@@ -46,8 +54,8 @@ class CollectedAgreement:
     """An agreement of a store. `rounds`: its open rounds."""
 
     kept: StoredAgreement
-    coding: Coding
-    sampler: Sampler[AnyFamily] | ReportSampler
+    coding: Coding | None
+    sampler: AnySampler
     rounds: tuple[int, ...]
 
     @property
@@ -79,7 +87,10 @@ class CollectedAgreement:
     @cached_property
     def outcomes(self) -> Outcomes | ReportNumbers:
         """What samples or reports have to be."""
-        return ReportNumbers(self.sampler) if isinstance(self.sampler, ReportSampler) else Outcomes(self.coding)
+        if isinstance(self.sampler, (ReportSampler, SurveySampler)):
+            return ReportNumbers(self.sampler)
+        assert self.coding is not None
+        return Outcomes(self.coding)
 
     @property
     def round(self) -> int:
@@ -105,20 +116,18 @@ class CollectedAgreement:
         ]
 
 
-def collectable(
-    agreement: Agreement, domain: Any = None
-) -> tuple[Agreement, Coding, Sampler[AnyFamily] | ReportSampler]:
-    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated."""
+def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Coding | None, AnySampler]:
+    """The agreement with its labels, how samples are read, and the sampler; refused if samples of it cannot be counted or estimated.
+
+    Reports on a survey are read by the sampler alone.
+    """
     if agreement.schedule is not None:
         raise DiscreetError(
             "the agreement has a schedule, which is for releases of tables (discreet sample --round DATE); a collection opens its rounds "
             "by number: agree without --start"
         )
     if agreement.survey is not None:
-        raise DiscreetError(
-            "the agreement is on a survey, and a collection asks one column; gather reports in files (discreet sample), and answer from "
-            "them: discreet estimate"
-        )
+        return agreement, None, _collectable_survey(agreement)
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
@@ -140,6 +149,16 @@ def _collectable_reports(agreement: Agreement, coding: Coding) -> tuple[Agreemen
         )
     named = replace(agreement, family=agreement.on_outcomes.on(coding.domain))
     return named, coding, named.report_sampler()
+
+
+def _collectable_survey(agreement: Agreement) -> SurveySampler:
+    sampler = agreement.survey_sampler()
+    last = np.array([np.iinfo(np.uint64).max], dtype=np.uint64)
+    if sampler.are_reports(last)[0]:  # which a store keeps as -1, its mark for what is none
+        raise DiscreetError(
+            "the survey has the report 2^64 - 1, which a service does not count; ask fewer outcomes together"
+        )
+    return sampler
 
 
 def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
@@ -221,6 +240,11 @@ class Catalogue:
             )
         return found
 
+    def groups_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+        """The agreements of a collection that differ in their purpose alone: one of each public group."""
+        own = self.following(collected.kept.collection)
+        return tuple(each for each in own if asks_the_same(each.agreement, collected.agreement))
+
     def following(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
@@ -229,9 +253,51 @@ class Catalogue:
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
 USUAL_CONFIDENCE = "0.95"
 MOST_LISTED = 20_000  # outcomes of an answer
-MOST_KEPT = 64  # answers kept: one for each agreement, round and confidence
+MOST_KEPT = 64  # answers kept, one for each request
 OTHERS_SECONDS = 1.0  # for which counts count as current if this process has written nothing
 _ESTIMATE_REST, _MOST_REST = 4.0, 1.0  # pause in units of the duration, and its largest value in seconds
+
+
+@dataclass(frozen=True)
+class EstimateRequest:
+    """What is asked of the counts: an estimate of each of some agreements in a round, or of one in two rounds.
+
+    `kind`: "estimate" of one side, "within" the private groups of its column `by`, the "groups" of several agreements, or the "change" from
+    the first side to the second.
+    """
+
+    kind: str
+    sides: tuple[tuple[CollectedAgreement, int], ...]
+    confidence: str
+    by: str = ""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from other requests."""
+        return self.kind, tuple((each.id, number) for each, number in self.sides), self.confidence, self.by
+
+    @property
+    def first(self) -> CollectedAgreement:
+        """The first agreement."""
+        return self.sides[0][0]
+
+    @property
+    def changing(self) -> tuple[Any, ...]:
+        """What a store may say anew of the agreements."""
+        return tuple(_changing(each.kept) for each, _ in self.sides)
+
+    def document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
+        """The answer, from the counts of each side."""
+        confidence, kept, sampler = float(self.confidence), self.first.kept, self.first.sampler
+        rounds = tuple(number for _, number in self.sides)
+        if self.kind == "groups":
+            stored = [each.kept for each, _ in self.sides]
+            return {**estimate_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
+        if self.kind == "change":
+            return estimate_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
+        if self.kind == "within":
+            return {**estimate_within_groups(kept, sampler, counts[0], confidence, self.by), "round": rounds[0]}
+        return {**estimate_counts(kept, sampler, counts[0], confidence), "round": rounds[0]}
 
 
 @dataclass(frozen=True)
@@ -264,25 +330,24 @@ class Estimates:
 
     def __init__(self, store: Store, version: Callable[[], int], took: Callable[[float], None]) -> None:
         self._store, self._version, self._took = store, version, took
-        self._last: dict[tuple[str, int, str], _CachedEstimate] = {}
+        self._last: dict[tuple[Any, ...], _CachedEstimate] = {}
         self._one = asyncio.Lock()
 
-    async def of(self, collected: CollectedAgreement, round_number: int, confidence: str) -> TaggedEstimate:
+    async def of(self, asked: EstimateRequest) -> TaggedEstimate:
         """The current estimate."""
-        if confidence not in CONFIDENCES:
+        if asked.confidence not in CONFIDENCES:
             raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
-        if collected.coding.size > MOST_LISTED:
+        if any(each.coding is not None and each.coding.size > MOST_LISTED for each, _ in asked.sides):
             raise RequestProblem(
                 422,
                 f"the agreement has more than {MOST_LISTED:,} outcomes, too many to list here; estimate from an export: discreet export",
             )
-        asked = (collected.id, round_number, confidence)
-        last = self._last.pop(asked, None) or _CachedEstimate()
-        self._last[asked] = last
+        last = self._last.pop(asked.key, None) or _CachedEstimate()
+        self._last[asked.key] = last
         if len(self._last) > MOST_KEPT:
             del self._last[next(iter(self._last))]  # the least recently requested one
-        if last.told_of != _changing(collected.kept):
-            last.told_of, last.read = _changing(collected.kept), -1e9
+        if last.told_of != asked.changing:
+            last.told_of, last.read = asked.changing, -1e9
         if self._current(last):
             assert last.told is not None
             return last.told
@@ -291,9 +356,7 @@ class Estimates:
             if wait > 0.0 and not self._current(last):
                 await asyncio.sleep(wait)
             if not self._current(last):
-                await asyncio.get_running_loop().run_in_executor(
-                    None, self._refresh, last, collected, round_number, float(confidence)
-                )
+                await asyncio.get_running_loop().run_in_executor(None, self._refresh, last, asked)
         assert last.told is not None
         return last.told
 
@@ -301,30 +364,24 @@ class Estimates:
         unread = time.monotonic() - last.read < OTHERS_SECONDS
         return last.told is not None and last.version == self._version() and unread
 
-    def _refresh(
-        self, last: _CachedEstimate, collected: CollectedAgreement, round_number: int, confidence: float
-    ) -> None:
+    def _refresh(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
         version, began = self._version(), time.monotonic()
         try:
-            counts = self._store.counts(collected.id, round_number)
-            days = self._store.by_day(collected.id, round_number)
+            counts = [self._store.counts(each.id, number) for each, number in asked.sides]
+            days = self._store.by_day(asked.first.id, asked.sides[0][1])
         except StoreError:
             raise unavailable("the store cannot be read now") from None
-        kept = collected.kept
-        tag = _entity_tag(collected.id, round_number, confidence, counts, days, kept.closed, kept.least)
+        kept = asked.first.kept
+        tag = _entity_tag(*asked.key, *counts, days, asked.changing)
         if last.told is None or last.told.tag != tag:
-            said = {**estimate_document(collected, counts, confidence), "round": round_number, "days": days}
+            said = asked.document(counts)
+            said |= {"days": days} if asked.kind == "estimate" else {}
             said |= {} if kept.closed is None else {"closed": kept.closed}
             last.told = TaggedEstimate(tag, json.dumps(said, allow_nan=False).encode())
             took = time.monotonic() - began
             self._took(took)
             last.rests_until = time.monotonic() + min(_ESTIMATE_REST * took, _MOST_REST)
         last.version, last.read = version, began
-
-
-def estimate_document(collected: CollectedAgreement, counts: NDArray[np.int64], confidence: float) -> dict[str, Any]:
-    """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
-    return estimate_counts(collected.kept, collected.sampler, counts, confidence)
 
 
 def _entity_tag(*parts: Any) -> str:

@@ -5,7 +5,7 @@ of each outcome as were counted, in random order, and numbered in that order. Th
 each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
 
 Of reports a store keeps the table that they add up to, from which single ones cannot be told. That table is exported, place by place, and
-`discreet estimate` reads it.
+`discreet estimate` reads it. Reports on a survey are kept one by one, and exported so.
 
 Fewer samples than the store estimates from (`discreet collect --least`) are not exported.
 """
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import Agreement
-from discreet.collect._publish import check_enough, count_samples
-from discreet.collect._store import Store, check_store, choose_agreement
+from discreet.collect._estimates import check_enough, count_samples
+from discreet.collect._store import Store, check_store, choose_agreement, sent_reports
 from discreet.errors import DiscreetError
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler
 from discreet.tables import (
@@ -81,6 +81,10 @@ def export(
     check_apart(output, {"store": where, **beside})
     check_output_path(output, replace=replace, fix=REPLACE_HINT)
     counts = store.counts(agreed.id, number)
+    if agreed.survey is not None:
+        check_enough(kept, number, len(counts))
+        _write_survey_reports(str(output), agreed, counts, replace=replace)
+        return ExportSummary(agreed, number, len(counts), "report")
     if agreed.blocks is not None:
         reports = count_samples(agreed.report_sampler(), counts)
         check_enough(kept, number, reports)
@@ -108,6 +112,21 @@ def export(
             batch = published_batch(clients, coding, outcomes, place[outcomes], agreed.id)
             writer.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
     return ExportSummary(agreed, number, total)
+
+
+def _write_survey_reports(output: str, agreed: Agreement, stored: NDArray[np.int64], *, replace: bool) -> None:
+    """The reports of a survey in random order, numbered in that order, as `discreet sample` writes them."""
+    schema = pa.schema(
+        [("client", pa.int64()), ("report", pa.uint64()), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
+        {METADATA: agreed.text.encode()},
+    )
+    reports = sent_reports(np.random.default_rng().permutation(stored))
+    with writer_to(output, schema, format_of(output), replace=replace) as writer:
+        for start in range(0, len(reports), _ROWS):
+            part = reports[start : start + _ROWS]
+            name = pa.DictionaryArray.from_arrays(np.zeros(len(part), dtype=np.int8), pa.array([agreed.id]))
+            columns = [pa.array(np.arange(start, start + len(part))), pa.array(part), name]
+            writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def _write_table(output: str, agreed: Agreement, counts: NDArray[np.int64], *, replace: bool) -> None:

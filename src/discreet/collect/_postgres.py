@@ -10,7 +10,8 @@ between them are counted once.
 **Blocks.** Counts are kept in blocks of 128 outcomes, each a row of 64-bit numbers, so that no row shows which outcome was counted last.
 PostgreSQL shows every reader of a table which transaction wrote each row, and a join finds the rows of one transaction. A row for each
 outcome would show which outcomes a transaction counted. A block narrows them down to 128 outcomes. If there are few blocks, all of them are
-written every time, which shows nothing. `discreet.collect._pool` explains how many are counted at a time.
+written every time, which shows nothing. `discreet.collect._pool` explains how many are counted at a time. Reports on a survey have a row
+each: a join shows those of one batch, of `KEPT` clients or more.
 
 PostgreSQL keeps earlier versions of a row for old snapshots and until vacuum, and its log keeps all of them. They cannot be removed from
 here, so the pool is sealed against them (`discreet.collect._pool`).
@@ -53,6 +54,7 @@ from discreet.collect._store import (
     find_agreement_row,
     new_outcomes,
     outcome_count,
+    read_outcome_counts,
 )
 from discreet.errors import DiscreetError, StoreError, need_extra
 
@@ -138,6 +140,10 @@ CREATE TABLE discreet_signatures (agreement integer PRIMARY KEY, signer text NOT
 """,
     2: "CREATE TABLE discreet_collections (collection integer PRIMARY KEY, closed text, least bigint NOT NULL);",
     3: """
+CREATE TABLE discreet_reported (
+    agreement integer NOT NULL, round bigint NOT NULL, report bigint NOT NULL, slot smallint NOT NULL, n bigint NOT NULL,
+    PRIMARY KEY (agreement, round, report, slot)
+);
 ALTER TABLE discreet_collections ADD COLUMN shown text;
 CREATE TABLE discreet_questions (agreement integer PRIMARY KEY, words text NOT NULL);
 """,
@@ -154,6 +160,8 @@ _HELD = """SELECT block, counts FROM discreet_counted WHERE agreement = %s AND r
 ORDER BY block FOR UPDATE"""
 _COUNT = """UPDATE discreet_counted SET counts = new.counts FROM unnest(%b::integer[], %b::bytea[]) AS new (block, counts)
 WHERE agreement = %s AND round = %s AND slot = %s AND discreet_counted.block = new.block"""
+_REPORT = """INSERT INTO discreet_reported SELECT %s, %s, report, %s, n FROM unnest(%b::bigint[], %b::bigint[]) AS new (report, n)
+ORDER BY report ON CONFLICT (agreement, round, report, slot) DO UPDATE SET n = discreet_reported.n + excluded.n"""
 _ARRIVE = """INSERT INTO discreet_arrived VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n + excluded.n"""
 
@@ -238,9 +246,12 @@ class PostgresStore(Registers):
                 self._write_pool(database, slot, self._seal.write(pool))
                 for (number, round_number), added_to in sorted(counted.items()):
                     row = _agreement_row(database, self._writer.places, number)
-                    _add_batch_counts(
-                        database, (number, round_number, slot), row.places_counted(added_to), row.outcomes
-                    )
+                    new_counts = row.places_counted(added_to)
+                    if row.is_survey:
+                        numbers, often = map(list, zip(*new_counts, strict=True))
+                        database.execute(_REPORT, (number, round_number, slot, numbers, often))
+                    else:
+                        _add_batch_counts(database, (number, round_number, slot), new_counts, row.outcomes)
                 database.execute(_ARRIVE, (place.number, round, day, slot, len(new)))
         return verdicts
 
@@ -253,9 +264,13 @@ class PostgresStore(Registers):
         with self._reader.transaction() as database:
             place = _agreement_row(database, self._reader.places, agreement)
             waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
-            rows = "SELECT block, counts FROM discreet_counted WHERE agreement = %s AND round = %s"
+            told = "report, n FROM discreet_reported" if place.is_survey else "block, counts FROM discreet_counted"
+            rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
             with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
-                counts = sum_block_counts(cursor.execute(rows, (place.number, round)), place.outcomes)
+                found = cursor.execute(rows, (place.number, round))
+                counts = (
+                    read_outcome_counts(found, place) if place.is_survey else sum_block_counts(found, place.outcomes)
+                )
         return add_waiting_counts(counts, [self._seal.read(content) for (content,) in waiting], place, round)
 
     def check_seal(self) -> None:

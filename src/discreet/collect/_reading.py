@@ -30,13 +30,16 @@ from discreet.collect._store import stored_reports
 from discreet.domain import CellDomain, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import Reports, ReportSampler
+from discreet.survey import SurveySampler
 from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
 
 Integers = NDArray[np.int64]
 
 _LARGEST_WHOLE = 2**63
 _NONE = -1
-_MOST_REPORT = 2**64 - 1  # which names all of 64 outcomes, as no block does
+_MOST_REPORT = (
+    2**64 - 1
+)  # no report: as a block it would name all of 64 outcomes, and surveys that have it are not collected
 _DIGITS = re.compile("0|[1-9][0-9]{0,19}")
 
 
@@ -104,18 +107,16 @@ class ReportNumbers:
         sampler: what releases them.
     """
 
-    def __init__(self, sampler: ReportSampler) -> None:
-        self._blocks = sampler.blocks
-
-    @property
-    def allowed_samples(self) -> str:
-        """What a report may be."""
-        return f"a report of the agreement: {self._blocks.layout}, its digits as a text (in Arrow an integer)"
-
-    allowed_numbers = allowed_samples
+    def __init__(self, sampler: ReportSampler | SurveySampler) -> None:
+        if isinstance(sampler, ReportSampler):
+            self._are_reports, layout = sampler.blocks.are_blocks, sampler.blocks.layout
+        else:
+            self._are_reports, layout = sampler.are_reports, f"a whole number up to {sampler.largest}"
+        self.allowed_samples = f"a report of the agreement: {layout}, its digits as a text (in Arrow an integer)"
+        self.allowed_numbers = self.allowed_samples
 
     def numbers(self, samples: Sequence[Any]) -> Integers:
-        """Every report of a JSON document as stores keep it, -1 for what is none: a block never has all of 64 outcomes."""
+        """Every report of a JSON document as stores keep it, -1 for what is none."""
         digits = [type(sample) is str and _DIGITS.fullmatch(sample) is not None for sample in samples]
         given = [int(sample) if good else _MOST_REPORT for sample, good in zip(samples, digits, strict=True)]
         return self._stored_numbers(np.array([min(each, _MOST_REPORT) for each in given], dtype=np.uint64))
@@ -132,7 +133,7 @@ class ReportNumbers:
         return bool(pa.types.is_integer(kind))
 
     def _stored_numbers(self, reports: Reports) -> Integers:
-        return np.where(self._blocks.are_blocks(reports), stored_reports(reports), _NONE)
+        return np.where(self._are_reports(reports), stored_reports(reports), _NONE)
 
 
 def holds_texts(kind: pa.DataType) -> bool:

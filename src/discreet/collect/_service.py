@@ -37,8 +37,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from discreet.client import (
     AGREEMENT,
     ARROW,
+    CHANGE,
     COLLECTION,
     ESTIMATE,
+    GROUPS,
     HEALTH,
     JSON,
     METRICS,
@@ -46,8 +48,9 @@ from discreet.client import (
     WEIGHTS,
     read_collector_key,
 )
-from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, Estimates
+from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
 from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
+from discreet.collect._estimates import private_groups
 from discreet.collect._pages import page_routes
 from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
@@ -212,6 +215,8 @@ class _Service:
         routes = [
             Route(SAMPLES, self._samples, methods=["POST"]),
             Route(ESTIMATE, self._estimate),
+            Route(GROUPS, self._groups),
+            Route(CHANGE, self._change),
             Route(COLLECTION, self._collection),
             Route(AGREEMENT, self._agreement),
             Route(WEIGHTS, self._weights),
@@ -287,9 +292,38 @@ class _Service:
     async def _estimate(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
-        told = await self._estimates.of(
-            collected, _requested_round(asked, collected), asked.get("confidence", USUAL_CONFIDENCE)
-        )
+        return await self._answer(request, asked, "estimate", [(collected, _requested_round(asked, collected))])
+
+    async def _groups(self, request: Request) -> Response:
+        asked = _query_parameters(request, "agreement", "round", "confidence", "by")
+        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        number, by = _requested_round(asked, collected), asked.get("by")
+        if by is None:
+            sides = [(each, number) for each in self._catalogue.groups_of(collected)]
+            return await self._answer(request, asked, "groups", sides)
+        if by not in private_groups(collected.agreement):
+            raise bad_request("by is not a column of the survey that a question asks for together with another one")
+        return await self._answer(request, asked, "within", [(collected, number)], by)
+
+    async def _change(self, request: Request) -> Response:
+        asked = _query_parameters(request, "agreement", "round", "confidence", "from")
+        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        later = _requested_round(asked, collected)
+        earlier = _requested_round({"round": asked.get("from", str(later - 1))}, collected)
+        if earlier == later:
+            raise bad_request("from and round are the same round; a change is that from one to another")
+        return await self._answer(request, asked, "change", [(collected, earlier), (collected, later)])
+
+    async def _answer(
+        self,
+        request: Request,
+        asked: dict[str, str],
+        kind: str,
+        sides: list[tuple[CollectedAgreement, int]],
+        by: str = "",
+    ) -> Response:
+        confidence = asked.get("confidence", USUAL_CONFIDENCE)
+        told = await self._estimates.of(EstimateRequest(kind, tuple(sides), confidence, by))
         return _tagged_response(request, told.body, told.tag, JSON)
 
     async def _collection(self, request: Request) -> Response:
@@ -305,6 +339,8 @@ class _Service:
                 "enrolment": enrolment.needed,
                 "closed": collected.kept.closed,
                 "agreements": [_agreement_summary(each) for each in own],
+                "groups": [each.id for each in self._catalogue.groups_of(collected)],
+                "within": private_groups(collected.agreement),
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}
                     for each in newest.values()

@@ -36,6 +36,7 @@ from discreet.collect._enrolment import (
     read_tokens,
     sign_agreements,
 )
+from discreet.collect._estimates import asks_the_same
 from discreet.collect._pages import Questions
 from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
@@ -96,6 +97,7 @@ class _Additions:
 
     agreements: Sequence[Agreement]
     follows: str | None
+    groups: bool
     tokens: Sequence[str]
     gateways: Sequence[str]
     key: str | None
@@ -121,7 +123,7 @@ class _Additions:
             key = None if self.key is None else self._collector_key(store, self.key)
             if self.tokens or self.gateways:
                 enrol_tokens(store, self.tokens, self.gateways)
-            _add_agreements(store, where, self.agreements, self.follows)
+            _add_agreements(store, where, self.agreements, self.follows, groups=self.groups)
             if key is not None:
                 sign_agreements(store, key, addresses, replace_key=self.replace_key)
             if self.least is not None:
@@ -146,6 +148,7 @@ def serve(
     agreements: Sequence[Agreement] = (),
     *,
     follows: str | None = None,
+    groups: bool = False,
     host: str = "127.0.0.1",
     port: int = 8000,
     rounds: Sequence[int] = (1,),
@@ -171,6 +174,8 @@ def serve(
         agreements: to add to it; those it already has are served as well.
         follows: the id, or at least 12 of its first digits, of the agreement in the store that they follow: a client sends one sample
             under all of them.
+        groups: whether the agreements are those of public groups, and differ in their purpose alone: a client sends one sample under one
+            of them, and estimates of all groups are shown side by side.
         host: the address to listen at; 127.0.0.1 is this machine only.
         port: of the service; 0 takes a free one.
         rounds: the open rounds.
@@ -200,6 +205,7 @@ def serve(
     check_kind("host", host, str, "pass an address to listen at, such as 127.0.0.1")
     check_kind("port", port, int, "pass the number of a port, 0 for one that is free")
     check_flag("replace_key", replace_key)
+    check_flag("groups", groups)
     for name, file in (("tokens", tokens), ("gateways", gateways), ("key", key), ("seal", seal)):
         if file is not None:
             check_path(name, file)
@@ -231,9 +237,12 @@ def serve(
         check_addresses(addresses)
     if seal is None or os.path.lexists(seal):
         read_seal(seal)
+    if groups:
+        _check_groups(whole)
     additions = _Additions(
         agreements=whole,
         follows=follows,
+        groups=groups,
         tokens=() if tokens is None else read_tokens(tokens),
         gateways=() if gateways is None else read_tokens(gateways),
         key=None if key is None else str(key),
@@ -396,8 +405,22 @@ def _handle_signals(stop: Callable[[int, FrameType | None], None]) -> Iterator[N
             signal.signal(sig, handler)
 
 
-def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], follows: str | None) -> None:
-    """Add agreements to a store, which then has at least one."""
+def _check_groups(agreements: Sequence[Agreement]) -> None:
+    """Raise an error for agreements that cannot be those of groups."""
+    if len(agreements) < 2:
+        raise DiscreetError("groups (--groups) are several agreements; name one file for each group")
+    for other in agreements[1:]:
+        if not asks_the_same(agreements[0], other):
+            raise DiscreetError(
+                f"agreements {agreements[0].id[:12]} and {other.id[:12]} differ in more than their purpose, so they are not those of groups; "
+                "agree on the same for each group, with a --purpose that names the group"
+            )
+
+
+def _add_agreements(
+    store: Store, where: str, agreements: Sequence[Agreement], follows: str | None, *, groups: bool = False
+) -> None:
+    """Add agreements to a store, which then has at least one. `groups`: they make one collection."""
     collections = {kept.agreement.id: kept.collection for kept in store.agreements()}
     before = list(collections)
     if not (before or agreements):
@@ -427,7 +450,7 @@ def _add_agreements(store: Store, where: str, agreements: Sequence[Agreement], f
                 f"{display_name(where)} keeps: a client with a sample in both spends twice; give --follows "
                 f"{taught[0][:LEAST_PREFIX]}"
             )
-        store.add(agreement, follows=first)
+        store.add(agreement, follows=agreements[0].id if groups and agreement.id != agreements[0].id else first)
 
 
 @contextlib.contextmanager

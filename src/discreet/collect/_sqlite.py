@@ -191,7 +191,7 @@ class SqliteStore(Registers):
         with self._reader.transaction("BEGIN") as database:
             place = _agreement_row(database, self._reader.places, agreement)
             rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            counts = read_outcome_counts(database.execute(rows, (place.number, round)), place.outcomes)
+            counts = read_outcome_counts(database.execute(rows, (place.number, round)), place)
             return add_waiting_counts(counts, [self._seal.read(_read_pool(database))], place, round)
 
     def check_seal(self) -> None:

@@ -1,7 +1,8 @@
 """`Store`: the data of a collection, and the parts that stores of every engine share.
 
     spoken      (collection, round, digest of the client's name) -> digest of the key its sample came with
-    counted     (agreement, round, outcome) -> how many; of reports: (agreement, round, place in the table of `ReportCounts`) -> how many
+    counted     (agreement, round, outcome) -> how many; of reports: (agreement, round, place in the table of `ReportCounts`) -> how many;
+                of a survey: (agreement, round, report) -> how many
     pool        outcomes and reports that are not counted there yet: they wait for others (`discreet.collect._pool`)
     arrived     (agreement, round, day) -> how many
     tokens      digest of a client's token -> whether it was revoked
@@ -21,6 +22,9 @@ checks of arrivals and counts are here, and need no engine.
 Reports wait in the pool as they came, and are counted in batches by the table of `discreet.mechanisms.ReportCounts`, which is as long as the
 blocks have points, however many reports there are. Single reports are not kept and cannot be had back. Their number is the sum of the table
 over what one report adds.
+
+Reports on a survey are counted by their numbers: the intervals of its answers need them one by one. What a store knows of them grows with
+the reports, not with the columns.
 
 A store that holds a token is enrolled for good: rows are never removed, and a revoked token stays revoked, even if a file that holds it is
 added again. A gateway has an id of its own, drawn at random when its first token is added. It keeps the id when its token is replaced, so
@@ -53,6 +57,7 @@ from discreet.errors import DiscreetError, StoreError, check_choice, check_count
 from discreet.estimation import line_of
 from discreet.families import Simplex
 from discreet.mechanisms import ReportCounts, Reports, ReportSampler
+from discreet.survey import SurveySampler
 
 DIGEST = 16  # bytes
 ALWAYS, AFTER, NEVER = SHOWN = (
@@ -128,7 +133,7 @@ class Store(Protocol):
         """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came; of reports, the table of `ReportCounts`."""
+        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports as `stored_reports` writes them."""
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""
@@ -348,6 +353,7 @@ class Registers(ABC):
 _ROWS = 1 << 16
 DAMAGED = "the store is damaged: it counts what cannot be; restore it from a copy"
 LEAST_PREFIX = 12  # least digits of a prefix of an id
+MOST_SURVEY_REPORTS = 50_000_000  # of a round, which are held in memory
 
 
 @dataclass(frozen=True)
@@ -358,7 +364,12 @@ class AgreementRow:
     collection: int
     outcomes: int
     rounds: int
-    reports: ReportSampler | None = None  # what releases them, of an agreement on reports
+    reports: ReportSampler | SurveySampler | None = None  # what releases them, of an agreement on reports or a survey
+
+    @property
+    def is_survey(self) -> bool:
+        """Whether reports are counted by their numbers."""
+        return isinstance(self.reports, SurveySampler)
 
     def check(self, round: int, arrivals: Sequence[Arrival]) -> None:
         """Raise an error for outcomes and digests that are out of range."""
@@ -375,8 +386,8 @@ class AgreementRow:
 
     def places_counted(self, released: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         """What is added to which counts, in their order, by (outcome or report, how often): of reports, the table of them."""
-        if self.reports is None:
-            return list(released)
+        if not isinstance(self.reports, ReportSampler):
+            return sorted(released) if self.is_survey else list(released)
         numbers, often = np.array(list(released), dtype=np.int64).reshape(-1, 2).T
         table = ReportCounts(self.reports).add(np.repeat(sent_reports(numbers), often)).table
         places = np.flatnonzero(table)
@@ -393,8 +404,10 @@ def sent_reports(stored: ArrayLike) -> Reports:
     return np.asarray(stored, dtype=np.int64).view(np.uint64)
 
 
-def report_counter(agreement: Agreement) -> ReportSampler | None:
-    """What releases the reports of an agreement on reports, by the numbers of outcomes; None for an agreement on samples."""
+def report_counter(agreement: Agreement) -> ReportSampler | SurveySampler | None:
+    """What releases the reports of an agreement on reports, by the numbers of outcomes, or on a survey; None for one on samples."""
+    if agreement.survey is not None:
+        return agreement.survey_sampler()
     if agreement.blocks is None or isinstance(agreement.family, ContinuousTerms):
         return None
     size = agreement.family.size
@@ -411,16 +424,24 @@ def find_agreement_row(known: AgreementRows, agreement: str | int, look: Callabl
         if found is None:
             raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
         number, collection, outcomes, rounds, text = found
-        reports = report_counter(Agreement.from_json(text)) if f'"{ReportSampler.name}"' in text else None
+        named = any(
+            f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name)
+        )  # most texts need no reading
+        reports = report_counter(Agreement.from_json(text)) if named else None
         known[agreement] = AgreementRow(number, collection, outcomes, rounds, reports)
     return known[agreement]
 
 
 def outcome_count(agreement: Agreement) -> int:
-    """How many counts there are: of outcomes; on a continuous family of the cells that an estimate puts together; of reports their table."""
+    """How many counts there are: of outcomes; on a continuous family of the cells that an estimate puts together; of reports their table.
+
+    0 for a survey, whose reports are counted by their numbers.
+    """
     if isinstance(agreement.family, ContinuousTerms):
         return line_of(agreement.sampler()).size
     counter = report_counter(agreement)
+    if isinstance(counter, SurveySampler):
+        return 0
     return agreement.domain.size if counter is None else len(ReportCounts(counter).table)
 
 
@@ -507,6 +528,8 @@ def add_waiting_counts(
     waiting = Counter(each for pool in pools for each in pool.get(group, []))
     if not waiting:
         return counts
+    if place.is_survey:
+        return _check_survey_reports(place, np.concatenate([counts, np.array([*waiting.elements()], dtype=np.int64)]))
     try:
         added = np.array(place.places_counted(waiting.items()), dtype=np.int64)
     except DiscreetError:  # a number that is no report
@@ -517,8 +540,11 @@ def add_waiting_counts(
     return counts
 
 
-def read_outcome_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
-    """The counts of all outcomes, from rows (outcome, number), read in parts."""
+def read_outcome_counts(cursor: Any, place: AgreementRow) -> NDArray[np.int64]:
+    """The counts of all outcomes, from rows (outcome, number), read in parts; of a survey its reports, in order."""
+    if place.is_survey:
+        return _check_survey_reports(place, _read_survey_counts(cursor))
+    outcomes = place.outcomes
     counts = np.zeros(outcomes, dtype=np.int64)
     while rows := cursor.fetchmany(_ROWS):
         read = np.array(rows, dtype=np.int64)
@@ -526,6 +552,30 @@ def read_outcome_counts(cursor: Any, outcomes: int) -> NDArray[np.int64]:
             raise StoreError(DAMAGED)
         counts[read[:, 0]] = read[:, 1]
     return check_stored_counts(counts)
+
+
+def _read_survey_counts(cursor: Any) -> NDArray[np.int64]:
+    """The reports of a survey, each as often as it came."""
+    parts, many = [np.zeros(0, dtype=np.int64)], 0
+    while rows := cursor.fetchmany(_ROWS):
+        reports, often = np.array(rows, dtype=np.int64).T
+        many += int(check_stored_counts(often).sum())
+        if many > MOST_SURVEY_REPORTS:
+            raise StoreError(
+                f"a round of this survey has more than {MOST_SURVEY_REPORTS:,} reports, too many to answer from"
+            )
+        parts.append(np.repeat(reports, often))
+    return np.concatenate(parts)
+
+
+def _check_survey_reports(place: AgreementRow, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The reports in order, if they are reports of the survey."""
+    assert place.reports is not None
+    try:
+        place.reports.check_reports(sent_reports(stored))
+    except DiscreetError:
+        raise StoreError(DAMAGED) from None
+    return np.sort(stored)
 
 
 def check_stored_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -50,10 +50,20 @@ if TYPE_CHECKING:
     )
     from discreet.estimation._record import (
         change_record as change_record,
+        empty_survey_record as empty_survey_record,
         group_record as group_record,
         law_fidelities as law_fidelities,
+        law_rows as law_rows,
+        names_within as names_within,
+        naming_notes as naming_notes,
         notes as notes,
+        questions_within as questions_within,
         record as record,
+        survey_change_record as survey_change_record,
+        survey_groups_record as survey_groups_record,
+        survey_notes as survey_notes,
+        survey_record as survey_record,
+        within_record as within_record,
     )
     from discreet.estimation._rehearsal import (
         MOST_REHEARSED as MOST_REHEARSED,
@@ -133,7 +143,10 @@ __getattr__ = old_names(
         __name__,
         {
             "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
-            "_record": "change_record group_record law_fidelities notes record",
+            "_record": (
+                "change_record empty_survey_record group_record law_fidelities law_rows names_within naming_notes notes "
+                "questions_within record survey_change_record survey_groups_record survey_notes survey_record within_record"
+            ),
             "_rehearsal": (
                 "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
                 "compare_samplers population_ways rehearsal rehearse_reports"

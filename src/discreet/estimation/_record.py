@@ -5,6 +5,7 @@ that the samples raise. If the truth is known, `Fidelity` measures the distance 
 Hellinger, largest error of a share, earth mover's distance.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from discreet.estimation._planning import known_excess
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
+from discreet.estimation._survey_groups import SurveyChange, shares_within
+from discreet.estimation._surveys import SurveyAnswers
 from discreet.families import serves_everybody
 
 Floats = NDArray[np.float64]
@@ -239,3 +242,129 @@ def _outsider_notes(found: Population) -> list[str]:
         f"intervals speak for clients inside {family!r}; a client of a table, a list of values, is surely outside if they lie in fewer "
         f"than {least:,} of the {len(heaviest):,} cells that bins are made of, and nothing is promised of it"
     ]
+
+
+def survey_record(found: SurveyAnswers, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
+    """The answers to a survey as JSON holds them; what is not known is null."""
+    return {
+        **empty_survey_record(agreed, found.clients, found.confidence),
+        "questions": [
+            {
+                "question": answer.question.title,
+                "kind": answer.question.kind,
+                "columns": list(answer.question.columns),
+                "unit": answer.unit or None,
+                "clients": answer.clients,
+                "answers": [{name: _known_or_null(value) for name, value in row.items()} for row in answer.rows()],
+                **_total_of_mean(found, place),
+            }
+            for place, answer in enumerate(found)
+        ],
+        "notes": list(notes),
+    }
+
+
+def empty_survey_record(agreed: Agreement, clients: int, confidence: float) -> dict[str, Any]:
+    """The same without answers."""
+    about = {"id": agreed.id, "epsilon": agreed.epsilon, "mechanism": agreed.mechanism, "purpose": agreed.purpose}
+    return {"agreement": about, "clients": clients, "confidence": confidence, "questions": [], "notes": []}
+
+
+def _known_or_null(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _total_of_mean(found: SurveyAnswers, place: int) -> dict[str, Any]:
+    """The total beside a mean that is known."""
+    if found[place].question.kind != "mean" or not found[place].is_known:
+        return {}
+    return {"total": dict(zip(("estimate", "low", "high"), found.total(place), strict=True))}
+
+
+def law_rows(names: Sequence[str], law: Shares) -> list[dict[str, Any]]:
+    """A row for each name, with its estimate and intervals; what is not known is null."""
+    keys = ("estimate", "low", "high", "all_low", "all_high")
+    values = (list(map(_known_or_null, np.ravel(getattr(law, key)).tolist())) for key in keys)
+    return [{"name": name, **dict(zip(keys, row, strict=True))} for name, *row in zip(names, *values, strict=True)]
+
+
+def naming_notes(*, named: bool, distinct: bool) -> list[str]:
+    """What reports on a survey leave open: under which agreement, and by whom."""
+    said = []
+    if not named:
+        said.append("the reports do not name their agreement; that they were made under this one is assumed")
+    if not distinct:
+        said.append("the reports do not name their clients; that each client sent one is assumed")
+    return said
+
+
+def survey_notes(found: SurveyAnswers, *, named: bool = True, distinct: bool = True) -> list[str]:
+    """What a reader of the answers should know."""
+    silent = [answer.question.title for answer in found if not answer.is_known]
+    asked = [f"nobody was asked {', '.join(silent)}, since few clients take part"] if silent else []
+    return [*naming_notes(named=named, distinct=distinct), *asked]
+
+
+def survey_groups_record(
+    found: Mapping[Any, SurveyAnswers], agreed: Agreement, notes: Sequence[str], *, by: str
+) -> dict[str, Any]:
+    """The answers of every public group as JSON holds them."""
+    return {
+        "by": by,
+        "groups": {str(name): survey_record(each, agreed, []) for name, each in found.items()},
+        "notes": list(notes),
+    }
+
+
+def survey_change_record(
+    found: SurveyChange, agreed: tuple[Agreement, Agreement], notes: Sequence[str]
+) -> dict[str, Any]:
+    """The change of every answer as JSON holds it; `agreed`: the agreements before and after."""
+    changes = zip(found.after, found.laws, strict=True)
+    return {
+        "confidence": found.confidence,
+        "before": survey_record(found.before, agreed[0], []),
+        "after": survey_record(found.after, agreed[1], []),
+        "changes": [
+            {"question": answer.question.title, "answers": law_rows(answer.names, law)} for answer, law in changes
+        ],
+        "notes": list(notes),
+    }
+
+
+def questions_within(found: SurveyAnswers, column: str) -> list[int]:
+    """The places of the questions that tell shares within the private groups of a column."""
+    return [
+        place
+        for place, answer in enumerate(found)
+        if answer.question.kind == "shares" and len(answer.question.columns) > 1 and column in answer.question.columns
+    ]
+
+
+def names_within(found: SurveyAnswers, place: int, column: str) -> list[str]:
+    """The outcomes of the other columns of a question, in the order of `shares_within`."""
+    columns = found.sampler.survey.columns
+    names = [""]
+    for other in (name for name in found[place].question.columns if name != column):
+        names = [f"{before}, {each}" if before else str(each) for before in names for each in columns[other].names]
+    return names
+
+
+def within_record(found: SurveyAnswers, notes: Sequence[str], *, by: str) -> dict[str, Any]:
+    """Shares within the private groups of a column as JSON holds them; without questions that tell them, none."""
+    return {
+        "by": by,
+        "clients": found.clients,
+        "confidence": found.confidence,
+        "questions": [
+            {
+                "question": found[place].question.title,
+                "groups": {
+                    str(group): law_rows(names_within(found, place, by), law)
+                    for group, law in shares_within(found, place, by).items()
+                },
+            }
+            for place in questions_within(found, by)
+        ],
+        "notes": list(notes),
+    }

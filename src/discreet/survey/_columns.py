@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import plain_column
-from discreet.domain import Domain, Interval, Labels, Numbers, as_domain
+from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan
 from discreet.errors import DiscreetError, check_kind
 
 Integers = NDArray[np.int64]
@@ -189,6 +189,28 @@ class SurveyColumns(Mapping[str, Domain]):
             rows = found if rows is None else rows + found
         assert rows is not None
         return rows
+
+    def find_rows(self, records: Sequence[Any]) -> Integers:
+        """The number of each row, -1 for one that misses a column or has a value outside; nothing is refused.
+
+        Args:
+            records: one mapping for each row, from names of columns to values. Numbers past an end count as that end.
+
+        Returns:
+            An array of int64.
+        """
+        rows, known = np.zeros(len(records), dtype=np.int64), np.ones(len(records), dtype=np.bool_)
+        for name, domain in self._domains.items():
+            values = [record.get(name) if isinstance(record, Mapping) else None for record in records]
+            if isinstance(self._given[name], Dates):
+                values = [_day_text(value) for value in values]
+            if isinstance(domain, CellDomain):
+                found = domain.find_cells(np.clip(numbers_or_nan(values), domain.edges[0], domain.edges[-1]))
+            else:
+                found = domain.find_numbers(values)
+            known &= found >= 0
+            rows += np.maximum(found, 0) * self.strides[name]
+        return np.where(known, rows, -1)
 
     def check_rows(self, rows: Any) -> Integers:
         """Numbers of rows, if they are some."""

@@ -525,19 +525,31 @@ class SurveySampler:
             DiscreetError: for numbers that are no reports of this survey.
         """
         given = self._report_numbers(reports)
-        limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
-        asked = np.searchsorted(limits, given, side="left")
-        if asked.size and asked.max() >= len(self.parts):
-            raise DiscreetError(f"{int(given[asked.argmax()])} is no report of this survey")
-        found = []
+        good = self.are_reports(given)
+        if not good.all():
+            raise DiscreetError(f"{int(given[~good][0])} is no report of this survey")
+        asked = self._parts_of(given)
+        return [given[asked == place] - np.uint64(self._offsets[place]) for place in range(len(self.parts))]
+
+    def are_reports(self, reports: Reports) -> NDArray[np.bool_]:
+        """Whether each number is a report of this survey.
+
+        Args:
+            reports: an array of uint64.
+
+        Returns:
+            An array of truth values.
+        """
+        asked, good = self._parts_of(reports), np.zeros(len(reports), dtype=np.bool_)
         for place, part in enumerate(self.parts):
-            own = given[asked == place] - np.uint64(self._offsets[place])
-            wrong = ~part.blocks.are_blocks(own)
-            if wrong.any():
-                number = int(own[wrong][0]) + self._offsets[place]
-                raise DiscreetError(f"{number} is no report of this survey")
-            found.append(own)
-        return found
+            own = asked == place
+            good[own] = part.blocks.are_blocks(reports[own] - np.uint64(self._offsets[place]))
+        return good
+
+    def _parts_of(self, reports: Reports) -> Integers:
+        """The place of the part whose numbers each lies in; past the last part, how many there are."""
+        limits = np.array([end - 1 for end in self._offsets[1:]], dtype=np.uint64)  # the last number of each part
+        return np.searchsorted(limits, reports, side="left")
 
     def _report_numbers(self, reports: ArrayLike) -> Reports:
         """One whole number of each client."""

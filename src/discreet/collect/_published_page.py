@@ -1,0 +1,485 @@
+"""The page, table and picture of a published result: plain files with every number to its last digit, and no script.
+
+`page`, `table` and `picture` show shares of outcomes. `survey_page`, `survey_table` and `survey_picture` show the answers to all questions of
+a survey, each with its own table and a part of the picture.
+"""
+
+import csv
+import html
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from discreet._base.showing import pluralise
+from discreet.agreement import Agreement, ContinuousTerms
+from discreet.errors import visible
+
+_LISTED = 100  # outcomes in the table of the page: the largest, or the first of those that have an order
+_DRAWN = 30  # rows of a picture
+_UNBROKEN = "\u00a0%"  # which stays in one line with its number
+_READABLE = 20.0  # of epsilon
+_SHARES = ("estimate", "low", "high", "all_low", "all_high")
+
+
+def has_order(agreed: Agreement) -> bool:
+    """Whether outcomes lie in an order that a picture should keep: numbers, cells and bins do, labels do not."""
+    return isinstance(agreed.family, ContinuousTerms) or agreed.domain.labels is None
+
+
+def _release_kind(found: Mapping[str, Any]) -> str:
+    return "reports" if "reports" in found or "questions" in found else "samples"
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """A row for each outcome, with all digits."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    released = _release_kind(found)
+    rows.writerow(["outcome", released, *_SHARES])
+    for share in found["shares"]:
+        rows.writerow([share["outcome"], share[released], *(share["law"][name] for name in _SHARES)])
+    return text.getvalue()
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %".replace("-", "−")
+
+
+def _escape_text(text: str) -> str:
+    return html.escape(visible(text), quote=True)
+
+
+def _label(outcome: Any) -> str:
+    """An outcome as people read it: what would be invisible is spelt out."""
+    return _escape_text(str(outcome)) or "(empty)"
+
+
+def _number(value: float) -> str:
+    """A share as people read it, and to all its digits for programs."""
+    return f'<data value="{value!r}">{_percent(value)}</data>'.replace(" %", _UNBROKEN)
+
+
+def _value(value: float) -> str:
+    """A statistic likewise, in the unit of the outcomes."""
+    return f'<data value="{value!r}">{value:.4g}</data>'
+
+
+def _shown_places(shares: Sequence[Any], most: int, *, ordered: bool) -> list[int]:
+    """The outcomes that are shown: in their order, or the largest first."""
+    if ordered:
+        return list(range(min(most, len(shares))))
+    return sorted(range(len(shares)), key=lambda place: (-shares[place]["law"]["estimate"], place))[:most]
+
+
+def _question_notes(questions: str | None) -> list[tuple[str, str]]:
+    """What was asked in words, and what answers count as: (heading, sentence)."""
+    if questions is None:
+        return []
+    asked = json.loads(questions)
+    columns = list(asked.get("columns", {}).values())
+    told = [("Asked", " ".join(each[name] for each in (asked, *columns) for name in ("title", "text") if name in each))]
+    if any(each.get("choice") == "multiple" for each in (asked, *columns)):
+        told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
+    if any(each.get("prefer_not_to_say") is True for each in (asked, *columns)):
+        told.append(
+            (
+                "Preferred not to say",
+                "Whoever preferred not to say counts for every option, in the proportions of the public reference (in equal parts, where "
+                "none was agreed on). Nobody can tell how many did.",
+            )
+        )
+    return told
+
+
+def page(agreed: Agreement, found: Mapping[str, Any], questions: str | None, *, ordered: bool) -> str:
+    """The page of shares. `questions`: what people were asked in words."""
+    released = _release_kind(found)
+    shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
+    shown = _shown_places(shares, _LISTED, ordered=ordered)
+    rows = "\n".join(
+        f'<tr><th scope="row"><bdi>{_label(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
+        f"<td>{_number(share['law']['estimate'])}</td>"
+        f"<td>{_number(share['law']['low'])} to {_number(share['law']['high'])}</td>"
+        f"<td>{_number(share['law']['all_low'])} to {_number(share['law']['all_high'])}</td></tr>"
+        for share in (shares[place] for place in shown)
+    )
+    rest = len(shares) - len(shown)
+    meaning = (
+        "A share is that of the average person, with the noise of privacy taken off again. It is not biased, and may so fall below 0 or "
+        "above 100 % by chance."
+        if found["identifiable"]
+        else f"A share is that among the {released}. The average person's own share cannot be told exactly from them: an interval holds "
+        "every share that could have given them."
+    )
+    told = [
+        *_question_notes(questions),
+        (
+            "How private",
+            f"Each {released[:-1]} costs {_promise(agreed)}.",
+        ),
+        (
+            "What liars can do",
+            f"Whoever sent something else than an honest {released[:-1]} moved a share by at most {_percent_up(found['liars']['one'])}.",
+        ),
+        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
+        ("Agreement", f"{agreed.id}, round {found['round']}."),
+    ]
+    statistics = "".join(
+        f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_value(each['estimate'])}; from {_value(each['low'])} to "
+        f"{_value(each['high'])}, {confidence} sure</dd>\n"
+        for each in found["statistics"]
+    )
+    named = "Reports that name it" if released == "reports" else "Samples"
+    tables = _numbers_table(
+        "Table of the numbers", ("Outcome", named, "Estimate", "Interval", "All intervals at once"), rows
+    )
+    if rest:
+        tables += f'\n<p>{rest:,} more outcomes are in <a href="estimate.csv">estimate.csv</a>.</p>'
+    return _fill_page(
+        agreed,
+        found,
+        many=pluralise(found[released], released[:-1]),
+        picture=_picture_told(found, ordered=ordered),
+        meaning=f"{meaning} An interval holds the true share {confidence} of the time.",
+        tables=tables,
+        statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
+        told=told,
+    )
+
+
+def _numbers_table(name: str, heads: Sequence[str], rows: str) -> str:
+    columns = "".join(f'<th scope="col">{_escape_text(head)}</th>' for head in heads)
+    return (
+        f'<div class="wide" tabindex="0" role="group" aria-label="{_escape_text(name)}">\n<table><thead><tr>{columns}</tr></thead>\n<tbody>\n'
+        f"{rows}\n</tbody></table>\n</div>"
+    )
+
+
+def _fill_page(
+    agreed: Agreement,
+    found: Mapping[str, Any],
+    *,
+    many: str,
+    picture: str,
+    meaning: str,
+    tables: str,
+    statistics: str,
+    told: Sequence[tuple[str, str]],
+) -> str:
+    """The page with these parts: no script, nothing from elsewhere."""
+    listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in told)
+    template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        title=_title(agreed, found),
+        many=many,
+        closed=found["closed"],
+        picture=picture,
+        meaning=meaning.replace(" %", _UNBROKEN),
+        tables=tables,
+        statistics=statistics,
+        listed=listed,
+    )
+
+
+def _title(agreed: Agreement, found: Mapping[str, Any]) -> str:
+    return _escape_text(agreed.purpose or f"What these {_release_kind(found)} tell")
+
+
+def _promise(agreed: Agreement) -> str:
+    """What one release may reveal: odds are bounded by pure epsilon, and named where e^epsilon is a number that people read."""
+    if agreed.privacy is not None:
+        return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
+    if agreed.epsilon > _READABLE:
+        return f"epsilon = {agreed.epsilon:g}, which is hardly any privacy"
+    factor = math.exp(agreed.epsilon)
+    scale = 10.0 ** (2 - math.floor(math.log10(factor)))
+    most = f"{math.ceil(factor * scale) / scale:.10g}"  # three digits, rounded up
+    return f"epsilon = {agreed.epsilon:g}: it moves odds about its person by a factor of at most {most}"
+
+
+def _percent_up(share: float) -> str:
+    """A percentage in three digits, rounded up."""
+    scale = 10.0 ** (2 - math.floor(math.log10(100 * share))) if share > 0 else 1.0
+    return f"{min(100.0, math.ceil(100 * share * scale) / scale):.10g} %"
+
+
+def _picture_told(found: Mapping[str, Any], *, ordered: bool) -> str:
+    shares = found["shares"]
+    largest = max(shares, key=lambda share: share["law"]["estimate"])
+    kind = "A histogram" if ordered else "Bars with intervals"
+    return _escape_text(
+        f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent(largest['law']['estimate'])}."
+    )
+
+
+_WIDTH, _ROW, _RIGHT, _TOP = 900, 34, 240, 40
+_LONGEST_NAME = 24  # characters
+_COLUMNS_HEIGHT, _AXIS_LEFT, _BOTTOM = 380, 80, 60
+_BAR, _EDGE, _INK, _GRID = "#8fb3d9", "#0b5ea8", "#1b2430", "#dfe3e8"
+
+
+def _axis(shares: Sequence[Any]) -> tuple[float, float]:
+    """The end of an axis that holds all intervals between 0 and 1, and a step in round numbers."""
+    most = min(1.0, max((max(share["law"]["high"], share["law"]["estimate"]) for share in shares), default=1.0))
+    rough = max(most, 1e-6) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= rough)
+    return min(1.0, step * math.ceil(most / step - 1e-9)), step
+
+
+def _within(share: float, top: float) -> float:
+    return min(max(share, 0.0), top)
+
+
+def _group(share: Mapping[str, Any], released: str, *parts: str) -> str:
+    """The parts of an outcome, with its numbers to all their digits."""
+    law = share["law"]
+    numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
+    said = f"{share['outcome']}: {_percent(law['estimate'])}, {_percent(law['low'])} to {_percent(law['high'])}"
+    head = f'<g data-outcome="{_label(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
+    return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
+
+
+def picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
+    """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
+    shares, released = found["shares"], _release_kind(found)
+    drawn = _columns(shares, released) if ordered else _rows(shares, released)
+    height, parts = drawn
+    return _drawing(_title(agreed, found), _picture_told(found, ordered=ordered), height, parts)
+
+
+def _drawing(title: str, told: str, height: int, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
+        f'aria-label="{told}" font-family="system-ui, sans-serif" font-size="15" fill="{_INK}">\n<title>{title}</title>\n'
+        f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tuple[int, list[str]]:
+    shown = [shares[place] for place in _shown_places(shares, _DRAWN, ordered=ordered)]
+    top, step = _axis(shown)
+    names = [_shorten_label(str(share["outcome"])) for share in shown]
+    left = 30 + 9 * max(map(len, names))
+    length = _WIDTH - left - _RIGHT
+    end = _TOP + _ROW * len(shown)
+
+    def x(share: float) -> str:
+        return f"{left + length * _within(share, top) / top:.2f}"
+
+    parts = [
+        f'<path d="M{x(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/><text x="{x(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">'
+        f"{100 * tick:.6g} %</text>"
+        for tick in np.arange(0.0, top + step / 2, step).tolist()
+    ]
+    for place, (share, name) in enumerate(zip(shown, names, strict=True)):
+        law, y = share["law"], _TOP + _ROW * place
+        middle = y + _ROW / 2
+        told = f"{_percent(law['estimate'])}  ({_percent(law['low'])} to {_percent(law['high'])})"
+        bar = float(x(law["estimate"])) - left
+        parts.append(
+            _group(
+                share,
+                released,
+                f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_label(name)}</text>',
+                f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
+                f'<path d="M{x(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
+                f'<path d="M{x(law["low"])} {middle}H{x(law["high"])}M{x(law["low"])} {middle - 6}v12M{x(law["high"])} {middle - 6}v12" '
+                f'stroke="{_INK}" stroke-width="2" fill="none"/>',
+                f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{told}</text>',
+            )
+        )
+    others = len(shares) - len(shown)
+    if others:
+        parts.append(
+            f'<text x="{left}" y="{end + 24}" font-size="13">{others:,} smaller ones are in estimate.csv.</text>'
+        )
+    return end + (40 if others else 14), parts
+
+
+def _columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
+    top, step = _axis(shares)
+    height, length = _COLUMNS_HEIGHT - _BOTTOM - _TOP, _WIDTH - _AXIS_LEFT - 20
+    each = length / len(shares)
+
+    def y(share: float) -> str:
+        return f"{_TOP + height * (1 - _within(share, top) / top):.2f}"
+
+    parts = [
+        f'<path d="M{_AXIS_LEFT} {y(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/><text x="{_AXIS_LEFT - 8}" y="{float(y(tick)) + 5:.2f}" '
+        f'text-anchor="end" font-size="13">{100 * tick:.6g} %</text>'
+        for tick in np.arange(0.0, top + step / 2, step).tolist()
+    ]
+    named = max(1, math.ceil(len(shares) * 9 * max(len(str(share["outcome"])) for share in shares) / length))
+    for place, share in enumerate(shares):
+        law, x = share["law"], _AXIS_LEFT + each * place
+        middle, cap = x + each / 2, min(each / 4, 6)
+        column = [
+            f'<rect x="{x + each / 10:.2f}" y="{y(law["estimate"])}" width="{each * 0.8:.2f}" '
+            f'height="{float(y(0.0)) - float(y(law["estimate"])):.2f}" fill="{_BAR}"/>',
+            f'<path d="M{middle:.2f} {y(law["low"])}V{y(law["high"])}M{middle - cap:.2f} {y(law["low"])}h{2 * cap:.2f}'
+            f'M{middle - cap:.2f} {y(law["high"])}h{2 * cap:.2f}" stroke="{_INK}" stroke-width="{min(2, each / 3):.2f}" fill="none"/>',
+        ]
+        if place % named == 0:
+            column.append(
+                f'<text x="{middle:.2f}" y="{_COLUMNS_HEIGHT - _BOTTOM + 24}" text-anchor="middle" font-size="13">'
+                f"{_label(share['outcome'])}</text>"
+            )
+        parts.append(_group(share, released, *column))
+    return _COLUMNS_HEIGHT - 20, parts
+
+
+_SURVEY_MEANING = (
+    "Each participant sent one report, which answers one of the questions. Which one was decided by a public coin. Shares of tables with "
+    "common columns agree, and those of a question add up to 100 %."
+)
+_PROOFS = (
+    "Intervals of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
+    "bound, a conjecture without a known exception. Intervals hold chance, not lies"
+)
+_QUESTION_GAP = 76  # of a picture, above the rows of a question
+
+
+def _has_shares(question: Mapping[str, Any]) -> bool:
+    return question["kind"] in ("shares", "histogram")
+
+
+def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str, Any]]:
+    """The answers that are shown: the largest shares first, all others in their order."""
+    answers = question["answers"]
+    if question["kind"] != "shares":
+        return list(answers[:most])
+    return sorted(answers, key=lambda each: -1.0 if each["estimate"] is None else -each["estimate"])[:most]
+
+
+def survey_page(agreed: Agreement, found: Mapping[str, Any], questions: str | None) -> str:
+    """The page of the answers to a survey: a table for each question. `questions`: what people were asked in words."""
+    confidence = f"{100 * found['confidence']:g} %"
+    told = [
+        *_question_notes(questions),
+        ("How private", f"Each report costs {_promise(agreed)}."),
+        ("How sure", f"{_PROOFS}."),
+        *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
+        ("Agreement", f"{agreed.id}, round {found['round']}."),
+    ]
+    return _fill_page(
+        agreed,
+        found,
+        many=pluralise(found["clients"], "report"),
+        picture=_survey_told(found),
+        meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
+        tables="\n".join(map(_question_table, found["questions"])),
+        statistics="",
+        told=told,
+    )
+
+
+def _question_table(question: Mapping[str, Any]) -> str:
+    title = _escape_text(question["question"])
+    unit = f", in {_escape_text(question['unit'])}" if question["unit"] else ""
+    asked = pluralise(question["clients"], "participant")
+    head = f"<h3>{title}{unit}</h3>\n<p>{asked} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
+    shown = _ranked_answers(question, _LISTED)
+    write = _number if _has_shares(question) else _value
+    cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
+
+    def interval(answer: Mapping[str, Any], low: str, high: str) -> str:
+        return (
+            f"<td>{write(answer[low])} to {write(answer[high])}</td>" if answer["estimate"] is not None else "<td></td>"
+        )
+
+    rows = "\n".join(
+        f'<tr><th scope="row"><bdi>{_label(answer["name"])}</bdi></th>'
+        f"<td>{'not known' if answer['estimate'] is None else write(answer['estimate'])}</td>"
+        f"{'' if cut else interval(answer, 'low', 'high')}{interval(answer, 'all_low', 'all_high')}</tr>"
+        for answer in shown
+    )
+    heads = [
+        "Outcome" if _has_shares(question) else "Number",
+        "Estimate",
+        *([] if cut else ["Interval"]),
+        "All intervals at once",
+    ]
+    more = (
+        f'\n<p>{len(question["answers"]) - len(shown):,} more are in <a href="estimate.csv">estimate.csv</a>.</p>'
+        if cut
+        else ""
+    )
+    return f"{head}{_numbers_table(question['question'], heads, rows)}{more}"
+
+
+def survey_table(found: Mapping[str, Any]) -> str:
+    """A row for each number of the survey, with all digits."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["question", "outcome", "asked", *_SHARES])
+    for question in found["questions"]:
+        for answer in question["answers"]:
+            numbers = ("" if answer[name] is None else answer[name] for name in _SHARES)
+            rows.writerow([question["question"], answer["name"], question["clients"], *numbers])
+    return text.getvalue()
+
+
+def _survey_told(found: Mapping[str, Any]) -> str:
+    return _escape_text(f"Answers with intervals to {pluralise(len(found['questions']), 'question')}.")
+
+
+def survey_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
+    """One part for each question: bars with intervals for shares, points with intervals for other numbers."""
+    parts, height = [], 0
+    for question in found["questions"]:
+        unit = f", in {question['unit']}" if question["unit"] else ""
+        parts.append(
+            f'<text x="12" y="{height + 30}" font-size="17" font-weight="600">{_escape_text(_shorten_label(question["question"], 80))}'
+            f"{_escape_text(unit)}</text>"
+        )
+        height += _QUESTION_GAP - _TOP
+        known = [answer for answer in question["answers"] if answer["estimate"] is not None]
+        if not known:
+            parts.append(f'<text x="12" y="{height + 40}">not known</text>')
+            height += 60
+            continue
+        shown = _ranked_answers({**question, "answers": known}, _DRAWN)
+        if _has_shares(question):
+            shares = [{"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known]
+            many, drawn = _rows(shares, "reports", ordered=question["kind"] != "shares")
+        else:
+            many, drawn = _points(shown)
+        parts.append(f'<g transform="translate(0 {height})">{"".join(drawn)}</g>')
+        height += many
+    return _drawing(_title(agreed, found), _survey_told(found), height, parts)
+
+
+def _points(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
+    """A row for each number: a point in its interval, on a common scale."""
+    low, high = min(each["low"] for each in answers), max(each["high"] for each in answers)
+    reach = (high - low) or 1.0
+    left = 30 + 9 * max(len(_shorten_label(str(each["name"]))) for each in answers)
+    length = _WIDTH - left - _RIGHT
+
+    def x(value: float) -> str:
+        return f"{left + length * (value - low) / reach:.2f}"
+
+    parts = []
+    for place, each in enumerate(answers):
+        middle = _TOP + _ROW * place + _ROW / 2
+        told = f"{each['estimate']:.4g}  ({each['low']:.4g} to {each['high']:.4g})"
+        numbers = "".join(f' data-{name.replace("_", "-")}="{each[name]!r}"' for name in _SHARES)
+        parts.append(
+            f'<g data-outcome="{_label(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
+            f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_label(_shorten_label(str(each["name"])))}</text>'
+            f'<path d="M{x(each["low"])} {middle}H{x(each["high"])}M{x(each["low"])} {middle - 6}v12M{x(each["high"])} {middle - 6}v12" '
+            f'stroke="{_INK}" stroke-width="2" fill="none"/><circle cx="{x(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
+            f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_text(told)}</text></g>'
+        )
+    return _TOP + _ROW * len(answers) + 14, parts
