@@ -8,15 +8,18 @@ export class DiscreetError extends Error {}
 
 /** What one person holds: the outcomes that were seen, in order, and their shares. Made by `Agreement.law`. */
 export interface Law {
+  /** Under an agreement on a survey, the places in `rows`. */
   readonly outcomes: Float64Array;
   readonly masses: Float64Array;
+  /** Under an agreement on a survey: the numbers of the different rows, in order. */
+  readonly rows?: readonly bigint[];
   /** How many records were outside the domain. It is for the person alone: tell nobody else. */
   readonly outside?: number;
 }
 
 /** What leaves the device. */
 export interface Release {
-  /** A sample; under an agreement on reports, the digits of a report as a text, since floats do not hold all of them. */
+  /** A sample; under an agreement on reports or on a survey, the digits of a report as a text, since floats do not hold all of them. */
   readonly sample: Label;
   readonly agreement: string;
 }
@@ -46,6 +49,41 @@ export interface ReadOptions {
   weights?: ArrayBuffer | ArrayBufferView;
 }
 
+/** A column of a survey. A row is an object that has a value of its domain for each of them, by name. */
+export interface SurveyColumn {
+  readonly name: string;
+  /** Labels, whole numbers or cells. A day has the label 2026-11-17; a Date at midnight UTC is the same. */
+  readonly domain: Domain & { /** The first and the last day, of a column of days. */ readonly first?: string; readonly last?: string };
+  /** What a number counts; empty where the agreement says nothing. */
+  readonly unit: string;
+}
+
+/** Something that a person may be asked, by a public coin, with the whole budget. */
+export interface SurveyPart {
+  /** The place of the question that it helps to answer; -1 for a table that tells several. */
+  readonly question: number;
+  /** The probability that it is asked, and as a number of words out of 2^62. */
+  readonly share: number;
+  readonly words: bigint;
+  /** The probability that its report is drawn without looking at the person, and as a number of words. */
+  readonly blind: number;
+  readonly uniformWeight: bigint;
+  /** What it sees of a row: columns together, or one column in cells or points. */
+  readonly sees: Readonly<{ columns: readonly string[] } | { column: string; cells: number } | { column: string; points: number }>;
+}
+
+/** The columns, questions and parts of an agreement on a survey. */
+export interface Survey {
+  readonly columns: readonly SurveyColumn[];
+  /** As the agreement states them: {shares: ...}, {histogram: ...}, {mean: ...}, {quantiles: ...}, {linear: ...}. */
+  readonly questions: readonly Readonly<Record<string, unknown>>[];
+  readonly parts: readonly SurveyPart[];
+  /** The digits of a report that has the most of them. */
+  readonly longest: string;
+  /** The place of the part that a report is about. */
+  partOf(report: bigint | string): number;
+}
+
 /** What was seen (values), or how often: a list for each outcome, or an object or Map by label or outcome number. */
 export type Seen =
   | { records: Iterable<unknown>; counts?: undefined }
@@ -67,17 +105,24 @@ export class Agreement {
   readonly canonical: string;
   readonly document: Readonly<Record<string, unknown>>;
   readonly epsilon: number;
-  readonly mechanism: "optimal" | "linear" | "mollifier" | "reports";
+  readonly mechanism: "optimal" | "linear" | "mollifier" | "reports" | "survey";
   readonly rounds: number;
   readonly purpose: string;
   /** The number of the outcome that values outside the domain count as, where the agreement names one. */
   readonly other?: number;
+  /** When the rounds are, where the agreement says so. */
+  readonly schedule?: { readonly start: string; readonly every: "day" | "week" | "month" };
+  /** The outcomes; of a survey its rows. */
   readonly domain: Domain;
   readonly size: number;
+  /** What is asked, in an agreement on a survey. */
+  readonly survey?: Survey;
   /**
    * A person's distribution, from records or counts. Values outside the domain follow a public rule and raise no error: they count as
    * `other`, on an interval as the nearest end, else they are left out. Where nothing is left it is the reference, and so it is for a list
    * of counts of another length than the domain. Only what `checkSeen` refuses is refused.
+   * A record of a survey is an object with a value for each column, and counts are a Map of such objects. A number outside its bounds becomes
+   * the nearest end; a row with another value outside, or without one, is left out. A report of no rows is uniform.
    */
   law(seen: Seen): Law;
   /** The distribution that a sample is drawn from; this and the next two refuse an agreement on reports. */
@@ -86,9 +131,9 @@ export class Agreement {
   weights(law: Law): bigint[];
   /** The outcome number on which an integer of [0, 2^62) falls. */
   outcome(law: Law, integer: bigint): number;
-  /** The report that words of 62 bits give, of an agreement on reports. `word` is asked for one after the other; by default the system's generator. */
+  /** The report that words of 62 bits give, of an agreement on reports or on a survey. `word` is asked for one after the other; by default the system's generator. */
   report(law: Law, word?: () => bigint): bigint;
-  /** The numbers of the outcomes that a report names. At most one is the person's own. */
+  /** The numbers of the outcomes that a report names, of a survey outcomes of what its part sees. One may be the person's own. */
   outcomesOf(report: bigint | string): number[];
   /** One private sample or report. Each call spends epsilon anew: use a `Budget`. */
   release(law: Law): Release;

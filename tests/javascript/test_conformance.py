@@ -1,4 +1,7 @@
-"""discreet.js draws what Python draws: 10,000 vectors and 3,000 reports, in Node and Chromium; the built file is that of the sources."""
+"""discreet.js draws what Python draws: 10,000 vectors, 3,000 reports and 300 surveys, in Node and Chromium.
+
+The built file is that of the sources.
+"""
 
 import gzip
 import json
@@ -12,8 +15,21 @@ import pytest
 import discreet as dc
 from discreet import release
 from discreet.agreement import Agreement
-from tests.javascript.browser import CLIENT, SITE, chromium, new_context, node, node_modules, served, until, watched
-from tests.javascript.vectors import REPORTS, VECTORS, WRITTEN_OUT, read, refusals, spellings, written
+from discreet.survey import Number, Survey, SurveySampler, mean, quantiles, shares
+from tests.javascript.browser import (
+    CLIENT,
+    ROOT,
+    SITE,
+    chromium,
+    new_context,
+    node,
+    node_modules,
+    served,
+    until,
+    watched,
+)
+from tests.javascript.survey_vectors import CLIENTS, survey_report_of
+from tests.javascript.vectors import REPORTS, SURVEYS, VECTORS, WRITTEN_OUT, read, refusals, spellings, written
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>conformance</title><script type="module">
 import * as client from "/js/discreet.min.js";
@@ -31,14 +47,17 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def same(found: Any) -> None:
+def same(found: Any, path: Path) -> None:
     assert found["problems"] == []
-    assert (found["vectors"], found["reports"], found["refused"]) == (VECTORS, REPORTS, len(refusals()))
+    agreements, refused = read(path)
+    assert (found["vectors"], found["reports"], found["surveys"]) == (VECTORS, REPORTS, SURVEYS * CLIENTS)
+    assert (found["agreements"], found["refused"]) == (len(agreements), len(refused))
+    assert len(refused) > len(refusals()) + SURVEYS
 
 
 @pytest.mark.slow
 def test_node_draws_what_python_draws(vectors: Path) -> None:
-    same(json.loads(node("conformance/node.mjs", vectors)))
+    same(json.loads(node("conformance/node.mjs", vectors)), vectors)
 
 
 @pytest.mark.slow
@@ -49,7 +68,7 @@ def test_chromium_draws_what_python_draws(vectors: Path) -> None:
         served(page, {"/": PAGE, "/js/": CLIENT, "/vectors": vectors})
         page.goto(SITE + "/")
         page.wait_for_function("window.found", timeout=300_000)
-        same(page.evaluate("window.found"))
+        same(page.evaluate("window.found"), vectors)
         assert complaints() == []
 
 
@@ -99,12 +118,48 @@ def test_a_budget_in_the_storage_of_chromium() -> None:
 
 
 @pytest.mark.slow
+def test_the_example_of_a_survey_runs_in_chromium() -> None:
+    """The block of the page on browsers, under the agreement on the survey of the page on surveys."""
+    page_text = (ROOT / "docs" / "how-to" / "browser.md").read_text(encoding="utf-8")
+    block = page_text.split("## Surveys")[1].split("```js\n")[1].split("```")[0]
+    columns = {"region": ["north", "south", "west"], "hour": 24, "amount": Number(0, 500, "euro")}
+    asked = [shares("region"), shares("region", "hour"), mean("amount"), quantiles("amount", at=(0.5, 0.9))]
+    sampler = SurveySampler(Survey(columns, asked), epsilon=2.0)
+    script = (
+        block + "window.found = { sample, question, share, asked, rows: law.rows.map(String), outside: law.outside };"
+    )
+    html = f'<!doctype html><meta charset="utf-8"><title>survey</title><script type="module">{script}</script>'
+    with chromium() as browser:
+        page = new_context(browser).new_page()
+        complaints = watched(page)
+        agreement = Agreement.of(sampler).text
+        served(page, {"/": html, "/discreet.min.js": CLIENT / "discreet.min.js", "/visits.json": agreement})
+        page.goto(SITE + "/")
+        page.wait_for_function("window.found")
+        found = page.evaluate("window.found")
+        assert complaints() == []
+    table = {"region": ["north", "south"], "hour": [9, 14], "amount": [20.0, 31.5]}
+    assert sorted(map(int, found["rows"])) == sorted(sampler.survey.columns.encode(table).tolist())
+    part = sampler.part_of(int(found["sample"]))
+    assert (found["question"], found["share"]) == (sampler.parts[part].question, float(sampler.exact_shares[part]))
+    if found["question"] >= 0:
+        assert found["asked"] == sampler.survey.questions[found["question"]].terms
+    assert found["outside"] == 0
+
+
+@pytest.mark.slow
 def test_python_reads_the_same_file(vectors: Path) -> None:
     """Each agreement comes back from its text, and draws these outcomes; and what the others refuse Python refuses too."""
     agreements, refused = read(vectors)
     for line in agreements:
         agreement = Agreement.from_json(line["agreement"])
         assert (agreement.id, agreement.canonical) == (line["id"], line["canonical"])
+        if agreement.survey is not None:
+            for client in line.get("surveys", ()):
+                held, words = list(map(int, client["rows"])), list(map(int, client["words"]))
+                report = survey_report_of(agreement.survey_sampler(), held, client["counts"], words)
+                assert str(report) == client["report"]
+            continue
         if "beside" in line or agreement.domain.size > WRITTEN_OUT:
             continue
         with warnings.catch_warnings():
@@ -121,7 +176,13 @@ def test_python_reads_the_same_file(vectors: Path) -> None:
                 assert drawn.tolist() == case["outcomes"]
     for document in refused:
         with pytest.raises(dc.DiscreetError):
-            Agreement.from_json(document).sampler()
+            _read_and_name(document)
+
+
+def _read_and_name(document: str) -> None:
+    agreement = Agreement.from_json(document)
+    _ = agreement.id
+    agreement.sampler()
 
 
 def test_how_a_number_is_spelled_does_not_change_an_agreement() -> None:
@@ -137,7 +198,7 @@ def test_the_built_client_is_that_of_its_sources_and_small(tmp_path: Path) -> No
     node("build.mjs", tmp_path)
     built = (tmp_path / "discreet.min.js").read_bytes()
     assert built == (CLIENT / "discreet.min.js").read_bytes(), "run npm run build in clients/js"
-    assert len(gzip.compress(built, 9)) < 15_000
+    assert len(gzip.compress(built, 9)) < 19_500  # about 5,000 of them read surveys and draw for them
 
 
 @pytest.mark.slow
@@ -160,7 +221,10 @@ def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
         "const weights: bigint[] = agreement.weights(law);\n"
         "const held: number[] = agreement.outcomesOf(agreement.report(law, randomInteger));\n"
         "new Budget({ limit: 1 }).release(agreement, law, { round: 1 }).then(({ sample }) => sample);\n"
-        "export { held, outcome, weights, DiscreetError };\n"
+        "const rows: readonly bigint[] | undefined = agreement.law({ records: [{ region: 'north' }] }).rows;\n"
+        "const chances = agreement.survey?.parts.map(({ question, share }) => [question, share]);\n"
+        "const fields = agreement.survey?.columns.map(({ name, domain }) => [name, domain.labels, domain.first]);\n"
+        "export { chances, fields, held, outcome, rows, weights, DiscreetError };\n"
     )
     bad.write_text(f"import {{ Agreement }} from {module};\nAgreement.read('').law({{ records: [1], counts: [1] }});\n")
     flags = ("--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler")

@@ -1,6 +1,6 @@
 """What Python draws, for other implementations to repeat: agreements, counts, integers, weights and outcomes, and documents that are refused.
 
-    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 10000] [--seed 1]
+    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 10000] [--surveys 300] [--seed 1]
 
 One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
 outcome and the sample (where the agreement names an outcome for values outside, they come out the same if such values take its place);
@@ -10,6 +10,8 @@ between outcomes. A vector is one integer.
 
 An agreement on reports comes with reports: counts, words below 2^62 as texts, and the report that they give, as a text, with its outcomes
 where these are few. Words are those of a secret, or chosen: on both sides of N, past the last multiple of a bound, first and last.
+
+Agreements on surveys are in `tests.javascript.survey_vectors`, and documents that are nearly such in `tests.javascript.survey_documents`.
 """
 
 import argparse
@@ -34,10 +36,14 @@ from discreet.release._clients import plan_of
 from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
 from discreet.release._plain import _unshared_outcomes
+from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
+from tests.javascript.survey_vectors import survey_lines
 from tests.soaking import wide
 
 VECTORS = 10_000
 REPORTS = wide(10_000, 3_000)
+SURVEYS = wide(3_000, 300)
+CHANGED = wide(10, 3)  # documents that were changed, of each survey
 _POINT, _PRIME = 2**61 - 1, 2**127 - 1
 WRITTEN_OUT = 1 << 17  # outcomes of a law that is drawn from as a row
 LISTED = 64  # weights that a vector lists
@@ -79,8 +85,8 @@ _EPSILONS = [
 ]
 
 
-def written(path: Path, vectors: int = VECTORS, seed: int = 1, reports: int = REPORTS) -> None:
-    """The file: as many vectors and reports, and the documents that every reader refuses."""
+def written(path: Path, vectors: int = VECTORS, seed: int = 1, reports: int = REPORTS, surveys: int = SURVEYS) -> None:
+    """The file: as many vectors, reports and surveys, and the documents that every reader refuses."""
     rng = np.random.default_rng(seed)
     with path.open("w", encoding="utf-8") as file:
         left = vectors
@@ -91,6 +97,12 @@ def written(path: Path, vectors: int = VECTORS, seed: int = 1, reports: int = RE
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         for line in islice(_report_lines(rng), -(-reports // REPORTS_OF_ONE)):
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        for line in islice(survey_lines(rng), surveys):
+            changed = islice(changed_documents(line["agreement"], rng), CHANGED)
+            for each in (line, *map(verdict, changed)):
+                file.write(json.dumps(each, ensure_ascii=False) + "\n")
+        for document in edge_documents(rng):
+            file.write(json.dumps(verdict(document), ensure_ascii=False) + "\n")
         for text in spellings():
             found = Agreement.from_json(text)
             line = {"agreement": text, "id": found.id, "canonical": found.canonical, "cases": []}
@@ -456,6 +468,7 @@ if __name__ == "__main__":
     parser.add_argument("file", type=Path)
     parser.add_argument("--vectors", type=int, default=VECTORS)
     parser.add_argument("--reports", type=int, default=REPORTS)
+    parser.add_argument("--surveys", type=int, default=SURVEYS)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    written(given.file, given.vectors, given.seed, given.reports)
+    written(given.file, given.vectors, given.seed, given.reports, given.surveys)

@@ -223,6 +223,15 @@ def test_a_survey_is_the_same_after_it_was_written(tmp_path: Path) -> None:
         ({"columns": {}}, "columns and questions"),
         ({"columns": [], "questions": []}, "a JSON object"),
         ({"columns": {"a": {"labls": []}}, "questions": []}, r"columns\['a'\] is not a column"),
+        ({"columns": {"a": {"labels": 7}}, "questions": []}, r"columns\['a'\]: labels = 7 is not a list"),
+        ({"columns": {"a": {"size": ["x", "y"]}}, "questions": []}, r"columns\['a'\]: size = \['x', 'y'\] is not a whole number"),
+        *(
+            (
+                {"columns": {"a": {"size": 2}}, "questions": [{"linear": "a", "matrix": matrix}]},
+                r"questions\[0\]: matrix is not a list of rows of numbers",
+            )
+            for matrix in (["1", 2], [[True, 0]], [[None, 1]], "12", {"a": 1}, [[1, [2]]])
+        ),
         ({"columns": {"a": {"size": 0}}, "questions": [{"shares": "a"}]}, r"columns\['a'\]"),
         ({"columns": {"a": {"size": 2}}, "questions": [{"share": "a"}]}, r"questions\[0\] names 0"),
         ({"columns": {"a": {"size": 2}}, "questions": [{"shares": "a", "cells": 3}]}, "does not know"),

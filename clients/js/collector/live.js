@@ -1,9 +1,10 @@
 /** The live page: what the samples tell so far. It asks the service every two seconds while somebody looks, and says when nobody answers. */
 import { numbered, pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
-import { told } from "../page/element.js";
+import { element, told } from "../page/element.js";
 import { containing, suggested } from "../page/search.js";
 import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
+import { answersOf, changesOf, groupsOf, Panels, withinOf } from "./answers.js";
 import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
@@ -22,6 +23,7 @@ const say = (id, text) => {
 };
 const clock = () => new Date().toLocaleTimeString(pageLanguage(), { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const rows = new Rows(by("rows"), by("scale"));
+const [answers, groups] = [new Panels(by("answers")), new Panels(by("groups"))];
 
 let choice = chosen();
 let known = {}; // {collection, collectionAt, agreed, estimate, etag}
@@ -59,10 +61,42 @@ async function refresh() {
   Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
   say("changed", phrase("last-change", { time: clock() }));
   show();
+  await compare(now, asked);
+}
+
+/** Groups side by side, and the change from the round before, where the collection has them. */
+async function compare(now, asked) {
+  const { groups: several = [], within = [] } = known.collection;
+  const columns = JSON.stringify(within);
+  if (by("within").dataset.known !== columns) {
+    const all = several.length > 1 ? [element("option", { value: "" }, phrase("by-agreement"))] : [];
+    by("within").replaceChildren(...all, ...within.map((name) => element("option", { value: name, dir: "auto" }, labelled(name))));
+    by("within").dataset.known = columns;
+  }
+  by("within-field").hidden = !within.length;
+  const column = by("within").value;
+  const shown = known.estimate.samples > 0 && (several.length > 1 || within.length > 0);
+  if (shown) {
+    const { value } = await json("groups", column ? { ...now, by: column } : now);
+    if (asked !== turn) return;
+    groups.show(column ? withinOf(value) : groupsOf(value));
+    const often = `${numbered(100 * value.confidence)}\u00a0%`;
+    say("groups-reading", [...(value.notes ?? []).map(sentence), phrase(column ? "within-reading" : "groups-reading", { often })].join(" "));
+  }
+  by("groups-card").hidden = !shown;
+  by("change-card").hidden = now.round < 2 || !known.estimate.samples;
+  if (by("change-card").hidden) return;
+  const { value } = await json("change", now);
+  if (asked !== turn) return;
+  say("change-heading", phrase("change-since", { round: value.rounds[0] }));
+  by("change-table").hidden = !value.changes.length;
+  by("changes").replaceChildren(...changesOf(value));
+  say("change-reading", value.changes.length ? phrase("change-reading", { often: `${numbered(100 * value.confidence)}\u00a0%` }) : phrase("change-few"));
 }
 
 /** An estimate from reports calls them so; this page counts both alike. Outcomes are called as the questions call them. */
 const inSamples = (estimate) => {
+  if (estimate.questions) return { ...estimate, mechanism: estimate.agreement.mechanism, samples: estimate.clients, shares: [] };
   const told = (share) => ({ ...share, samples: share.samples ?? share.reports, outcome: known.questions ? optionTold(known.questions, String(share.outcome)) : share.outcome });
   return { ...estimate, samples: estimate.samples ?? estimate.reports, shares: estimate.shares.map(told) };
 };
@@ -71,13 +105,13 @@ const inSamples = (estimate) => {
 function promise() {
   const { collection, agreed: found } = known;
   const { purpose, privacy, epsilon, mechanism } = found.fields;
-  const reported = mechanism === "reports";
+  const reported = mechanism === "reports" || mechanism === "survey";
   const { questions } = known;
   speakOf(questions ? "answer" : reported ? "report" : "sample");
   rewordPage();
   say("purpose", questions ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("what-they-tell"));
   by("purpose").lang = questions?.language ?? "";
-  say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(reported ? "what-reported" : "what-sampled"));
+  say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(mechanism === "survey" ? "what-surveyed" : reported ? "what-reported" : "what-sampled"));
   say("named-told", phrase(reported ? "that-name-it" : "column-samples"));
   say("meaning", [...(questions?.choice === "multiple" ? ["meaning-several"] : []), ...(questions?.prefer_not_to_say === true ? ["meaning-silent"] : [])].map((key) => phrase(key)).join(" "));
   document.title = titled(questions?.title ?? purpose, phrase("tab-live"));
@@ -91,14 +125,19 @@ function show() {
   const { estimate, collection } = known;
   const { samples, shares } = estimate;
   const shown = shares.length > 0; // not before enough have come
+  const surveyed = estimate.questions?.length > 0;
   count(samples);
+  say("population-heading", phrase(estimate.questions ? "the-answers" : "the-population"));
+  by("answers").hidden = !surveyed;
+  if (surveyed) answers.show(answersOf(estimate));
+  say("answers-reading", surveyed ? phrase("answers-reading", { often: `${numbered(100 * estimate.confidence)}\u00a0%` }) : "");
   by("width-figure").hidden = !shown;
   by("liars-figure").hidden = !shown || !estimate.liars;
   if (shown) tell("width", estimate.margin_at_worst ?? widest(shares), (share) => `±\u00a0${percentAtMost(share)}`);
   if (shown && estimate.liars) tell("liars", estimate.liars.one, percentAtMost);
   say("width-told", phrase("margin", { confidence: `${numbered(100 * estimate.confidence)}\u00a0%` }));
-  say("reading", reading(estimate, !ordered(known.agreed) && shares.length > FEW));
-  by("nothing").hidden = shown;
+  say("reading", estimate.questions ? "" : reading(estimate, !ordered(known.agreed) && shares.length > FEW));
+  by("nothing").hidden = shown || surveyed;
   say("nothing", waiting(estimate, collection.closed));
   by("population").hidden = !shown;
   statistics(shown && ordered(known.agreed) ? (estimate.statistics ?? []) : []);
@@ -233,6 +272,11 @@ addEventListener("popstate", () => choose(chosen()));
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   turn += 1;
+  ask();
+});
+by("within").addEventListener("change", () => {
+  turn += 1;
+  known.etag = undefined;
   ask();
 });
 by("search").addEventListener("input", () => known.estimate?.shares.length && picture());

@@ -8,7 +8,7 @@ export const MANY = 2000; // and at most
 
 /** As many digits for each, so that columns of them can be compared. */
 const DIGITS = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
-function percent(share) {
+export function percent(share) {
   if (share === 0 || (share > 0.99 && share < 1)) return nearly(share); // which is not rounded to 100
   return `${numbered(100 * share, DIGITS).replace("-", "−")}\u00a0%`;
 }
@@ -43,9 +43,8 @@ export class Rows {
     Object.assign(this, { body, scale, rows: new Map() });
   }
 
-  /** The places of outcomes that are shown, in the order they are shown. */
-  show(shares, shown) {
-    const ends = axis(shares);
+  /** `shown`: the places of outcomes, in the order they are shown. `ends`: of the scale, where others have the same. */
+  show(shares, shown, ends = axis(shares)) {
     this.scale.replaceChildren(
       ...ticks(ends).map((share) => {
         const mark = element("span", {}, round(share));

@@ -15,7 +15,7 @@ export function trusted({ samples, liars, notes = [], mechanism, times_the_least
     ...(times ? [[phrase("how-far"), distance(times, mechanism === "reports")]] : []),
     ...(liars && samples ? [[phrase("what-liars"), lies(liars)]] : []),
     [phrase("who-can-send"), phrase(enrolled ? "send-enrolled" : "send-open")],
-    [phrase("what-kept"), phrase(mechanism === "reports" ? "kept-reports" : "kept-samples")],
+    [phrase("what-kept"), phrase({ reports: "kept-reports", survey: "kept-survey" }[mechanism] ?? "kept-samples")],
   ];
 }
 

@@ -1,6 +1,6 @@
-/** Python's vectors (`tests/javascript/vectors.py`) against the client, in any JavaScript: what differs, in words. */
+/** Python's vectors (`tests/javascript/vectors.py`, `survey_vectors.py`) against the client, in any JavaScript: what differs, in words. */
 export function check(text, { Agreement }) {
-  const found = { agreements: 0, vectors: 0, reports: 0, refused: 0, problems: [] };
+  const found = { agreements: 0, vectors: 0, reports: 0, surveys: 0, refused: 0, problems: [] };
   const problem = (what) => found.problems.length < 20 && found.problems.push(what);
   for (const line of text.split("\n").filter(Boolean).map((each) => JSON.parse(each))) {
     if (line.refused !== undefined) {
@@ -28,6 +28,7 @@ function checkAgreement(line, Agreement, found, problem) {
   const where = `${agreement.id.slice(0, 12)} (${agreement.mechanism}, ${agreement.size} outcomes, epsilon ${agreement.epsilon})`;
   if (agreement.canonical !== line.canonical) problem(`${where}: ${agreement.canonical}, not ${line.canonical}`);
   checkReports(agreement, line, where, found, problem);
+  if (line.law) checkSurvey(agreement, line, where, found, problem);
   for (const { counts, integers, outcomes, samples, ...expected } of line.cases) {
     const law = agreement.law({ counts: new Map(counts.map(([outcome, count]) => [nameOf(agreement, outcome), count])) });
     const [inside, outside] = [false, true].map((of) => counts.filter(([outcome]) => (outcome === agreement.other) === of));
@@ -57,6 +58,25 @@ function checkReports(agreement, line, where, found, problem) {
     const drawn = agreement.report(law, () => BigInt(words[next++]));
     if (`${drawn}` !== report) problem(`${where}: words ${words.slice(0, 3)} give ${drawn}, not ${report}`);
     if (held && agreement.outcomesOf(report).join() !== held.join()) problem(`${where}: report ${report} does not hold ${held.slice(0, 5)}`);
+  }
+}
+
+function checkSurvey(agreement, { law: { words, uniform, largest }, surveys }, where, found, problem) {
+  const { survey, domain } = agreement;
+  const same = (what, own, expected) => `${own}` !== `${expected}` && problem(`${where}: ${what} ${own}, not ${expected}`);
+  same("shares", survey.parts.map((part) => part.words), words);
+  same("weights", survey.parts.map((part) => part.uniformWeight), uniform);
+  same("longest report", survey.longest, largest);
+  for (const { records, counts, rows, words: given, report, part, named } of surveys) {
+    found.surveys += 1;
+    same("rows", domain.numbers(records), rows);
+    same("numbers of rows", domain.numbers(domain.numbers(records).map((row) => domain.named(row))), rows);
+    const law = agreement.law({ counts: new Map(records.map((record, place) => [record, counts[place]])) });
+    same("values outside", law.outside, 0);
+    let next = 0;
+    same(`words ${given.slice(0, 3)} give`, agreement.report(law, () => BigInt(given[next++])), report);
+    same("part", survey.partOf(report), part);
+    if (named) same("outcomes", agreement.outcomesOf(report), named);
   }
 }
 

@@ -4,7 +4,8 @@
  * Whatever is not understood is refused: a field, a version, a notion of privacy, a family that this client cannot draw for.
  */
 import { boxOf } from "./box.js";
-import { count, domainOf } from "./domain.js";
+import { Rows } from "./columns.js";
+import { count, day, domainOf } from "./domain.js";
 import { quoted, refuse } from "./errors.js";
 import { familyFields, familyOf, known } from "./family.js";
 import { canonical, parsed } from "./json.js";
@@ -13,11 +14,14 @@ import { bandShare, checkedLaw, lawOf, numbersOf } from "./law.js";
 import { solveHeld, solveUniform } from "./projection.js";
 import { Reports } from "./reports.js";
 import { sha256 } from "./sha256.js";
+import { Survey } from "./survey.js";
 
 const VERSION = 2;
 const REPORTS = "reports";
-const MECHANISMS = ["optimal", "linear", "mollifier", REPORTS];
-const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other", "blocks"];
+const SURVEY = "survey";
+const MECHANISMS = ["optimal", "linear", "mollifier", REPORTS, SURVEY];
+const FIELDS = ["discreet", "family", "mechanism", "epsilon", "bits", "rounds", "purpose", "other", "blocks", "schedule", SURVEY];
+const EVERY = ["day", "week", "month"];
 const MOST_ROUNDS = 1e18;
 
 /** A uniform 62-bit integer from the system's generator. */
@@ -61,8 +65,11 @@ export class Agreement {
     if (typeof epsilon !== "number" || !(epsilon > 0)) refuse(`epsilon = ${quoted(epsilon)} is not in (0, inf)`);
     if (typeof purpose !== "string") refuse(`purpose = ${quoted(purpose)} is not a text`);
     const family = familyFields(fields.family);
-    this.domain = domainOf(family, labels);
-    this.family = familyOf(family, this.domain, weights);
+    if (new Set([family.kind === "rows", mechanism === SURVEY, SURVEY in fields]).size > 1) {
+      refuse("a survey is agreed on by family.kind = 'rows', mechanism = 'survey' and the field survey together");
+    }
+    this.domain = family.kind === "rows" ? new Rows(family.columns) : domainOf(family, labels);
+    this.family = family.kind === "rows" ? { terms: { kind: "rows", ...this.domain.terms } } : familyOf(family, this.domain, weights);
     if (mechanism === "linear" && this.family.everybody) {
       refuse("the family serves everybody, the linear mechanism members of a band alone");
     }
@@ -71,6 +78,11 @@ export class Agreement {
     if (rounds !== 1) this.document.rounds = rounds;
     if (purpose) this.document.purpose = purpose;
     if (fields.other !== undefined) this.document.other = this.other = checkOther(fields.other, this.domain);
+    if (fields.schedule !== undefined) this.document.schedule = this.schedule = checkSchedule(fields.schedule);
+    if (mechanism === SURVEY) {
+      this.survey = new Survey(fields.survey, this.domain, epsilon);
+      this.document.survey = this.survey.terms;
+    }
     if (mechanism === REPORTS) {
       if (this.family.terms.kind !== "simplex") refuse("the family is a band, and reports are for every distribution on outcomes: a simplex");
       this.reports = new Reports(this.domain.size, epsilon, fields.blocks);
@@ -80,7 +92,7 @@ export class Agreement {
     }
     this.canonical = canonical(this.document);
     this.id = sha256(new TextEncoder().encode(this.canonical));
-    if (mechanism === REPORTS) return;
+    if (mechanism === REPORTS || mechanism === SURVEY) return;
     this.box = boxOf(this.family, this.domain.size, mechanism, epsilon);
     this.lattice = latticeOf(this.box, epsilon); // here, so that no draw has to wait for it, and what cannot be drawn for is not agreed to
   }
@@ -140,35 +152,46 @@ export class Agreement {
   }
 
   /**
-   * The report that words of 62 bits give, as a bigint: the same in every implementation. `word` is called for one after the other, and by
+   * The report, on outcomes or on a survey, that words of 62 bits give, as a bigint: the same in every implementation. `word` is called for one after the other, and by
    * default asks the system's generator.
    */
   report(law, word = randomInteger) {
-    const { reports } = this.#drawing(REPORTS);
-    return reports.draw(this.checked(law), numbersOf(law), word);
+    return this.#drawing(REPORTS).draw(this.checked(law), numbersOf(law), word);
   }
 
-  /** The numbers of the outcomes that a report names, one of which may be the person's own. `report`: a bigint, or its digits. */
+  /**
+   * The numbers of the outcomes that a report names, one of which may be the person's own; of a survey outcomes of what its part sees.
+   * `report`: a bigint, or its digits.
+   */
   outcomesOf(report) {
-    const digits = typeof report === "string" && /^(0|[1-9][0-9]{0,19})$/.test(report);
-    return this.#drawing(REPORTS).reports.outcomesOf(digits ? BigInt(report) : report);
+    return this.#drawing(REPORTS).outcomesOf(report);
   }
 
   /** One private sample, or the digits of a report. Each call spends epsilon anew: a `Budget` sees to it that nobody is asked twice. */
   release(law) {
-    const sample = this.reports ? String(this.report(law)) : this.domain.named(this.outcome(law, randomInteger()));
+    const sample = this.reports ?? this.survey ? String(this.report(law)) : this.domain.named(this.outcome(law, randomInteger()));
     return { sample, agreement: this.id };
   }
 
-  /** This agreement, if what is released under it is of that kind. */
+  /** What draws, if what is released under this agreement is of that kind. */
   #drawing(wanted) {
-    if ((wanted === REPORTS) === (this.mechanism === REPORTS)) return this;
-    return refuse(this.reports ? "this agreement is on reports, which are no outcomes: use report and outcomesOf" : "this agreement is on samples, not on reports: use outcome and output");
+    const reports = this.reports ?? this.survey;
+    if ((wanted === REPORTS) === (reports !== undefined)) return reports ?? this;
+    return refuse(reports ? "this agreement is on reports, which are no outcomes: use report and outcomesOf" : "this agreement is on samples, not on reports: use outcome and output");
   }
 }
 
+/** When the rounds are: each a day, a week or a month, from a start on. */
+function checkSchedule(fields) {
+  const { start, every } = known("schedule", fields, ["start", "every"]);
+  if (!EVERY.includes(every)) refuse(`schedule.every = ${quoted(every)} is not one of ${EVERY.join(", ")}`);
+  if (day("schedule.start", start).slice(8) !== "01" && every === "month") refuse(`schedule.start = ${start} is not the first of a month`);
+  return { start, every };
+}
+
 /** The number of the outcome that values outside the domain count as. */
-function checkOther(other, { size, interval }) {
+function checkOther(other, { size, interval, columns }) {
+  if (columns) refuse("other has no meaning for a survey; leave it out");
   if (interval) refuse("other has no meaning on an interval, where a value outside becomes the nearest end; leave it out");
   if (!Number.isInteger(other) || other < 0 || other >= size) refuse(`other = ${quoted(other)} is not one of the outcomes 0 to ${size - 1}`);
   return other;

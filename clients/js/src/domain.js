@@ -6,19 +6,29 @@ import { digestOfText } from "./sha256.js";
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const LARGEST = 2 ** 40; // outcomes, so that every one can have its share of 2^62
+const DAY = 86_400_000; // milliseconds
 const APART = 4; // spacings of floats that a cell is wide at least
 
 export const isDigest = (value) => typeof value === "string" && DIGEST.test(value);
 
-/** A whole number from 1 on. */
-export function count(name, value, most = LARGEST) {
-  if (!Number.isInteger(value) || value < 1) refuse(`${name} = ${quoted(value)} is not a whole number from 1 on`);
+/** A whole number from 1, or from another one, on. */
+export function count(name, value, most = LARGEST, least = 1) {
+  if (!Number.isInteger(value) || value < least) refuse(`${name} = ${quoted(value)} is not a whole number from ${least} on`);
   return value <= most ? value : refuse(`${name} is more than ${most}`);
 }
 
+/** A day as Python writes it, 2026-11-17, from the year 1 on. */
+export function day(name, value) {
+  const time = typeof value === "string" && /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value) ? Date.parse(value) : NaN;
+  if (Number.isNaN(time) || dayOf(time) !== value || value < "0001") refuse(`${name} = ${quoted(value)} is no date; write it as 2026-11-17`);
+  return value;
+}
+
+const dayOf = (time) => new Date(time).toISOString().slice(0, 10);
+
 const few = (items) => items.slice(0, 3).map(quoted).join(", ") + (items.length > 3 ? ` and ${items.length - 3} more` : "");
 
-class Domain {
+export class Domain {
   constructor(size) {
     this.size = size;
   }
@@ -74,15 +84,15 @@ export class Interval extends Domain {
   what = "values";
   interval = true;
 
-  constructor(low, high, size) {
+  constructor(low, high, size, where = "family.interval") {
     super(size);
     Object.assign(this, { low, high, width: high - low });
     const spacing = power(Math.max(exponentOf(Math.max(Math.abs(low), Math.abs(high))) - 53, -1074));
     if (!(low < high) || !(this.width < Infinity && this.width > 1 / Number.MAX_VALUE)) {
-      refuse(`family.interval = [${low}, ${high}] does not enclose an interval whose length and its reciprocal a float can hold`);
+      refuse(`${where} = [${low}, ${high}] does not enclose an interval whose length and its reciprocal a float can hold`);
     }
     if (this.width / size < APART * spacing) {
-      refuse(`family.interval = [${low}, ${high}] in ${size} cells: floats cannot tell so many apart there`);
+      refuse(`${where} = [${low}, ${high}] in ${size} cells: floats cannot tell so many apart there`);
     }
     this.terms = { size, interval: [low, high] };
   }
@@ -118,12 +128,12 @@ const plain = (label) => (typeof label === "boolean" ? Number(label) : label);
 export class Labels extends Domain {
   what = "labels";
 
-  constructor(labels) {
+  constructor(labels, where = "family.labels") {
     super(labels.length);
     this.labels = labels;
     this.places = new Map(labels.map((label, place) => [plain(label), place]));
     if (this.places.size < labels.length) {
-      refuse(`family.labels lists ${quoted(labels.find((label, place) => this.number(label) !== place))} twice`);
+      refuse(`${where} lists ${quoted(labels.find((label, place) => this.number(label) !== place))} twice`);
     }
     this.terms = { size: this.size, labels: digestOfText(canonical(labels)) };
   }
@@ -142,6 +152,22 @@ export class Labels extends Domain {
 
   name(number) {
     return String(this.labels[number]);
+  }
+}
+
+/** The days from one to another, both included. A value is such a text, or a Date at midnight UTC, which is what date fields of a page give. */
+export class Days extends Labels {
+  constructor(first, last, most) {
+    const [start, end] = [first, last].map((each) => Date.parse(each) / DAY);
+    if (end < start) refuse(`last = ${last} comes before first = ${first}; exchange them`);
+    if (end - start >= most) refuse(`${first} to ${last} are more than ${most} days`);
+    super(Array.from({ length: end - start + 1 }, (_, place) => dayOf((start + place) * DAY)));
+    Object.assign(this, { first, last });
+  }
+
+  number(record) {
+    const time = record instanceof Date ? record.getTime() : NaN;
+    return super.number(time % DAY === 0 ? dayOf(time) : record);
   }
 }
 

@@ -10,37 +10,37 @@ import { quoted, refuse } from "./errors.js";
 import { digestOfFloats } from "./sha256.js";
 
 const LARGEST_TRIED = 2 ** 24; // outcomes of a band whose reference may turn out to be uniform
-const KINDS = ["simplex", "band"];
-const FIELDS = ["kind", "size", "labels", "interval", "lower", "upper", "weights", "everybody", "reference"];
+const SIMPLEX = ["kind", "size", "labels", "interval"];
+const KINDS = { simplex: SIMPLEX, band: [...SIMPLEX, "lower", "upper", "weights", "everybody", "reference"], rows: ["kind", "columns"] };
+const CONTINUOUS = ["atoms", "dim", "box", "scale", "radius", "density", "table"]; // fields of families that Python alone draws for
+const FIELDS = [...Object.values(KINDS).flat(), ...CONTINUOUS];
 
-/** The fields that are set, if all are known. */
-export function known(where, fields, names, needed) {
+/** A JSON object with the fields that it needs, and no others but those named. */
+export function known(where, fields, names, needed = names) {
   if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse(`${where} is not a JSON object`);
   for (const name of needed) if (!(name in fields)) refuse(`${where} has no field "${name}"`);
-  const { kind } = fields;
-  if (kind !== undefined && !KINDS.includes(kind)) {
-    refuse(`family.kind = ${quoted(kind)} is not one of ${KINDS.join(", ")}: this client does not know how to draw for it`);
-  }
   for (const name in fields) {
     if (!names.includes(name)) refuse(`${where} has a field ${quoted(name)} that this version does not know`);
   }
   return fields;
 }
 
-/** The fields of a family, without those that are null. */
+/** The fields of a family, without those that are null: fields of other kinds may be there if they are. */
 export function familyFields(fields) {
-  known("family", fields, FIELDS, ["kind"]);
-  known("family", fields, FIELDS, ["size"]);
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+  if (fields?.kind !== undefined && !(typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind))) {
+    refuse(`family.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}: this client does not know how to draw for it`);
+  }
+  const { kind } = known("family", fields, FIELDS, ["kind"]);
+  known("family", fields, FIELDS, [kind === "rows" ? "columns" : "size"]);
+  const set = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+  for (const name in set) if (!KINDS[kind].includes(name)) refuse(`family.${name} has no meaning for ${kind === "rows" ? kind : `a ${kind}`}`);
+  return set;
 }
 
 /** {lower, upper, reference, terms}; reference is one number where it is uniform. */
 export function familyOf(fields, domain, weights) {
   const { size } = domain;
   if (fields.kind === "simplex") {
-    for (const name of ["lower", "upper", "weights", "everybody", "reference"]) {
-      if (name in fields) refuse(`family.${name} has no meaning for a simplex`);
-    }
     return { lower: 0, upper: size, reference: 1 / size, terms: { kind: "simplex", ...domain.terms } };
   }
   const { lower, upper, everybody } = fields;

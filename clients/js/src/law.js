@@ -59,10 +59,20 @@ export function lawOf(agreement, given) {
     add(other, unplaced);
     placed += unplaced;
   }
+  if (domain.columns) return rowsLaw(domain, found, placed, outside);
   const outcomes = Float64Array.from(found.keys()).sort();
   const counted = outcomes.map((outcome) => found.get(outcome));
   const law = placed ? withinBand(agreement, { outcomes, masses: counted.map((count) => count / placed), outside }) : referenceOf(agreement, outside);
   origins.set(law, { domain, counted, placed });
+  return law;
+}
+
+/** The law of a survey's rows: outcomes are the places of the different rows that were seen. Without any there is none, and a report is uniform. */
+function rowsLaw(domain, found, placed, outside) {
+  const rows = Object.freeze([...found.keys()].sort((one, other) => (one < other ? -1 : 1)));
+  const counted = Float64Array.from(rows, (row) => found.get(row));
+  const law = { outcomes: Float64Array.from(rows.keys()), masses: counted.map((count) => count / placed), rows, outside };
+  origins.set(law, { domain, counted, placed, rows });
   return law;
 }
 
@@ -109,23 +119,25 @@ export function bandShare(law, { lower, upper, reference }, size) {
 export function checkedLaw(domain, law) {
   const { outcomes, masses } = law ?? {};
   if (!isFloats(outcomes) || !isFloats(masses)) refuse("law is none that agreement.law gave; make it of records or counts");
-  const origin = origins.get(law)?.domain;
+  const { domain: origin, rows } = origins.get(law) ?? {};
+  if (domain.columns && !origin) refuse("law is none that agreement.law gave; a survey draws from no other");
   if (origin && origin !== domain && canonical(origin.terms) !== canonical(domain.terms)) {
     refuse("law was made for other outcomes than those of this agreement; make it by this agreement's law");
   }
   if (outcomes.length !== masses.length) refuse(`law has ${outcomes.length} outcomes and ${masses.length} masses; it needs as many`);
+  const size = rows?.length ?? domain.size;
   let last = -1, sum = 0;
   for (let place = 0; place < outcomes.length; place++) {
     const outcome = outcomes[place], mass = masses[place];
-    if (!Number.isInteger(outcome) || outcome <= last || outcome >= domain.size) {
-      refuse(`law holds ${outcome}, which is no outcome from 0 to ${domain.size - 1} in increasing order; make it by this agreement's law`);
+    if (!Number.isInteger(outcome) || outcome <= last || outcome >= size) {
+      refuse(`law holds ${outcome}, which is no outcome from 0 to ${size - 1} in increasing order; make it by this agreement's law`);
     }
     if (!(mass >= 0 && mass <= 1)) refuse(`law gives outcome ${outcome} the mass ${mass}, which is not in [0, 1]`);
     last = outcome;
     sum += mass;
   }
-  if (!(Math.abs(sum - 1) <= ROUNDING)) refuse(`law has masses that sum to ${sum}, not to 1`);
-  return { outcomes, masses };
+  if (size && !(Math.abs(sum - 1) <= ROUNDING)) refuse(`law has masses that sum to ${sum}, not to 1`);
+  return { outcomes, masses, rows };
 }
 
 /** Also those of another frame, which have another constructor. */
@@ -137,9 +149,9 @@ function* recorded(domain, records) {
 
 /**
  * Cells and numbers are counted by the number of the outcome, which is no value: one that is out of range is near to nothing. A list of
- * another length than the domain says nothing of any outcome.
+ * another length than the domain says nothing of any outcome. Rows are counted by themselves.
  */
 function* tallied(domain, counts) {
   const listed = isListed(counts), misfit = isMisfit(domain, counts);
-  for (const [name, count] of entriesOf(counts)) yield [misfit ? -1 : listed ? name : domain.key(name), count];
+  for (const [name, count] of entriesOf(counts)) yield [misfit ? -1 : listed ? name : domain.key(name), count, domain.columns && name];
 }

@@ -9,7 +9,7 @@ import { count } from "./domain.js";
 import { atMostExp } from "./exact.js";
 import { quoted, refuse } from "./errors.js";
 
-const WORDS = 1n << 62n; // also blocks of a family at most
+export const WORDS = 1n << 62n; // also blocks of a family at most
 const LARGEST_MASK = 64; // outcomes that have a bit of their own
 const MOST_ENTRIES = 1e7; // of a table of binomial coefficients, which Python has
 const LONGEST = 63; // digits of an outcome
@@ -46,22 +46,31 @@ function membersHolding({ members, size }, outcome, rank) {
   return [...others, outcome].sort((one, other) => other - one);
 }
 
-/** Single outcomes: a report is the number of one. */
-class Values {
-  constructor(size) {
-    Object.assign(this, { name: "values", size, points: BigInt(size), width: 1n, blocks: BigInt(size), holding: 1n });
+/** Reports are the numbers below that of the blocks, if nothing else is said. */
+export class Blocks {
+  /** The largest report. */
+  get largest() {
+    return this.blocks - 1n;
   }
 
   report(rank) {
     return rank;
   }
 
-  reportHolding(outcome) {
-    return BigInt(outcome);
+  isBlock(report) {
+    return report <= this.largest;
+  }
+}
+
+/** Single outcomes: a report is the number of one. */
+class Values extends Blocks {
+  constructor(size) {
+    super();
+    Object.assign(this, { name: "values", size, points: BigInt(size), width: 1n, blocks: BigInt(size), holding: 1n });
   }
 
-  isBlock(report) {
-    return report < this.blocks;
+  reportHolding(outcome) {
+    return BigInt(outcome);
   }
 
   outcomesOf(report) {
@@ -70,8 +79,9 @@ class Values {
 }
 
 /** All subsets of so many outcomes. */
-class Subsets {
+class Subsets extends Blocks {
   constructor(size, members) {
+    super();
     const [blocks, holding] = [binomial(size, members), binomial(size - 1, members - 1)];
     Object.assign(this, { size, members, points: BigInt(size), width: BigInt(members), blocks, holding });
   }
@@ -93,8 +103,12 @@ class MaskedSubsets extends Subsets {
     return members.reduce((mask, x) => mask | (1n << BigInt(x)), 0n);
   }
 
+  get largest() {
+    return (1n << this.points) - 1n;
+  }
+
   isBlock(report) {
-    return report < 1n << this.points && this.outcomesOf(report).length === this.members;
+    return super.isBlock(report) && this.outcomesOf(report).length === this.members;
   }
 
   outcomesOf(report) {
@@ -110,18 +124,15 @@ class RankedSubsets extends Subsets {
     return members.reduce((sum, x, place) => sum + binomial(x, this.members - place), 0n);
   }
 
-  isBlock(report) {
-    return report < this.blocks;
-  }
-
   outcomesOf(report) {
     return membersOf(report, this.members, this.size).reverse();
   }
 }
 
 /** Blocks {x : (<a, x> + s) mod q < c} of vectors of t digits in base q, the lowest first: a report is (a - 1) q + s. */
-class AffineBlocks {
+class AffineBlocks extends Blocks {
   constructor(size, prime, digits, window) {
+    super();
     const q = BigInt(prime), points = q ** BigInt(digits), c = BigInt(window);
     Object.assign(this, { name: "affine", size, prime, digits, window, points, width: (c * points) / q, blocks: (points - 1n) * q, holding: (points - 1n) * c });
   }
@@ -140,18 +151,10 @@ class AffineBlocks {
     return a.reduce((sum, digit, place) => (sum + times(digit, x[place])) % prime, 0);
   }
 
-  report(rank) {
-    return rank;
-  }
-
   reportHolding(outcome, rank) {
     const { prime } = this, c = BigInt(this.window);
     const before = rank / c, inner = this.product(this.digitsOf(before + 1n), this.digitsOf(outcome));
     return before * BigInt(prime) + BigInt((Number(rank % c) - inner + prime) % prime);
-  }
-
-  isBlock(report) {
-    return report < this.blocks;
   }
 
   outcomesOf(report) {
@@ -165,18 +168,18 @@ class AffineBlocks {
   }
 }
 
-function isPrime(number) {
+export function isPrime(number) {
   for (let factor = 2; factor * factor <= number; factor++) if (number % factor === 0) return false;
   return number > 1;
 }
 
 const KINDS = { values: [], masks: ["w"], ranks: ["w"], affine: ["q", "t", "c"] };
 
-/** The blocks that an agreement states, on so many outcomes: {kind} and the parameters of that kind. */
-function blocksOf(terms, size) {
-  const { kind, w, q, t, c } = terms;
+/** The blocks that terms state, {kind} and the parameters of that kind, on so many outcomes. */
+export function blocksOf(terms, size, where = "blocks") {
+  const { kind, w, q, t, c } = termsOf(terms, where);
   if (kind === "values") return new Values(size);
-  const wrong = () => refuse(`blocks = ${quoted(terms)} are none on ${size} outcomes`);
+  const wrong = () => refuse(`${where} = ${quoted(terms)} are none on ${size} outcomes`);
   if (kind === "affine") {
     if (!isPrime(q) || t > LONGEST || c >= q) wrong();
     const found = new AffineBlocks(size, q, t, c);
@@ -189,13 +192,13 @@ function blocksOf(terms, size) {
 }
 
 /** The terms of blocks as an agreement holds them, if they are some. */
-function termsOf(fields) {
-  if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse("mechanism = \"reports\" needs blocks, a JSON object");
-  const names = typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind) ? KINDS[fields.kind] : refuse(`blocks.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}`);
+function termsOf(fields, where) {
+  if (fields === null || typeof fields !== "object" || Array.isArray(fields)) refuse(`${where} is not a JSON object; a report needs blocks`);
+  const names = typeof fields.kind === "string" && Object.hasOwn(KINDS, fields.kind) ? KINDS[fields.kind] : refuse(`${where}.kind = ${quoted(fields.kind)} is not one of ${Object.keys(KINDS).join(", ")}`);
   for (const name in fields) {
-    if (name !== "kind" && !names.includes(name)) refuse(`blocks has a field ${quoted(name)} that has no meaning for ${fields.kind}`);
+    if (name !== "kind" && !names.includes(name)) refuse(`${where} has a field ${quoted(name)} that has no meaning for ${fields.kind}`);
   }
-  return { kind: fields.kind, ...Object.fromEntries(names.map((name) => [name, count(`blocks.${name}`, fields[name], LARGEST)])) };
+  return { kind: fields.kind, ...Object.fromEntries(names.map((name) => [name, count(`${where}.${name}`, fields[name], LARGEST)])) };
 }
 
 /** A uniform whole number below a bound: words past the last whole multiple of it are drawn anew. */
@@ -207,30 +210,68 @@ function nextBelow(word, bound) {
 }
 
 const gcd = (one, other) => (other ? gcd(other, one % other) : one);
+const sumOf = (numbers) => numbers.reduce((sum, each) => sum + each, 0n);
+
+/** Which record is drawn, of numbers that say how often each was seen. Beyond 2^62 in all they are halved until a word chooses among them. */
+function placeDrawn(numbers, below) {
+  const common = numbers.reduce(gcd, 0n);
+  let shares = numbers.map((each) => each / common);
+  while (sumOf(shares) > WORDS) shares = shares.map((each) => each >> 1n);
+  let left = below(sumOf(shares)), place = 0;
+  for (; left >= shares[place]; place++) left -= shares[place];
+  return place;
+}
+
+/** E, a rational at most e^epsilon, as [numerator, denominator]. */
+export function growthBound(epsilon) {
+  const [numerator, denominator] = atMostExp(epsilon);
+  if ((numerator - denominator) * 10n ** 12n < denominator) refuse(`epsilon = ${epsilon}: a report would say nothing; take a larger epsilon`);
+  return [numerator, denominator];
+}
+
+/** N: the least whole number with N/2^62 >= b/(b + (E - 1) r). */
+export function leastWeight({ blocks, holding }, [numerator, denominator]) {
+  const top = denominator * blocks, bottom = top + (numerator - denominator) * holding;
+  return (WORDS * top + bottom - 1n) / bottom;
+}
+
+/**
+ * The report of a client. Words of 62 bits decide, in this order: whether it is uniform, which record is drawn, what `outcomeOf(place, below)`
+ * draws to find the record's outcome, and which report it is. A uniform report and one that holds the outcome are both found from the same
+ * words, and one of them is forgotten: which one is not told by the number of steps. Of nobody's records, none, the report is uniform.
+ */
+export function drawReport(blocks, weight, numbers, outcomeOf, word) {
+  const own = word() >= weight && numbers.length > 0, words = [];
+  const replay = () => {
+    let next = 0;
+    return (bound) => nextBelow(() => (words[next++] ??= word()), bound);
+  };
+  const below = replay(), uniform = blocks.report(replay()(blocks.blocks));
+  const outcome = outcomeOf(placeDrawn(numbers.length ? numbers : [1n], below), below);
+  const holding = blocks.reportHolding(outcome, below(blocks.holding));
+  return own ? holding : uniform;
+}
+
+export const noReport = (given) => refuse(`report = ${quoted(given)} is no report of this agreement`);
+
+/** A report as a whole number, if it is one from 0 on, or the digits of one. */
+export function reportOf(given) {
+  const report = typeof given === "string" && /^(0|[1-9][0-9]{0,19})$/.test(given) ? BigInt(given) : given;
+  return typeof report === "bigint" && report >= 0n ? report : noReport(given);
+}
 
 /** The mechanism: its blocks, N, and the draw of a report. */
 export class Reports {
   constructor(size, epsilon, blocks) {
-    const [numerator, denominator] = atMostExp(epsilon);
-    if ((numerator - denominator) * 10n ** 12n < denominator) refuse(`epsilon = ${epsilon}: a report would say nothing; take a larger epsilon`);
-    this.terms = termsOf(blocks);
-    this.blocks = blocksOf(this.terms, size);
-    const { width, points } = this.blocks;
-    const top = denominator * points, bottom = top + (numerator - denominator) * width;
-    this.uniformWeight = (WORDS * top + bottom - 1n) / bottom;
+    const bound = growthBound(epsilon);
+    this.terms = termsOf(blocks, "blocks");
+    this.blocks = blocksOf(blocks, size);
+    this.uniformWeight = leastWeight(this.blocks, bound);
   }
 
-  /**
-   * The report of a client. Words of 62 bits decide, in this order: whether the block is uniform, which record is drawn, and which block.
-   * `numbers`: how often each outcome was seen, as whole numbers, or in proportion.
-   */
+  /** The report that words give. `numbers`: how often each outcome was seen, as whole numbers, or in proportion. */
   draw({ outcomes }, numbers, word) {
-    const { blocks } = this;
-    if (word() < this.uniformWeight) return blocks.report(nextBelow(word, blocks.blocks));
-    const common = numbers.reduce(gcd, 0n);
-    let place = nextBelow(word, numbers.reduce((sum, each) => sum + each, 0n) / common), index = 0;
-    for (; place >= numbers[index] / common; index++) place -= numbers[index] / common;
-    return blocks.reportHolding(outcomes[index], nextBelow(word, blocks.holding));
+    return drawReport(this.blocks, this.uniformWeight, numbers, (place) => outcomes[place], word);
   }
 
   /** How likely a report is drawn without looking at the client, and how likely it names an outcome that is, or is not, all that the client holds. */
@@ -249,13 +290,12 @@ export class Reports {
 
   /** The digits of a report that has the most of them. */
   get longest() {
-    const { name, blocks, points } = this.blocks;
-    return String(name === "masks" ? (1n << points) - 1n : blocks - 1n);
+    return String(this.blocks.largest);
   }
 
-  /** The numbers of the outcomes that a report names. */
+  /** The numbers of the outcomes that a report names. `report`: a bigint, or its digits. */
   outcomesOf(report) {
-    if (typeof report !== "bigint" || report < 0n || !this.blocks.isBlock(report)) refuse(`report = ${quoted(report)} is no report of this agreement`);
-    return this.blocks.outcomesOf(report);
+    const found = reportOf(report);
+    return this.blocks.isBlock(found) ? this.blocks.outcomesOf(found) : noReport(report);
   }
 }

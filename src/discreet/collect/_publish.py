@@ -120,9 +120,9 @@ def publish(
             "estimate.csv": table(found),
             "picture.svg": picture(agreed, found, ordered=ordered),
         }
+    files["estimate.json"] = json.dumps(found, allow_nan=False, indent=1) + "\n"
     if kept.questions is not None:
         files["questions.json"] = kept.questions
-    files["estimate.json"] = json.dumps(found, allow_nan=False, indent=1) + "\n"
     _write_folder(Path(folder), files, agreed)
     return PublishedResult(agreed, number, samples, kept.closed, Path(folder), release_word(agreed))
 

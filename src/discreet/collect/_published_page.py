@@ -82,11 +82,10 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     if questions is None:
         return []
     asked = json.loads(questions)
-    columns = list(asked.get("columns", {}).values())
-    told = [("Asked", " ".join(each[name] for each in (asked, *columns) for name in ("title", "text") if name in each))]
-    if any(each.get("choice") == "multiple" for each in (asked, *columns)):
+    told = [("Question", " ".join(asked[name] for name in ("title", "text") if name in asked))]
+    if asked.get("choice") == "multiple":
         told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
-    if any(each.get("prefer_not_to_say") is True for each in (asked, *columns)):
+    if asked.get("prefer_not_to_say") is True:
         told.append(
             (
                 "Preferred not to say",
@@ -97,8 +96,8 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     return told
 
 
-def page(agreed: Agreement, found: Mapping[str, Any], questions: str | None, *, ordered: bool) -> str:
-    """The page of shares. `questions`: what people were asked in words."""
+def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, ordered: bool) -> str:
+    """The page of shares. `asked`: what was asked in words, as a store keeps it."""
     released = _release_kind(found)
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     shown = _shown_places(shares, _LISTED, ordered=ordered)
@@ -118,7 +117,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], questions: str | None, *, 
         "every share that could have given them."
     )
     told = [
-        *_question_notes(questions),
+        *_question_notes(asked),
         (
             "How private",
             f"Each {released[:-1]} costs {_promise(agreed)}.",
@@ -362,11 +361,11 @@ def _ranked_answers(question: Mapping[str, Any], most: int) -> list[Mapping[str,
     return sorted(answers, key=lambda each: -1.0 if each["estimate"] is None else -each["estimate"])[:most]
 
 
-def survey_page(agreed: Agreement, found: Mapping[str, Any], questions: str | None) -> str:
-    """The page of the answers to a survey: a table for each question. `questions`: what people were asked in words."""
+def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) -> str:
+    """The page of the answers to a survey: a table for each question. `asked`: what was asked in words."""
     confidence = f"{100 * found['confidence']:g} %"
     told = [
-        *_question_notes(questions),
+        *_question_notes(asked),
         ("How private", f"Each report costs {_promise(agreed)}."),
         ("How sure", f"{_PROOFS}."),
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet._base.labelled import plain_column
 from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan
-from discreet.errors import DiscreetError, check_kind
+from discreet.errors import DiscreetError, check_count, check_kind
 
 Integers = NDArray[np.int64]
 RESOLUTION = 192_000  # cells of a number: 2^9 3 5^3, so that usual numbers of cells divide it
@@ -262,9 +262,14 @@ def _column_terms(columns: SurveyColumns, name: str) -> dict[str, Any]:
     raise DiscreetError(f"column {name!r} has a domain that no survey file can state; use labels or numbers")
 
 
+def _read_labels(labels: Any) -> list[Any]:
+    check_kind("labels", labels, list, "list each outcome once")
+    return list(labels)
+
+
 _FIELDS: dict[frozenset[str], Any] = {
-    frozenset({"labels"}): lambda each: each["labels"],
-    frozenset({"size"}): lambda each: each["size"],
+    frozenset({"labels"}): lambda each: _read_labels(each["labels"]),
+    frozenset({"size"}): lambda each: check_count("size", each["size"]),
     frozenset({"low", "high"}): lambda each: Number(each["low"], each["high"]),
     frozenset({"low", "high", "unit"}): lambda each: Number(each["low"], each["high"], each["unit"]),
     frozenset({"low", "high", "cells"}): lambda each: Interval(each["low"], each["high"], cells=each["cells"]),

@@ -268,6 +268,15 @@ def read_questions(terms: Any, where: str = "questions") -> list[SurveyQuestion]
     return [_read_question(each, f"{where}[{place}]") for place, each in enumerate(terms)]
 
 
+def _read_matrix(terms: Any) -> list[Any]:
+    """A list of rows of numbers, or one row; numpy alone would take texts and booleans for numbers."""
+    rows = terms if isinstance(terms, list) and all(isinstance(row, list) for row in terms) else [terms]
+    for row in rows:
+        if not isinstance(row, list) or not all(type(each) in (int, float) for each in row):
+            raise DiscreetError("matrix is not a list of rows of numbers, one number for each outcome")
+    return rows
+
+
 def _read_question(terms: Any, place: str) -> SurveyQuestion:
     """A question of a survey file; errors name its place."""
     options = {"shares": (), "histogram": ("cells",), "mean": (), "quantiles": ("at",), "linear": ("matrix",)}
@@ -287,7 +296,7 @@ def _read_question(terms: Any, place: str) -> SurveyQuestion:
             case "shares":
                 return shares(*columns, **others)
             case "linear":
-                return linear(others.pop("matrix", None), *columns, **others)
+                return linear(_read_matrix(others.pop("matrix", None)), *columns, **others)
         if len(columns) != 1:
             raise DiscreetError(f"{kind} is about one column")
         number_questions: dict[str, Callable[..., SurveyQuestion]] = {
