@@ -17,7 +17,15 @@ SCRIPTS = [
     *(CLIENT / "page" / f"{name}.js" for name in ("catalogue", "words", "element", "search", "pasting")),
 ]
 # What is no sentence: names of what is stored and hashed, and markup.
-UNSAID = {"discreet key\0", "discreet client\0", "discreet collector", "day between", "Content-Type", "If-None-Match"}
+UNSAID = {
+    "discreet key\0",
+    "discreet client\0",
+    "discreet collector",
+    "day between",
+    "panel head",
+    "Content-Type",
+    "If-None-Match",
+}
 
 COLLECT = """
 import ts from "typescript";

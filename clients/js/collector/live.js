@@ -113,7 +113,9 @@ function promise() {
   by("purpose").lang = questions?.language ?? "";
   say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(mechanism === "survey" ? "what-surveyed" : reported ? "what-reported" : "what-sampled"));
   say("named-told", phrase(reported ? "that-name-it" : "column-samples"));
-  say("meaning", [...(questions?.choice === "multiple" ? ["meaning-several"] : []), ...(questions?.prefer_not_to_say === true ? ["meaning-silent"] : [])].map((key) => phrase(key)).join(" "));
+  const each = Object.values(questions?.columns ?? { only: questions ?? {} });
+  const means = { "meaning-several": each.some((one) => one.choice === "multiple"), [questions?.columns ? "meaning-silent-survey" : "meaning-silent"]: each.some((one) => one.prefer_not_to_say === true) };
+  say("meaning", Object.keys(means).filter((key) => means[key]).map((key) => phrase(key)).join(" "));
   document.title = titled(questions?.title ?? purpose, phrase("tab-live"));
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
   tell("odds", Math.exp(epsilon), (factor) => phrase("to-one", { factor: atMost(factor) }));
