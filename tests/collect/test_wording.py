@@ -23,6 +23,7 @@ UNSAID = {
     "discreet collector",
     "day between",
     "panel head",
+    "Bearer ",
     "Content-Type",
     "If-None-Match",
 }

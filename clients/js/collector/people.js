@@ -9,7 +9,7 @@ import { refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexed } from "./identity.js";
-import { ownStorage, speakerKey } from "./speaker.js";
+import { ownStorage, Speaker, speakerKey } from "./speaker.js";
 
 const NAME = /^[1-9][0-9]{0,8}-[0-9a-f]{8}$/; // a turn, and digits by which two tabs cannot take the same one
 const KEPT = /^discreet (?:collector|budget)(?: (.*))?$/;
@@ -34,6 +34,15 @@ export function nextPerson(people) {
 export function personOf(hash = location.hash) {
   const name = new URLSearchParams(hash.slice(1)).get("person");
   return name === "1" ? "" : NAME.test(name) ? name : undefined;
+}
+
+/** What anybody at this browser was given for taking part in a collection, if somebody was. */
+export function ticketHere(collection) {
+  try {
+    return peopleHere().map((name) => new Speaker({ name }).ticketOf(collection)).find(Boolean);
+  } catch {
+    return undefined; // a browser that keeps nothing has none
+  }
 }
 
 /** Open the page for a person, anew: nothing of what it showed stays. */

@@ -73,6 +73,8 @@ async function found() {
   const known = await agreed(id);
   const questions = await questionsOf(id, value.agreements.find(({ agreement }) => agreement === id)?.questions);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
+  by("live").hidden = value.shown !== "always" && !(value.shown === "after" && spoken?.at);
+  by("see").hidden = value.shown === "never";
   speakOf(questions ? "answer" : ["reports", "survey"].includes(known.fields.mechanism) ? "report" : "sample");
   rewordPage();
   tellAgreement(known, value, questions);
@@ -400,6 +402,7 @@ async function send(body) {
     const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), stop.signal);
     const at = new Date().toISOString();
     await here.speaker.heard(here.collection, here.round, body.key, at);
+    if (typeof answer.ticket === "string" && !field) await here.speaker.keepTicket(here.collection, answer.ticket);
     heard({ key: body.key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
     refused(error);
