@@ -9,6 +9,7 @@ import { refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexed } from "./identity.js";
+import { Outbox } from "./outbox.js";
 import { ownStorage, Speaker, speakerKey } from "./speaker.js";
 
 const NAME = /^[1-9][0-9]{0,8}-[0-9a-f]{8}$/; // a turn, and digits by which two tabs cannot take the same one
@@ -51,10 +52,11 @@ export function openFor(name) {
   location.reload();
 }
 
-/** Delete the record of a person, as they ask by a click or key: `event` is that event. */
+/** Delete the record of a person, as they ask by a click or key, and what waits to be sent: `event` is that event. */
 export function forgetRecord(name, event, storage = ownStorage()) {
   if (!event?.isTrusted) refuse(phrase("only-person-forgets"));
   for (const key of [budgetKey(name), speakerKey(name)]) storage.removeItem(key);
+  return new Outbox({ storage }).dropRecord(name);
 }
 
 /** A button for each person. */

@@ -20,15 +20,17 @@ import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
+import { isOffline, keepPage, Outbox } from "./outbox.js";
 import { forgetRecord, nextPerson, openFor, peopleHere, personButtons, personOf } from "./people.js";
 import { Choice, Form, optionTold, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
-import { json, Refused, Unreachable } from "./service.js";
+import { json, posted, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
 const MOST_NAMED = 200; // outcomes of a report that are listed
 const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
+const WAITING = 20_000; // milliseconds until what waits is sent again
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = text);
@@ -36,12 +38,14 @@ const sayPhrase = (id, key, values) => say(id, phrase(key, values));
 
 let choice = chosen();
 const field = inField();
+const offline = isOffline();
 let here; // {collection, round, enrolment, agreement, id, questions, speaker, record}
 let turn; // of a person, in field mode
 let records;
 let law; // of what was entered
 let answered; // the sample, once it is drawn
 let stop = new AbortController();
+let sendingKey; // of the request that is on its way
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
 const upwards = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
@@ -57,6 +61,16 @@ async function open() {
   }
   by("loading").hidden = true;
   document.documentElement.dataset.ready = "true";
+  if (here) await keepWorking();
+}
+
+/** Send what waits now and whenever there is a network again; with `?offline`, let the page be opened without one. */
+async function keepWorking() {
+  if (field && !offline) return;
+  addEventListener("online", sendWaiting);
+  setInterval(() => new Outbox().waiting.length && sendWaiting(), WAITING);
+  if (offline) document.documentElement.dataset.offline = (await keepPage()) || "";
+  await sendWaiting();
 }
 
 /** What is collected here, and what this browser has said of it. Returns what the person should know besides. */
@@ -158,6 +172,7 @@ function beginTurn() {
   document.documentElement.dataset.field = "true";
   by("field-card").hidden = false;
   for (const id of ["live", "see"]) by(id).hidden = true;
+  if (offline) sayPhrase("field-told", "field-told-offline");
   turn ??= new Turn((left, done) => {
     by("stay").hidden = left === null || done;
     say("turn-told", left === null ? "" : phrase("starts-again", { left }));
@@ -339,7 +354,12 @@ function shown(answer, spoken) {
   };
   by("token").addEventListener("input", preview);
   preview();
-  by("send").onclick = () => send(request(answer));
+  by("send").onclick = () => {
+    const body = request(answer);
+    send({ text: bodyOf(body, agreement), key: body.key });
+  };
+  const waits = !field && !spoken.at && new Outbox().waiting.find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
+  if (waits) send(waits); // as the person decided before
   if (spoken.at) heard(spoken, phrase("taken-part-already"));
 }
 
@@ -391,27 +411,57 @@ function paddingTold(body) {
   return phrase("padding", { spaces: spaces ? phrase("spaces", { n: spaces }) : phrase("no-spaces"), bytes });
 }
 
-async function send(body) {
+/** Send what a person agreed to, {text, key}: kept until it is answered, where anything is kept. */
+async function send({ text, key }) {
   stop = new AbortController();
+  sendingKey = key;
+  const outbox = field && !offline ? undefined : new Outbox();
+  await outbox?.keep({ key, text, record: field ? undefined : here.record.name, collection: here.collection, round: here.round });
   by("send").disabled = by("token").disabled = true;
   by("stop").hidden = false;
   if (turn) turn.busy = true;
   say("send-problem", "");
   sayPhrase("sending", "sending");
   try {
-    const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), stop.signal);
+    const answer = await sent(text, (trouble) => tellTrouble(trouble), stop.signal);
     const at = new Date().toISOString();
-    await here.speaker.heard(here.collection, here.round, body.key, at);
+    await here.speaker.heard(here.collection, here.round, key, at);
     if (typeof answer.ticket === "string" && !field) await here.speaker.keepTicket(here.collection, answer.ticket);
-    heard({ key: body.key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
+    await outbox?.drop(key);
+    heard({ key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
-    refused(error);
+    if (field && offline && error instanceof Unreachable) heard({}, phrase("thanks-offline"));
+    else {
+      await outbox?.drop(key); // refused, or stopped by the person
+      refused(error);
+    }
   } finally {
+    sendingKey = undefined;
     say("sending", "");
     if (turn) turn.busy = false;
     by("stop").hidden = true;
     by("send").disabled = by("token").disabled = false;
   }
+}
+
+/** Nobody answers: the same goes out again, or waits on the device of several people, so that the next one can take part. */
+function tellTrouble({ attempt, problem, wait }) {
+  if (field && offline) return stop.abort();
+  say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}${field ? "" : ` ${phrase("kept-for-network")}`}`);
+}
+
+/** Send what waits from before, of whomever, and say what is left. */
+async function sendWaiting() {
+  const outbox = new Outbox();
+  const arrived = async ({ record, collection, round, key }, answer) => {
+    if (record === undefined) return;
+    const speaker = new Speaker({ name: record });
+    await speaker.heard(collection, round, key, new Date().toISOString());
+    if (typeof answer.ticket === "string") await speaker.keepTicket(collection, answer.ticket);
+  };
+  await outbox.send(posted, arrived, sendingKey);
+  const n = outbox.waiting.length;
+  if (field) say("outbox-told", n ? phrase("so-many-wait", { n }) : document.documentElement.dataset.offline ? phrase("offline-ready") : "");
 }
 
 function refused(error) {
@@ -476,9 +526,9 @@ by("back-to-others").addEventListener("click", () => {
   history.replaceState(null, "", `${location.pathname}${location.search}`);
   location.reload();
 });
-by("forget").addEventListener("click", (event) => {
+by("forget").addEventListener("click", async (event) => {
   try {
-    forgetRecord(here.record.name, event);
+    await forgetRecord(here.record.name, event);
     openFor(here.record.name);
   } catch (error) {
     say("device-problem", sentence(error.message));

@@ -48,7 +48,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
-_FILES = {f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")}
+_FILES = {f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")} | {"/worker.js": "worker.js"}
 _PAGES = {LIVE: ("live.html", "live"), TAKE_PART: ("take-part.html", "take")}
 _SHARED = ("language", "nouns", "words", "collector")  # parts of a catalogue that every page has
 _WORDED = re.compile(r'(<[^<>]*\sdata-t="([^"]+)"[^<>]*>)')
