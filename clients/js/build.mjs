@@ -8,7 +8,7 @@ const [, , folder] = process.argv;
 const MADE = {
   [here]: { "discreet.min.js": "src/discreet.js" },
   [inPackage("research/_explorer/")]: { "explorer.js": "explorer/main.js", "explorer.css": "explorer/explorer.css" },
-  [inPackage("collect/pages/")]: { "live.js": "collector/live.js", "take-part.js": "collector/take-part.js", "collector.css": "collector/collector.css" },
+  [inPackage("collect/pages/")]: { "live.js": "collector/live.js", "take-part.js": "collector/take-part.js", "worker.js": "collector/worker.js", "collector.css": "collector/collector.css" },
 };
 for (const [place, files] of Object.entries(MADE)) {
   for (const [name, entry] of Object.entries(files)) {

@@ -677,7 +677,7 @@ def test_scripts_and_styles_are_those_of_their_sources(tmp_path: Path) -> None:
     node_modules()
     assert shutil.which("node")
     node("build.mjs", tmp_path)
-    for name in ("live.js", "take-part.js", "collector.css"):
+    for name in ("live.js", "take-part.js", "worker.js", "collector.css"):
         assert (tmp_path / name).read_bytes() == (PAGES / name).read_bytes(), "run make client"
 
 

@@ -87,8 +87,8 @@ def test_what_is_no_store_is_refused(postgres: Server, where: str) -> None:
     with pytest.raises(StoreError, match='relation "discreet_spoken" already exists'):
         open_store(empty)
     with psycopg.connect(where) as admin:
-        admin.execute("UPDATE discreet_store SET format = 4")
-    with pytest.raises(StoreError, match="of format 4, not 3; upgrade discreet"):
+        admin.execute("UPDATE discreet_store SET format = 5")
+    with pytest.raises(StoreError, match="of format 5, not 4; upgrade discreet"):
         open_store(where)
     with pytest.raises(StoreError, match='database "nowhere" does not exist'):
         open_store(postgres.address("nowhere"))

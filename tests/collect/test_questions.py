@@ -68,7 +68,7 @@ options = {{ car = "Mit dem Auto", train = "Mit der Bahn" }}
 
 def test_the_file_on_the_documentation_s_page_can_be_read() -> None:
     page = (ROOT / "docs" / "how-to" / "collect.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    block, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert Questions.parse(tomllib.loads(block), AGREEMENT).document["choice"] == "multiple"
 
 

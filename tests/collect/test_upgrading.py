@@ -156,7 +156,8 @@ def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path
         store.close_collection(FIRST.id, DAY)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DROP TABLE questions")
-        database.execute("ALTER TABLE collections DROP COLUMN shown")
+        for column in ("shown", "ticket"):
+            database.execute(f"ALTER TABLE collections DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 3")
     with closing(open_store(path)) as store:
         (kept,) = store.agreements()

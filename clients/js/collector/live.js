@@ -9,6 +9,7 @@ import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
 import { optionTold, questionsOf } from "./question.js";
+import { ticketHere } from "./people.js";
 import { json, Unreachable } from "./service.js";
 import { reading, trusted } from "./trust.js";
 
@@ -56,7 +57,8 @@ async function refresh() {
     Object.assign(known, { agreed: found, questions });
     promise();
   }
-  const found = await json("estimate", now, known.etag);
+  known.ticket = known.collection.shown === "after" ? ticketHere(known.collection.collection) : undefined;
+  const found = await json("estimate", now, known.etag, known.ticket);
   if (asked !== turn || !found) return;
   Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
   say("changed", phrase("last-change", { time: clock() }));
@@ -66,6 +68,10 @@ async function refresh() {
 
 /** Groups side by side, and the change from the round before, where the collection has them. */
 async function compare(now, asked) {
+  if (known.estimate.hidden) {
+    for (const id of ["groups-card", "change-card"]) by(id).hidden = true;
+    return;
+  }
   const { groups: several = [], within = [] } = known.collection;
   const columns = JSON.stringify(within);
   if (by("within").dataset.known !== columns) {
@@ -77,7 +83,7 @@ async function compare(now, asked) {
   const column = by("within").value;
   const shown = known.estimate.samples > 0 && (several.length > 1 || within.length > 0);
   if (shown) {
-    const { value } = await json("groups", column ? { ...now, by: column } : now);
+    const { value } = await json("groups", column ? { ...now, by: column } : now, null, known.ticket);
     if (asked !== turn) return;
     groups.show(column ? withinOf(value) : groupsOf(value));
     const often = `${numbered(100 * value.confidence)}\u00a0%`;
@@ -94,7 +100,7 @@ async function compare(now, asked) {
   }
   by("change-card").hidden = now.round < 2 || !known.estimate.samples;
   if (by("change-card").hidden) return;
-  const { value } = await json("change", now);
+  const { value } = await json("change", now, null, known.ticket);
   if (asked !== turn) return;
   say("change-heading", phrase("change-since", { round: value.rounds[0] }));
   by("change-table").hidden = !value.changes.length;
@@ -121,7 +127,9 @@ function promise() {
   by("purpose").lang = questions?.language ?? "";
   say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(mechanism === "survey" ? "what-surveyed" : reported ? "what-reported" : "what-sampled"));
   say("named-told", phrase(reported ? "that-name-it" : "column-samples"));
-  say("meaning", [...(questions?.choice === "multiple" ? ["meaning-several"] : []), ...(questions?.prefer_not_to_say === true ? ["meaning-silent"] : [])].map((key) => phrase(key)).join(" "));
+  const each = Object.values(questions?.columns ?? { only: questions ?? {} });
+  const means = { "meaning-several": each.some((one) => one.choice === "multiple"), [questions?.columns ? "meaning-silent-survey" : "meaning-silent"]: each.some((one) => one.prefer_not_to_say === true) };
+  say("meaning", Object.keys(means).filter((key) => means[key]).map((key) => phrase(key)).join(" "));
   document.title = titled(questions?.title ?? purpose, phrase("tab-live"));
   by("odds-figure").hidden = privacy !== undefined; // odds are bounded by pure epsilon alone
   tell("odds", Math.exp(epsilon), (factor) => phrase("to-one", { factor: atMost(factor) }));
@@ -156,7 +164,8 @@ function show() {
 }
 
 /** Why no estimate is shown. */
-function waiting({ samples, least }, closed) {
+function waiting({ samples, least, hidden }, closed) {
+  if (hidden) return `${phrase(`hidden-${hidden}`)} ${phrase("so-many-came", { n: samples })}`;
   if (least) return `${phrase("least", { least })} ${phrase(`${samples ? "some" : "none"}-came${closed ? "" : "-so-far"}`, { n: samples })}`;
   return phrase(closed ? "none-have-come" : "none-yet");
 }

@@ -9,7 +9,8 @@ import { refuse } from "../src/errors.js";
 import { phrase } from "../page/catalogue.js";
 import { element } from "../page/element.js";
 import { hexed } from "./identity.js";
-import { ownStorage, speakerKey } from "./speaker.js";
+import { Outbox } from "./outbox.js";
+import { ownStorage, Speaker, speakerKey } from "./speaker.js";
 
 const NAME = /^[1-9][0-9]{0,8}-[0-9a-f]{8}$/; // a turn, and digits by which two tabs cannot take the same one
 const KEPT = /^discreet (?:collector|budget)(?: (.*))?$/;
@@ -36,16 +37,26 @@ export function personOf(hash = location.hash) {
   return name === "1" ? "" : NAME.test(name) ? name : undefined;
 }
 
+/** What anybody at this browser was given for taking part in a collection, if somebody was. */
+export function ticketHere(collection) {
+  try {
+    return peopleHere().map((name) => new Speaker({ name }).ticketOf(collection)).find(Boolean);
+  } catch {
+    return undefined; // a browser that keeps nothing has none
+  }
+}
+
 /** Open the page for a person, anew: nothing of what it showed stays. */
 export function openFor(name) {
   history.replaceState(null, "", `${location.pathname}${location.search}#person=${name === "" ? 1 : name}`);
   location.reload();
 }
 
-/** Delete the record of a person, as they ask by a click or key: `event` is that event. */
+/** Delete the record of a person, as they ask by a click or key, and what waits to be sent: `event` is that event. */
 export function forgetRecord(name, event, storage = ownStorage()) {
   if (!event?.isTrusted) refuse(phrase("only-person-forgets"));
   for (const key of [budgetKey(name), speakerKey(name)]) storage.removeItem(key);
+  return new Outbox({ storage }).dropRecord(name);
 }
 
 /** A button for each person. */

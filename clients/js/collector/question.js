@@ -32,7 +32,9 @@ export async function questionsOf(id, digest) {
   const versions = { [original.language]: original, ...translations };
   const wanted = [new URLSearchParams(location.search).get("lang"), ...navigator.languages, pageLanguage()].filter(Boolean);
   const found = wanted.flatMap((code) => [code, code.split("-")[0]]).find((code) => code in versions) ?? original.language;
-  return { ...original, ...versions[found], language: found, digest };
+  const { columns } = original;
+  const translated = columns && Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, { ...column, ...versions[found].columns[name] }]));
+  return { ...original, ...versions[found], ...(columns ? { columns: translated } : {}), language: found, digest };
 }
 
 /** What an option is called: in the words of whoever asks, and as the agreement has it where that is something else. */
@@ -41,24 +43,38 @@ export function optionTold(question, name) {
   return words === undefined || words === name ? labelled(name) : phrase("option", { words: labelled(words), name: labelled(name) });
 }
 
+/** A random whole number below another, by the browser's generator. */
+function randomBelow(size) {
+  const most = 2 ** 32 - (2 ** 32 % size);
+  for (;;) {
+    const [drawn] = crypto.getRandomValues(new Uint32Array(1));
+    if (drawn < most) return drawn % size;
+  }
+}
+
 /** A question with its options. What is chosen stays on the page: no field has a name, and `clear` empties them. */
 export class Choice {
   #chosen = new Set();
   #declined = false;
   #typed = "";
 
-  constructor(domain, question, body, onchange) {
-    Object.assign(this, { domain, question, onchange, several: question.choice === "multiple" });
+  /** `unit`: of numbers; `column`: whether it is one of several questions. */
+  constructor(domain, question, body, onchange, { unit, column = false } = {}) {
+    const dated = domain.first !== undefined;
+    Object.assign(this, { domain, question, onchange, column, several: question.choice === "multiple", typed: dated || !domain.labels });
     this.list = element("div", { class: "options" });
-    const search = domain.labels && domain.size > ALL;
-    this.field = element("input", { type: domain.labels ? "text" : "number", step: "any", min: domain.low ?? 0, max: domain.high ?? domain.size - 1, autocomplete: "off", spellcheck: "false", oninput: () => this.#type() });
+    const search = !this.typed && domain.size > ALL;
+    const limits = dated ? { type: "date", min: domain.first, max: domain.last } : this.typed ? { type: "number", step: "any", min: domain.low ?? 0, max: domain.high ?? domain.size - 1 } : { type: "text" };
+    this.field = element("input", { ...limits, autocomplete: "off", spellcheck: "false", oninput: () => this.#type() });
     this.more = element("small", { role: "status" });
-    const typed = element("label", { class: "field" }, domain.labels ? phrase("find-option") : phrase("your-number", { allowed: allowed(domain) }), this.field);
+    const number = () => phrase("your-number", { allowed: unit ? phrase("allowed-in-unit", { allowed: allowed(domain), unit }) : allowed(domain) });
+    const wanted = dated ? phrase("your-date", domain) : this.typed ? number() : phrase("find-option");
+    const typed = element("label", { class: "field" }, wanted, this.field);
     body.replaceChildren(
       element("legend", { lang: question.language, dir: "auto" }, labelled(question.title)),
       ...(question.text ? [element("p", { lang: question.language, dir: "auto" }, question.text)] : []),
       ...(this.several ? [element("p", { class: "quiet" }, phrase("several-told"))] : []),
-      ...(search || !domain.labels ? [typed] : []), this.list, this.more,
+      ...(search || this.typed ? [typed] : []), this.list, this.more,
     );
     this.#show();
   }
@@ -69,7 +85,7 @@ export class Choice {
 
   /** 1 where a number was typed that is none of the outcomes: it counts by the agreement's rule, and is not refused. */
   get outside() {
-    return Number(!this.domain.labels && !this.#chosen.size && this.#typed.trim() !== "");
+    return Number(this.typed && !this.#chosen.size && this.#typed.trim() !== "");
   }
 
   /** As a law is made of it; null where nothing was chosen. */
@@ -78,6 +94,13 @@ export class Choice {
     const end = this.domain.nearest(Number(this.#typed));
     if (this.outside) return { counts: new Map([[end >= 0 ? end : {}, 1]]) };
     return { counts: new Map([...this.#chosen].map((place) => [this.domain.labels ? this.domain.named(place) : place, 1])) };
+  }
+
+  /** One value for the column of a survey: an option by chance of those that were chosen, of all where the person prefers not to say. */
+  get value() {
+    if (this.outside) return this.domain.labels ? this.#typed : Number(this.#typed);
+    const chosen = [...this.#chosen];
+    return this.domain.named(chosen.length ? chosen[randomBelow(chosen.length)] : randomBelow(this.domain.size));
   }
 
   /** The outcome that stands for "prefer not to say" in the agreement itself; -1 where none does. */
@@ -98,7 +121,7 @@ export class Choice {
 
   #type() {
     this.#typed = this.field.value;
-    if (!this.domain.labels) {
+    if (this.typed) {
       const place = outcomeOf(this.domain, this.#typed);
       this.#declined = false;
       this.#chosen = new Set(place < 0 ? [] : [place]);
@@ -112,14 +135,14 @@ export class Choice {
     if (alone || this.#declined) this.#chosen.clear();
     this.#declined = false;
     on ? this.#chosen.add(place) : this.#chosen.delete(place);
-    if (!this.domain.labels) this.field.value = this.#typed = "";
+    if (this.typed) this.field.value = this.#typed = "";
     this.#check();
   }
 
   #decline(on) {
     this.#chosen.clear();
     this.#declined = on;
-    if (!this.domain.labels) this.field.value = this.#typed = "";
+    if (this.typed) this.field.value = this.#typed = "";
     this.#check();
   }
 
@@ -128,7 +151,7 @@ export class Choice {
     const { domain } = this;
     const silent = this.#silent;
     let places = [];
-    if (domain.labels) {
+    if (!this.typed) {
       const found = domain.size > ALL ? containing(domain.labels, this.#typed) : Array.from({ length: domain.size }, (_, place) => place);
       places = [...new Set([...this.#chosen, ...found.slice(0, ALL)])].filter((place) => place !== silent);
       this.more.textContent = found.length > ALL ? phrase("more-options", { n: found.length - ALL }) : found.length ? "" : phrase("none-matches");
@@ -136,7 +159,7 @@ export class Choice {
     const rows = places.map((place) => this.#row(this.#told(place), (on) => this.#choose(place, on), () => this.#chosen.has(place)));
     if (silent >= 0) rows.push(this.#row(this.#told(silent), (on) => this.#choose(silent, on), () => this.#chosen.has(silent)));
     else if (this.question.prefer_not_to_say) {
-      const told = [element("span", {}, phrase("prefer-not"), element("small", {}, phrase("prefer-not-told")))];
+      const told = [element("span", {}, phrase("prefer-not"), element("small", {}, phrase(this.column ? "prefer-not-column" : "prefer-not-told")))];
       rows.push(this.#row(told, (on) => this.#decline(on), () => this.#declined));
     }
     this.rows = rows;
@@ -175,4 +198,39 @@ export class Choice {
     this.#mark();
     this.onchange();
   }
+}
+
+/**
+ * The questions of a survey, one for each column that a report may be about. Whoever chooses several options, or prefers not to say, holds one of them by chance: a report
+ * looks at one row that is drawn by chance, so its law is that of holding all of them in equal parts, independently in every column.
+ */
+export class Form {
+  outside = 0;
+
+  constructor({ columns, parts: seen }, questions, body, onchange) {
+    const names = new Set(seen.flatMap(({ sees }) => sees.columns ?? [sees.column]));
+    const asked = columns.filter(({ name }) => names.has(name));
+    this.unasked = columns.filter(({ name }) => !names.has(name)).map(({ name, domain }) => [name, domain.named(0)]); // no report looks at it
+    const parts = asked.map(() => element("fieldset"));
+    this.choices = asked.map(({ name, domain, unit }, place) => {
+      const words = questions?.columns?.[name] ?? { title: name, prefer_not_to_say: true };
+      return [name, new Choice(domain, { language: questions?.language, ...words }, parts[place], onchange, { unit, column: true })];
+    });
+    body.replaceChildren(...parts);
+  }
+
+  /** How many questions are not answered yet. */
+  get left() {
+    return this.choices.filter(([, choice]) => !choice.total).length;
+  }
+
+  get held() {
+    return this.left ? null : { records: [Object.fromEntries([...this.unasked, ...this.choices.map(([name, choice]) => [name, choice.value])])] };
+  }
+
+  clear() {
+    for (const [, choice] of this.choices) choice.clear();
+  }
+
+  offer() {}
 }

@@ -10,8 +10,8 @@ const bytesOf = (value) => utf8.encode(JSON.stringify(value)).length;
 const LONGEST_NUMBER = 25; // characters of a 64-bit float in JSON, such as -0.0000012345678901234567
 
 /** How many bytes the sample or the report of an agreement takes at most, whichever it is. */
-export function longestSample({ domain: { labels, interval, size }, reports }) {
-  if (reports) return bytesOf(reports.longest);
+export function longestSample({ domain: { labels, interval, size }, reports, survey }) {
+  if (reports ?? survey) return bytesOf((reports ?? survey).longest);
   if (labels) return labels.reduce((most, label) => Math.max(most, bytesOf(label)), 0);
   return interval ? LONGEST_NUMBER : bytesOf(size - 1);
 }

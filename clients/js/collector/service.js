@@ -60,9 +60,9 @@ async function read(answer, how) {
 export const text = async (path, query = {}) => read(await answered(path, query), "text");
 export const bytes = async (path, query = {}) => read(await answered(path, query), "arrayBuffer");
 
-/** {value, etag}, or null where what is known under `etag` is what there is. */
-export async function json(path, query = {}, etag = null) {
-  const answer = await answered(path, query, etag ? { headers: { "If-None-Match": etag } } : {});
+/** {value, etag}, or null where what is known under `etag` is what there is. `ticket`: of somebody who has taken part. */
+export async function json(path, query = {}, etag = null, ticket = undefined) {
+  const answer = await answered(path, query, { headers: { ...(etag ? { "If-None-Match": etag } : {}), ...(ticket ? { Authorization: `Bearer ${ticket}` } : {}) } });
   return answer.status === 304 ? null : { value: await read(answer, "json"), etag: answer.headers.get("etag") };
 }
 

@@ -68,6 +68,19 @@ export class Speaker {
     });
   }
 
+  /** Keep what everybody is given who has taken part in a collection; it says nothing about the person. */
+  async keepTicket(collection, ticket) {
+    return this.#locks.request(this.#key, () => {
+      const book = this.#read();
+      book.tickets = { ...book.tickets, [collection]: ticket };
+      this.#write(book);
+    });
+  }
+
+  ticketOf(collection) {
+    return this.#read()?.tickets?.[collection];
+  }
+
   /** What this browser is called in a collection, where no token is asked for. */
   name(collection) {
     return nameIn(collection, this.#read().secret);

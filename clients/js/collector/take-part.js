@@ -11,24 +11,26 @@
  * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
  */
 import { Budget } from "../src/budget.js";
-import { pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
+import { numbered, pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, isolated, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
+import { atMost, certainty, coinOf, isolated, partTold, percent, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
+import { isOffline, keepPage, Outbox } from "./outbox.js";
 import { forgetRecord, nextPerson, openFor, peopleHere, personButtons, personOf } from "./people.js";
-import { Choice, optionTold, questionsOf } from "./question.js";
+import { Choice, Form, optionTold, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
-import { json, Refused, Unreachable } from "./service.js";
+import { json, posted, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
 
 const MOST_NAMED = 200; // outcomes of a report that are listed
 const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
+const WAITING = 20_000; // milliseconds until what waits is sent again
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
 const by = (id) => document.getElementById(id);
 const say = (id, text) => (by(id).textContent = text);
@@ -36,12 +38,14 @@ const sayPhrase = (id, key, values) => say(id, phrase(key, values));
 
 let choice = chosen();
 const field = inField();
+const offline = isOffline();
 let here; // {collection, round, enrolment, agreement, id, questions, speaker, record}
 let turn; // of a person, in field mode
 let records;
 let law; // of what was entered
 let answered; // the sample, once it is drawn
 let stop = new AbortController();
+let sendingKey; // of the request that is on its way
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
 const upwards = new Intl.NumberFormat("en", { maximumSignificantDigits: 12, roundingMode: "ceil", useGrouping: false });
@@ -57,6 +61,16 @@ async function open() {
   }
   by("loading").hidden = true;
   document.documentElement.dataset.ready = "true";
+  if (here) await keepWorking();
+}
+
+/** Send what waits now and whenever there is a network again; with `?offline`, let the page be opened without one. */
+async function keepWorking() {
+  if (field && !offline) return;
+  addEventListener("online", sendWaiting);
+  setInterval(() => new Outbox().waiting.length && sendWaiting(), WAITING);
+  if (offline) document.documentElement.dataset.offline = (await keepPage()) || "";
+  await sendWaiting();
 }
 
 /** What is collected here, and what this browser has said of it. Returns what the person should know besides. */
@@ -73,7 +87,9 @@ async function found() {
   const known = await agreed(id);
   const questions = await questionsOf(id, value.agreements.find(({ agreement }) => agreement === id)?.questions);
   by("live").href = by("see").href = addressed("./", { ...choice, agreement: choice.agreement && known.id });
-  speakOf(questions ? "answer" : known.fields.mechanism === "reports" ? "report" : "sample");
+  by("live").hidden = value.shown !== "always" && !(value.shown === "after" && spoken?.at);
+  by("see").hidden = value.shown === "never";
+  speakOf(questions ? "answer" : ["reports", "survey"].includes(known.fields.mechanism) ? "report" : "sample");
   rewordPage();
   tellAgreement(known, value, questions);
   if (!known.agreement) throw new Error(phrase("not-from-here", { problem: known.problem }));
@@ -96,7 +112,7 @@ async function found() {
 /** What is asked, and what the person would agree to. What whoever asks wrote stands apart from what the agreement says. */
 function tellAgreement(known, collection, questions) {
   const { purpose } = known.fields;
-  say("purpose", purpose ? labelled(purpose) : phrase("take-part"));
+  say("purpose", questions?.columns ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("take-part"));
   document.title = titled(questions?.title ?? purpose, phrase("tab-take-part"));
   const pairs = words(known, collection).map((pair) => told([pair]));
   const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, known.id), ` ${phrase("id-told")}`)];
@@ -106,12 +122,12 @@ function tellAgreement(known, collection, questions) {
   by("asked-rest").replaceChildren(...(questions ? [...pairs.slice(first).flat(), ...theirs, ...its] : []));
   by("asked-more").hidden = !questions;
   by("asked-card").hidden = false;
+  if (questions || known.agreement?.survey) sayPhrase("lead", "lead-survey");
   if (!questions) return;
   document.documentElement.dataset.survey = "true";
   sayPhrase("draw-heading", "draw-heading-survey");
   sayPhrase("draw", "draw-mine-survey");
   sayPhrase("drawn-heading", "drawn-heading-survey");
-  sayPhrase("lead", "lead-survey");
   by("drawn-part").open = by("budget-part").open = by("exact-part").open = false;
   sayPhrase("asked-heading", "asked-survey");
 }
@@ -156,6 +172,7 @@ function beginTurn() {
   document.documentElement.dataset.field = "true";
   by("field-card").hidden = false;
   for (const id of ["live", "see"]) by(id).hidden = true;
+  if (offline) sayPhrase("field-told", "field-told-offline");
   turn ??= new Turn((left, done) => {
     by("stay").hidden = left === null || done;
     say("turn-told", left === null ? "" : phrase("starts-again", { left }));
@@ -188,13 +205,19 @@ function ask() {
 
 /** The question, or what the person holds where none is written. */
 function askWhat() {
-  const { agreement: { domain }, questions } = here;
-  const chosen = questions && questions.choice !== "records";
+  const { agreement: { domain, survey }, questions } = here;
+  const chosen = survey || (questions && questions.choice !== "records");
   by("question-card").hidden = !chosen;
   by("held-card").hidden = chosen;
   if (chosen) {
     sayPhrase("draw-first", "choose-first");
-    records = new Choice(domain, questions, by("question"), changed);
+    const part = element("fieldset");
+    by("coin").hidden = !survey;
+    by("survey-told").hidden = !(survey && questions?.text);
+    by("survey-told").lang = questions?.language ?? "";
+    say("survey-told", survey && questions?.text ? questions.text : "");
+    by("question").replaceChildren(part);
+    records = survey ? new Form(survey, questions, by("question"), () => records && changed()) : new Choice(domain, questions, part, changed);
     return changed();
   }
   if (questions) {
@@ -237,9 +260,28 @@ function changed() {
   by("drawn-card").hidden = by("draw").disabled = !held;
   by("draw-first").hidden = Boolean(held);
   law = held && agreement.law(held);
+  if (agreement.survey) return tellCoin(agreement.survey);
   say("outside", outsideTold(records, agreement, records.outside < records.total || agreement.domain.interval));
   if (law) drawnFrom(by("drawn"), by("rest"), agreement, law);
   else for (const id of ["drawn", "rest"]) by(id).replaceChildren();
+}
+
+/** What a column of a survey is called. */
+const called = (name) => labelled(here.questions?.columns?.[name]?.title ?? name);
+
+/** What the coin may choose, and how many questions are left. */
+function tellCoin(survey) {
+  const { left } = records;
+  sayPhrase("draw-first", "answer-all-first", { n: left });
+  sayPhrase("drawn-heading", "coin-heading");
+  by("drawn-key").hidden = true;
+  by("drawn").replaceChildren(
+    ...[...coinOf(survey, called)].map(([part, share]) => {
+      const bar = element("span", { class: "held" });
+      bar.style.inlineSize = `${100 * share}%`;
+      return element("li", { class: "bar" }, element("bdi", { class: "name" }, part), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "told" }, percent(share)));
+    }),
+  );
 }
 
 /** Empty every field and whatever was shown of it: browsers keep pages that were left, and what fields hold. */
@@ -291,7 +333,7 @@ function shown(answer, spoken) {
   by("sample-card").hidden = false;
   by("sample").textContent = sampleTold(agreement, answer.sample, here.questions);
   say("sample-told", reportTold(agreement, answer.sample));
-  by("sample").classList.toggle("named", Boolean(agreement.reports));
+  by("sample").classList.toggle("named", Boolean(agreement.reports ?? agreement.survey));
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
@@ -303,7 +345,7 @@ function shown(answer, spoken) {
     by("words").replaceChildren(
       ...told([
         [phrase("where-to"), `${new URL("samples", location.href)}`],
-        [phrase("the-sample"), agreement.reports ? phrase("sent-report", { report: answer.sample }) : phrase("sent-sample", { sample_name: sampleTold(agreement, answer.sample) })],
+        [phrase("the-sample"), agreement.reports ?? agreement.survey ? phrase("sent-report", { report: answer.sample }) : phrase("sent-sample", { sample_name: sampleTold(agreement, answer.sample) })],
         [phrase("under-which"), phrase("under", { round })],
         [phrase("from-whom"), phrase(enrolment ? "from-token" : field ? "from-field" : "from-name")],
         [phrase("a-key"), phrase("key-told")],
@@ -312,21 +354,51 @@ function shown(answer, spoken) {
   };
   by("token").addEventListener("input", preview);
   preview();
-  by("send").onclick = () => send(request(answer));
+  by("send").onclick = () => {
+    const body = request(answer);
+    send({ text: bodyOf(body, agreement), key: body.key });
+  };
+  const waits = !field && !spoken.at && new Outbox().waiting.find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
+  if (waits) send(waits); // as the person decided before
   if (spoken.at) heard(spoken, phrase("taken-part-already"));
 }
 
 /** A sample as people call it, or the outcomes that a report names. */
 function sampleTold(agreement, sample, questions) {
-  const { domain, reports } = agreement;
+  const { domain, reports, survey } = agreement;
+  if (survey) return listed(agreement.outcomesOf(sample), (place) => answerTold(survey.parts[survey.partOf(sample)].view, place));
   if (!reports) return optionTold(questions, String(domain.name(domain.number(sample))));
-  const named = agreement.outcomesOf(sample);
-  const listed = named.slice(0, MOST_NAMED).map((place) => isolated(optionTold(questions, String(domain.name(place))))).join(", ");
-  return named.length > MOST_NAMED ? `${listed} ${phrase("and-more", { n: named.length - MOST_NAMED })}` : listed;
+  return listed(agreement.outcomesOf(sample), (place) => optionTold(questions, String(domain.name(place))));
+}
+
+/** So many names as people read. */
+function listed(places, name) {
+  const shown = places.slice(0, MOST_NAMED).map((place) => isolated(name(place))).join(", ");
+  return places.length > MOST_NAMED ? `${shown} ${phrase("and-more", { n: places.length - MOST_NAMED })}` : shown;
+}
+
+/** An answer as a part of a survey sees it: of columns together, a cell, or a point. */
+function answerTold({ columns, column, cells, points }, place) {
+  if (columns) {
+    const names = [];
+    for (const { name, domain } of columns.toReversed()) {
+      names.unshift(optionTold(here.questions?.columns?.[name], String(domain.name(place % domain.size))));
+      place = Math.floor(place / domain.size);
+    }
+    return names.join(" × ");
+  }
+  const { low, high } = column.domain;
+  const at = (part) => numbered(low + (high - low) * part, { maximumSignificantDigits: 5 });
+  return cells ? phrase("range", { low: at(place / cells), high: at((place + 1) / cells) }) : at(place / (points - 1));
 }
 
 /** What a report is, or a randomised answer; nothing where it is a sample. */
 function reportTold(agreement, sample) {
+  const { survey } = agreement;
+  if (survey) {
+    const part = survey.parts[survey.partOf(sample)];
+    return `${phrase("coin-chose", { part: isolated(partTold(part, called)) })} ${phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(part.blind) })}`;
+  }
   if (!agreement.reports) return here.questions ? phrase("answer-told") : "";
   return phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(agreement.reports.chances.blind) });
 }
@@ -339,26 +411,57 @@ function paddingTold(body) {
   return phrase("padding", { spaces: spaces ? phrase("spaces", { n: spaces }) : phrase("no-spaces"), bytes });
 }
 
-async function send(body) {
+/** Send what a person agreed to, {text, key}: kept until it is answered, where anything is kept. */
+async function send({ text, key }) {
   stop = new AbortController();
+  sendingKey = key;
+  const outbox = field && !offline ? undefined : new Outbox();
+  await outbox?.keep({ key, text, record: field ? undefined : here.record.name, collection: here.collection, round: here.round });
   by("send").disabled = by("token").disabled = true;
   by("stop").hidden = false;
   if (turn) turn.busy = true;
   say("send-problem", "");
   sayPhrase("sending", "sending");
   try {
-    const answer = await sent(bodyOf(body, here.agreement), ({ attempt, problem, wait }) => say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}`), stop.signal);
+    const answer = await sent(text, (trouble) => tellTrouble(trouble), stop.signal);
     const at = new Date().toISOString();
-    await here.speaker.heard(here.collection, here.round, body.key, at);
-    heard({ key: body.key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
+    await here.speaker.heard(here.collection, here.round, key, at);
+    if (typeof answer.ticket === "string" && !field) await here.speaker.keepTicket(here.collection, answer.ticket);
+    await outbox?.drop(key);
+    heard({ key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
-    refused(error);
+    if (field && offline && error instanceof Unreachable) heard({}, phrase("thanks-offline"));
+    else {
+      await outbox?.drop(key); // refused, or stopped by the person
+      refused(error);
+    }
   } finally {
+    sendingKey = undefined;
     say("sending", "");
     if (turn) turn.busy = false;
     by("stop").hidden = true;
     by("send").disabled = by("token").disabled = false;
   }
+}
+
+/** Nobody answers: the same goes out again, or waits on the device of several people, so that the next one can take part. */
+function tellTrouble({ attempt, problem, wait }) {
+  if (field && offline) return stop.abort();
+  say("sending", `${sentence(problem)} ${phrase("attempt", { attempt, wait: Math.ceil(wait) })}${field ? "" : ` ${phrase("kept-for-network")}`}`);
+}
+
+/** Send what waits from before, of whomever, and say what is left. */
+async function sendWaiting() {
+  const outbox = new Outbox();
+  const arrived = async ({ record, collection, round, key }, answer) => {
+    if (record === undefined) return;
+    const speaker = new Speaker({ name: record });
+    await speaker.heard(collection, round, key, new Date().toISOString());
+    if (typeof answer.ticket === "string") await speaker.keepTicket(collection, answer.ticket);
+  };
+  await outbox.send(posted, arrived, sendingKey);
+  const n = outbox.waiting.length;
+  if (field) say("outbox-told", n ? phrase("so-many-wait", { n }) : document.documentElement.dataset.offline ? phrase("offline-ready") : "");
 }
 
 function refused(error) {
@@ -423,9 +526,9 @@ by("back-to-others").addEventListener("click", () => {
   history.replaceState(null, "", `${location.pathname}${location.search}`);
   location.reload();
 });
-by("forget").addEventListener("click", (event) => {
+by("forget").addEventListener("click", async (event) => {
   try {
-    forgetRecord(here.record.name, event);
+    await forgetRecord(here.record.name, event);
     openFor(here.record.name);
   } catch (error) {
     say("device-problem", sentence(error.message));

@@ -84,6 +84,7 @@ export function ruleOutside({ domain, other }) {
 
 /** What a person is asked to agree to: [heading, sentence] pairs. `beside`: what leaves the device with a sample. */
 export function asked(agreement, beside = phrase("beside-id")) {
+  if (agreement.survey) return askedBySurvey(agreement, beside);
   const { epsilon, rounds, mechanism, purpose, size, domain, reports } = agreement;
   const names = Array.from({ length: Math.min(size, 12) }, (_, place) => isolated(domain.name(place))).join(", ") + (size > 12 ? ", …" : ".");
   const noun = nounFor(reports);
@@ -96,6 +97,32 @@ export function asked(agreement, beside = phrase("beside-id")) {
     [phrase("how-drawn"), reports ? howReported(reports) : phrase(`drawn-${mechanism}`)],
     [phrase("how-often-blind"), blindness(agreement)],
   ];
+}
+
+/** The same of a survey: what the coin may choose, and how often. */
+function askedBySurvey({ epsilon, rounds, purpose, survey }, beside) {
+  const noun = nounFor(true);
+  const parts = [...coinOf(survey)].map(([part, share]) => phrase("survey-part", { part, share: percent(share) })).join("; ");
+  const blind = Math.min(...survey.parts.map((part) => part.blind));
+  return [
+    [phrase("what-for"), purpose ? labelled(purpose) : phrase("no-purpose", {}, noun)],
+    ...revealed(epsilon, rounds),
+    [phrase("what-leaves"), phrase("leaves", { n: rounds, beside }, noun)],
+    [phrase("what-can-be"), phrase("survey-can-be", {}, noun)],
+    [phrase("what-outside"), phrase("survey-outside", {}, noun)],
+    [phrase("how-drawn"), phrase("survey-drawn", { parts }, noun)],
+    [phrase("how-often-blind"), phrase("blind-at-least", { share: percentAtLeast(blind) }, noun)],
+  ];
+}
+
+/** What a part of a survey is about: its columns, by what they are called. */
+export const partTold = ({ sees: { columns, column } }, called = labelled) => (columns ?? [column]).map(called).join(" × ");
+
+/** How often the coin of a survey chooses what, as a Map. */
+export function coinOf({ parts }, called) {
+  const found = new Map();
+  for (const part of parts) found.set(partTold(part, called), (found.get(partTold(part, called)) ?? 0) + part.share);
+  return found;
 }
 
 const leastChance = ({ box: { lower } }) => (typeof lower === "number" ? lower : lower.reduce((one, other) => Math.min(one, other)));

@@ -88,6 +88,14 @@ def collect(
             show_default=False,
         ),
     ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            metavar="always|after|never",
+            help="When pages and /estimate show results: always, after a visitor's own sample, or never, from now on.",
+            show_default=False,
+        ),
+    ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -154,6 +162,7 @@ def collect(
         replace_key=replace_key,
         seal=seal,
         least=least,
+        shown=show,
         questions=questions,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),

@@ -90,6 +90,21 @@ def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
         )
 
 
+def hidden_estimate(
+    kept: StoredAgreement, sampler: AnySampler, days: list[tuple[str, int]], round: int
+) -> dict[str, Any]:
+    """What is said of a round whose estimates are not shown: how many samples came."""
+    empty = estimate_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
+    what = "clients" if isinstance(sampler, SurveySampler) else f"{release_word(kept.agreement)}s"
+    said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
+    return {
+        **empty,
+        what: sum(number for _, number in days),
+        **said,
+        **({"closed": kept.closed} if kept.closed else {}),
+    }
+
+
 def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, confidence: float) -> dict[str, Any]:
     """The estimate as `discreet estimate --json` prints it; without estimates where samples are missing, or too few to be shown."""
     agreed = kept.agreement

@@ -13,6 +13,10 @@ agreement's own facts and labels beside it.
 A person who chooses several options holds the uniform distribution on them. One who prefers not to say holds the reference distribution
 of the family (uniform, unless the agreement states another), as a client without records does. With a share s of such people and the mean
 distribution p of the others, the mean of all is (1 - s) p + s mu. Nobody can tell s from the samples.
+
+A survey has a question for each column. A report looks at one row, drawn from the client's rows, so its law is linear in their
+distribution. A device that draws one of the chosen options in each column, and one of all where the person prefers not to say, and then
+reports that row, therefore reports by the law of the product of uniform distributions.
 """
 
 import gzip
@@ -33,7 +37,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet._base.files import error_reason
-from discreet.agreement import Agreement, ContinuousTerms
+from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.domain import Domain, canonical, refuse_repeated_fields
 from discreet.errors import DiscreetError
 
@@ -44,7 +48,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
-_FILES = {f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")}
+_FILES = {f"/pages/{name}": name for name in ("collector.css", "live.js", "take-part.js")} | {"/worker.js": "worker.js"}
 _PAGES = {LIVE: ("live.html", "live"), TAKE_PART: ("take-part.html", "take")}
 _SHARED = ("language", "nouns", "words", "collector")  # parts of a catalogue that every page has
 _WORDED = re.compile(r'(<[^<>]*\sdata-t="([^"]+)"[^<>]*>)')
@@ -144,6 +148,7 @@ _LONGEST_TITLE, _LONGEST_TEXT, _LARGEST_FILE = 300, 5_000, 200_000
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _CHOICES = ("single", "multiple", "records")
 _QUESTION = {"title", "text", "options", "choice", "prefer_not_to_say"}
+_SURVEY = {"title", "text", "columns"}
 _TRANSLATED = {"title", "text", "options"}
 
 
@@ -185,16 +190,24 @@ class Questions:
             raise DiscreetError(
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
-        fields = _fields("questions", found, {"language", "translations", *_QUESTION})
+        columns = None if agreement.survey is None else _asked_columns(agreement)
+        fields = _fields("questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)})
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
             raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
-        question = _read_question("questions", fields, agreement.domain)
+        question = (
+            _read_question("questions", fields, agreement.domain) if columns is None else _read_form(fields, columns)
+        )
         translations = _fields("translations", fields.get("translations", {}), None)
         for code, translated in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
-            _check_translation(f"translations.{code}", translated, question)
+            known = _TRANSLATED | ({"columns"} if columns else set())
+            _check_translation(f"translations.{code}", translated, question, known)
+            for name, column in question.get("columns", {}).items():
+                _check_translation(
+                    f"translations.{code}.columns.{name}", translated["columns"].get(name), column, _TRANSLATED
+                )
         stated = {"discreet_questions": 1, "language": language, **question}
         return cls({**stated, **({"translations": translations} if translations else {})})
 
@@ -254,6 +267,35 @@ def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -
     return {**found, "prefer_not_to_say": silent}
 
 
+def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
+    """The columns of a survey that a report may be about: no others are asked for."""
+    assert agreement.survey is not None
+    assert isinstance(agreement.family, RowTerms)
+    views = [part["sees"] for part in agreement.survey.parts]
+    seen = {name for view in views for name in view.get("columns", [view.get("column")])}
+    return {name: domain for name, domain in agreement.family.columns.items() if name in seen}
+
+
+def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
+    """The questions of a survey: one for each column that it asks."""
+    found: dict[str, Any] = {"title": _text("questions: title", fields.get("title"), _LONGEST_TITLE)}
+    if "text" in fields:
+        found["text"] = _text("questions: text", fields["text"], _LONGEST_TEXT)
+    asked = _fields("questions: columns", fields.get("columns"), set(columns))
+    missing = [name for name in columns if name not in asked]
+    if missing:
+        raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
+    found["columns"] = {}
+    for name, domain in columns.items():
+        where = f"questions: columns.{name}"
+        question = found["columns"][name] = _read_question(where, _fields(where, asked[name], _QUESTION), domain)
+        if question["choice"] == "records":
+            raise DiscreetError(
+                f"{where}: choice = 'records' is for one question; the columns of a survey are single or multiple"
+            )
+    return found
+
+
 def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
     options = _fields(where, found, None)
     for name, text in options.items():
@@ -263,10 +305,10 @@ def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
     return options
 
 
-def _check_translation(where: str, found: Any, question: Mapping[str, Any]) -> None:
+def _check_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _fields(where, found, _TRANSLATED)
-    stated = question.keys() & _TRANSLATED
+    fields = _fields(where, found, known)
+    stated = question.keys() & known
     if fields.keys() != stated:
         raise DiscreetError(
             f"{where} has not the fields {', '.join(sorted(stated))} that are to be translated, and no others"
@@ -280,3 +322,5 @@ def _check_translation(where: str, found: Any, question: Mapping[str, Any]) -> N
             raise DiscreetError(
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
+    if "columns" in fields:
+        _fields(f"{where}: columns", fields["columns"], set(question["columns"]))

@@ -144,7 +144,7 @@ CREATE TABLE discreet_reported (
     agreement integer NOT NULL, round bigint NOT NULL, report bigint NOT NULL, slot smallint NOT NULL, n bigint NOT NULL,
     PRIMARY KEY (agreement, round, report, slot)
 );
-ALTER TABLE discreet_collections ADD COLUMN shown text;
+ALTER TABLE discreet_collections ADD COLUMN shown text, ADD COLUMN ticket text;
 CREATE TABLE discreet_questions (agreement integer PRIMARY KEY, words text NOT NULL);
 """,
 }
@@ -222,7 +222,7 @@ class PostgresStore(Registers):
         with self._reader.transaction() as database:
             rows = database.execute(
                 "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
-                "shown, words FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
+                "shown, ticket, words FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
                 "LEFT JOIN discreet_agreements other ON one.follows = other.number "
                 "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number "
                 "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection "

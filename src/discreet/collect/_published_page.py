@@ -82,10 +82,11 @@ def _question_notes(questions: str | None) -> list[tuple[str, str]]:
     if questions is None:
         return []
     asked = json.loads(questions)
-    told = [("Question", " ".join(asked[name] for name in ("title", "text") if name in asked))]
-    if asked.get("choice") == "multiple":
+    parts = [asked, *asked.get("columns", {}).values()]
+    told = [("Question", " ".join(each[name] for each in parts for name in ("title", "text") if name in each))]
+    if any(each.get("choice") == "multiple" for each in parts):
         told.append(("Several options", "Whoever chose several options counts for each of them in equal parts."))
-    if asked.get("prefer_not_to_say") is True:
+    if any(each.get("prefer_not_to_say") is True for each in parts):
         told.append(
             (
                 "Preferred not to say",

@@ -8,6 +8,7 @@ of counters (`..._created`), which is the moment of the first request. With seve
 import asyncio
 import json
 import os
+import secrets
 from collections import Counter as Tally
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +52,7 @@ from discreet.client import (
 )
 from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
 from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
-from discreet.collect._estimates import private_groups
+from discreet.collect._estimates import hidden_estimate, private_groups
 from discreet.collect._pages import page_routes
 from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
@@ -64,7 +65,7 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
-from discreet.collect._store import Arrival, Store, Verdict, check_store
+from discreet.collect._store import AFTER, ALWAYS, Arrival, Store, Verdict, check_store
 from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
 
@@ -284,7 +285,8 @@ class _Service:
             except UnknownToken as unknown:
                 place = sent.place(unknown.place, "client")
                 raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
-        return _verdict_response(verdicts, alone=sent.alone)
+        ticket = collected.kept.ticket if sent.alone and collected.kept.shown == AFTER else ""
+        return _verdict_response(verdicts, alone=sent.alone, ticket=ticket)
 
     async def _off_the_loop(self, size: int, function: Callable[..., Any], *arguments: Any) -> Any:
         if size <= _SMALL:
@@ -294,7 +296,11 @@ class _Service:
     async def _estimate(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
-        return await self._answer(request, asked, "estimate", [(collected, _requested_round(asked, collected))])
+        number = _requested_round(asked, collected)
+        if _may_see(request, collected):
+            return await self._answer(request, asked, "estimate", [(collected, number)])
+        days = await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, number)
+        return _json_response(hidden_estimate(collected.kept, collected.sampler, days, number))
 
     async def _groups(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence", "by")
@@ -332,6 +338,10 @@ class _Service:
         sides: list[tuple[CollectedAgreement, int]],
         by: str = "",
     ) -> Response:
+        if not all(_may_see(request, collected) for collected, _ in sides):
+            raise RequestProblem(
+                403, "the results of this collection are not shown, or only to people who have taken part"
+            )
         confidence = asked.get("confidence", USUAL_CONFIDENCE)
         told = await self._estimates.of(EstimateRequest(kind, tuple(sides), confidence, by))
         return _tagged_response(request, told.body, told.tag, JSON)
@@ -348,6 +358,7 @@ class _Service:
                 "round": own[-1].round,
                 "enrolment": enrolment.needed,
                 "closed": collected.kept.closed,
+                "shown": collected.kept.shown,
                 "agreements": [_agreement_summary(each) for each in own],
                 "groups": [each.id for each in self._catalogue.groups_of(collected)],
                 "stages": [each.id for each in self._catalogue.stages_of(collected)],
@@ -393,11 +404,12 @@ def _arrivals_of_request(sent: SampleRequest, collected: CollectedAgreement, gat
     return collected.arrivals(sent.round, sent.clients, sent.keys, sent.outcomes(collected.outcomes), gateway)
 
 
-def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
+def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool, ticket: str = "") -> Response:
     """The answer to samples, padded with spaces so that its length is the same for every result.
 
     The longest answer to several samples is that all are refused; to one sample, it is a 409. The status line of a 409 is longer by as much
     as its body is shorter. All answers to a sample have the same number of bytes, including headers; those of a closed collection too.
+    `ticket`: for whoever has a sample in the collection, where that lets them see estimates.
     """
     refused = [place for place, verdict in enumerate(verdicts) if verdict is Verdict.SPOKEN]
     counted = sum(verdict is Verdict.COUNTED for verdict in verdicts)
@@ -411,10 +423,21 @@ def _verdict_response(verdicts: Sequence[Verdict], *, alone: bool) -> Response:
     elif alone and refused:
         status = HTTPStatus.CONFLICT
         found = {"error": _SPOKEN, **found}
+    given = {"ticket": ticket} if ticket else {}
+    if status == HTTPStatus.OK:
+        found |= given
     most = dict.fromkeys(("counted", "again"), len(verdicts)) | {"refused": list(range(len(verdicts)))}
-    longest = len(json.dumps({"error": _SPOKEN, **most})) + len(_LONGEST_PHRASE) - len(status.phrase)
+    longest = len(json.dumps({"error": _SPOKEN, **most, **given})) + len(_LONGEST_PHRASE) - len(status.phrase)
     body = json.dumps(found).ljust(longest).encode()
     return Response(body, status_code=status, media_type=JSON, headers={"Cache-Control": "no-store"})
+
+
+def _may_see(request: Request, collected: CollectedAgreement) -> bool:
+    """Whether estimates are shown to whoever asks: to everybody, to the holders of the collection's one ticket, or to nobody."""
+    kept = collected.kept
+    given = request.headers.get("authorization", "")
+    holds = bool(kept.ticket) and secrets.compare_digest(given.encode(), f"Bearer {kept.ticket}".encode())
+    return kept.shown == ALWAYS or (kept.shown == AFTER and holds)
 
 
 def _body_reader(request: Request) -> Callable[[bytes], SampleRequest]:

@@ -80,6 +80,7 @@ _UPGRADES = {  # from each format to the next
     2: ("CREATE TABLE collections (collection INTEGER PRIMARY KEY, closed TEXT, least INTEGER NOT NULL) STRICT",),
     3: (
         "ALTER TABLE collections ADD COLUMN shown TEXT",
+        "ALTER TABLE collections ADD COLUMN ticket TEXT",
         "CREATE TABLE questions (agreement INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT",
     ),
 }
@@ -148,7 +149,7 @@ class SqliteStore(Registers):
         with self._reader.transaction("BEGIN") as database:
             rows = database.execute(
                 "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
-                "shown, words FROM agreements one "
+                "shown, ticket, words FROM agreements one "
                 "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
                 "LEFT JOIN signatures ON signatures.agreement = one.number LEFT JOIN collections ON collections.collection = one.collection "
                 "LEFT JOIN questions ON questions.agreement = one.number "

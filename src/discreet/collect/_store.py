@@ -60,11 +60,7 @@ from discreet.mechanisms import ReportCounts, Reports, ReportSampler
 from discreet.survey import SurveySampler
 
 DIGEST = 16  # bytes
-ALWAYS, AFTER, NEVER = SHOWN = (
-    "always",
-    "after",
-    "never",
-)  # when pages show estimates: to whoever took part, after that
+ALWAYS, AFTER, NEVER = SHOWN = "always", "after", "never"  # when estimates are shown: after one's own sample
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,8 @@ class StoredAgreement:
 
     `apart`: whether names from a gateway differ from the same names from elsewhere. It is false for collections that began before gateways
     had ids, where a known client would become a new one otherwise. `closed`: the day on which the collection was closed. `least`: fewer
-    samples than these are not estimated from. `shown`: when the pages show estimates. `questions`: what people are asked, in words.
+    samples than these are not estimated from. `shown`: when the service shows estimates. `questions`: what people are asked, in words.
+    `ticket`: what everybody is given who has taken part, to see estimates that are shown after that.
     """
 
     agreement: Agreement
@@ -85,6 +82,7 @@ class StoredAgreement:
     least: int = 0
     shown: str = ALWAYS
     questions: str | None = None
+    ticket: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,8 +201,8 @@ ON CONFLICT (collection) DO UPDATE SET closed = coalesce(collections.closed, exc
 _CLOSED_ON = "SELECT closed FROM collections WHERE collection = (SELECT collection FROM agreements WHERE id = ?)"
 _HIDE = """INSERT INTO collections (collection, least) SELECT DISTINCT collection, CAST(? AS bigint) FROM agreements WHERE number > 0
 ON CONFLICT (collection) DO UPDATE SET least = excluded.least"""
-_SHOW = """INSERT INTO collections (collection, least, shown) SELECT DISTINCT collection, 0, ? FROM agreements WHERE number > 0
-ON CONFLICT (collection) DO UPDATE SET shown = excluded.shown"""
+_SHOW = """INSERT INTO collections (collection, least, shown, ticket) SELECT DISTINCT collection, 0, ?, ? FROM agreements WHERE number > 0
+ON CONFLICT (collection) DO UPDATE SET shown = excluded.shown, ticket = coalesce(collections.ticket, excluded.ticket)"""
 _ASKED = "SELECT words FROM questions WHERE agreement = (SELECT number FROM agreements WHERE id = ?)"
 _ANSWERED = "SELECT EXISTS (SELECT 1 FROM spoken WHERE collection = (SELECT collection FROM agreements WHERE id = ?))"
 _ASK = """INSERT INTO questions SELECT number, ? FROM agreements WHERE id = ?
@@ -321,7 +319,7 @@ class Registers(ABC):
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
         with self._writing() as database:
-            database.execute(self._sql(_SHOW), (shown,))
+            database.execute(self._sql(_SHOW), (shown, secrets.token_hex(16)))
 
     def ask(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
@@ -447,19 +445,20 @@ def outcome_count(agreement: Agreement) -> int:
 
 def agreements_from_rows(rows: Iterable[Sequence[Any]]) -> list[StoredAgreement]:
     """Agreements from rows: collection, follows, text, weights, id, are gateways' names apart, key, signature, addresses, closed, least,
-    shown, questions.
+    shown, ticket, questions.
 
     A text whose id is not that of its row is damaged.
     """
     found = []
-    for collection, follows, text, weights, identity, apart, *signed, closed, least, shown, questions in rows:
+    for collection, follows, text, weights, identity, apart, *signed, closed, least, shown, ticket, questions in rows:
         agreement = Agreement.from_json(text)
         if weights is not None:
             agreement = agreement.with_weights(weights)
         if agreement.id != identity:
             raise StoreError(f"agreement {identity} in the store is damaged; restore the store from a copy")
         signature = _read_signature(*signed)
-        about = (closed, least or 0, shown or ALWAYS, questions)
+        own = "" if ticket is None else text_digest("discreet ticket", ticket, collection).hex()
+        about = (closed, least or 0, shown or ALWAYS, questions, own)
         found.append(StoredAgreement(agreement, collection, follows, bool(apart), signature, *about))
     return found
 

@@ -1,0 +1,183 @@
+"""A lost network loses no answer: requests wait in the browser and are counted once, on a phone and on a tablet of many people."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.collect._enrolment import write_tokens
+from discreet.collect._pages import TAKE_PART
+from tests.collect.running import agreed, running
+from tests.javascript.browser import chromium, new_context, until
+
+READY = "document.documentElement.dataset.ready"
+OFFLINE = "document.documentElement.dataset.offline === 'true'"
+SAMPLE_SHOWN = "#sample-card:not([hidden])"
+RECEIPT_SHOWN = "#receipt-card:not([hidden])"
+WAITING = "JSON.parse(localStorage.getItem('discreet outbox') ?? '[]')"
+LABELS = ["vermilion", "chartreuse", "ultramarine"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Any) -> Iterator[Any]:
+    found = new_context(browser, viewport={"width": 390, "height": 844})
+    yield found
+    found.close()
+
+
+def _draw(page: Any) -> None:
+    page.get_by_role("button", name=f"One more of {LABELS[0]}").click()
+    page.locator("#draw").click()
+    page.wait_for_selector(SAMPLE_SHOWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("enrolled", [False, True])
+def test_what_was_sent_without_a_network_leaves_when_the_page_is_opened_again(
+    context: Any, tmp_path: Path, enrolled: bool
+) -> None:
+    """The budget is charged before; the same text goes out; a token is kept no longer than that."""
+    agreement = agreed(tmp_path, LABELS)
+    more: tuple[str, ...] = ()
+    if enrolled:
+        write_tokens(tmp_path / "tokens.txt", 1)
+        more = ("--tokens", "tokens.txt")
+    page = context.new_page()
+    with running(tmp_path, "agreement.json", *more) as collector:
+        port = collector.port
+        page.goto(f"{collector.address}{TAKE_PART}")
+        until(page, READY)
+        collector.stop()
+    _draw(page)
+    if enrolled:
+        page.locator("#token").fill((tmp_path / "tokens.txt").read_text().strip())
+    shown = json.loads(page.locator("#request").inner_text())
+    assert page.evaluate(WAITING) == []  # nothing waits before the person has decided
+    page.locator("#send").click()
+    until(page, "document.getElementById('sending').textContent.includes('is kept in this browser')")
+    (waits,) = page.evaluate(WAITING)
+    assert json.loads(waits["text"]) == shown
+    assert len(json.loads(page.evaluate("localStorage.getItem('discreet budget')"))["answers"]) == 1
+    page.close()
+    with running(tmp_path, port=port, log="second.txt") as collector:
+        page = context.new_page()
+        bodies: list[Any] = []
+        page.on("request", lambda request: bodies.append(request.post_data) if request.method == "POST" else None)
+        page.goto(f"{collector.address}{TAKE_PART}")
+        page.wait_for_selector(RECEIPT_SHOWN)
+        assert bodies == [waits["text"]]
+        assert collector.get(f"/estimate?agreement={agreement.id}").json["samples"] == 1
+        until(page, f"{WAITING}.length === 0")
+        if enrolled:
+            assert shown["client"] not in page.evaluate("JSON.stringify(localStorage)")
+        page.reload()
+        page.wait_for_selector(RECEIPT_SHOWN)
+        assert len(bodies) == 1
+
+
+@pytest.mark.slow
+def test_whoever_stops_has_sent_nothing_later(context: Any, tmp_path: Path) -> None:
+    agreement = agreed(tmp_path, LABELS)
+    page = context.new_page()
+    with running(tmp_path, "agreement.json") as collector:
+        port = collector.port
+        page.goto(f"{collector.address}{TAKE_PART}")
+        until(page, READY)
+        collector.stop()
+    _draw(page)
+    page.locator("#send").click()
+    until(page, f"{WAITING}.length === 1")
+    page.locator("#stop").click()
+    until(page, "document.getElementById('send-problem').textContent.includes('can be sent later')")
+    assert page.evaluate(WAITING) == []
+    with running(tmp_path, port=port, log="second.txt") as collector:
+        page.reload()
+        page.wait_for_selector(SAMPLE_SHOWN)
+        page.wait_for_timeout(300)
+        assert collector.get(f"/estimate?agreement={agreement.id}").json["samples"] == 0
+
+
+@pytest.mark.slow
+def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any, tmp_path: Path) -> None:
+    """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one."""
+    made = [agreed(tmp_path, LABELS, name=f"{name}.json", purpose=name) for name in ("first", "second")]
+    page = context.new_page()
+    with running(tmp_path, "first.json", "second.json") as collector:
+        port = collector.port
+        addresses = [f"{collector.address}{TAKE_PART}?agreement={each.id}&field&offline" for each in made]
+        for address in addresses:
+            page.goto(address)
+            until(page, f"{READY} && {OFFLINE}")
+        assert "waits on this device until there is one" in page.locator("#field-told").inner_text()
+        assert page.locator("#outbox-told").inner_text() == "This page can now be used without a network."
+        collector.stop()
+    sent = []
+    for place in range(5):
+        for address in addresses:
+            page.goto(address)
+            until(page, READY)
+            assert page.locator("#held-card").is_visible()
+            if sent:
+                until(page, f"document.getElementById('outbox-told').textContent.startsWith('{len(sent)} ')")
+            _draw(page)
+            body = json.loads(page.locator("#request").inner_text())
+            page.locator("#send").click()
+            page.wait_for_selector(RECEIPT_SHOWN)
+            assert "waits on this device" in page.locator("#thanks").inner_text()
+            assert body["client"] not in page.content()
+            sent.append(body)
+        assert len(page.evaluate(WAITING)) == 2 * (place + 1)
+    assert page.evaluate("Object.keys(localStorage)") == ["discreet outbox"]
+    kept = [json.loads(each["text"]) for each in page.evaluate(WAITING)]
+    assert kept == sent
+    assert all("record" not in each for each in page.evaluate(WAITING))
+    with running(tmp_path, port=port, log="second.txt") as collector:
+        page.goto(addresses[0])
+        until(page, f"{READY} && localStorage.length === 0")
+        for each in made:
+            assert collector.get(f"/estimate?agreement={each.id}").json["samples"] == 5
+    assert len({body["client"] for body in sent}) == 10
+
+
+@pytest.mark.slow
+def test_the_worker_keeps_no_estimate_and_nothing_that_was_sent(context: Any, tmp_path: Path) -> None:
+    agreed(tmp_path, LABELS)
+    page = context.new_page()
+    with running(tmp_path, "agreement.json") as collector:
+        page.goto(f"{collector.address}{TAKE_PART}")
+        until(page, READY)
+        page.wait_for_timeout(200)
+        assert (
+            page.evaluate("navigator.serviceWorker.getRegistrations().then(({ length }) => length)") == 0
+        )  # unless asked for
+        page.goto(f"{collector.address}{TAKE_PART}?offline")
+        until(page, f"{READY} && {OFFLINE}")
+        _draw(page)
+        page.locator("#send").click()
+        page.wait_for_selector(RECEIPT_SHOWN)
+        page.locator("#see").click()
+        until(page, "document.getElementById('samples').dataset.number === '1'")
+        names = page.evaluate(
+            """async () => {
+              const caches_ = await Promise.all((await caches.keys()).map((name) => caches.open(name)));
+              return (await Promise.all(caches_.map((cache) => cache.keys()))).flat().map(({ url }) => url);
+            }"""
+        )
+        assert names
+        kept = {name.removeprefix(collector.address).split("?")[0] for name in names}
+        assert kept <= {
+            "/take-part",
+            "/collection",
+            "/agreement",
+            "/pages/take-part.js",
+            "/pages/live.js",
+            "/pages/collector.css",
+        }
