@@ -105,7 +105,34 @@ def sample_texts(source: Source, column: str) -> pl.Expr:
     return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
-class ScannedSource:
+class FramesWanted(NamedTuple):
+    """Which frames a source is asked for: see `Source.frames`."""
+
+    columns: Sequence[str] | None
+    room: int
+    client: str | Sequence[str] | None
+    numbers: Collection[str]
+
+
+class _ReadSource:
+    """What every source here does with the arguments of `Source.frames`."""
+
+    def frames(
+        self,
+        prepare: Prepare,
+        columns: Sequence[str] | None = None,
+        *,
+        room: int = ROOM,
+        client: str | Sequence[str] | None = None,
+        numbers: Collection[str] = (),
+    ) -> Iterator[pl.DataFrame]:
+        return self._frames(prepare, FramesWanted(columns, room, client, numbers))
+
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        raise NotImplementedError
+
+
+class ScannedSource(_ReadSource):
     """A frame that polars scans."""
 
     def __init__(
@@ -124,15 +151,7 @@ class ScannedSource:
         with _reader_errors(name):
             self.schema = frame.collect_schema()
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
             rows = prepare(self._frame)
         return _collect_batches(self.name, rows)
@@ -143,7 +162,7 @@ class ScannedSource:
         return _distinct_in(self.name, [rows], column, number)
 
 
-class FilesSource:
+class FilesSource(_ReadSource):
     """Parquet or CSV files that polars scans, all at once where they have the same columns."""
 
     def __init__(
@@ -161,18 +180,10 @@ class FilesSource:
         self.rows, self.agreement = rows, agreement
         self._used: Sequence[str] | None = None
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        self._used = columns
-        self.columns.check(self.schema if columns is None else columns, numbers)
-        scans = list(self._scans(columns))
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        self._used = wanted.columns
+        self.columns.check(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
+        scans = list(self._scans(wanted.columns))
         with _reader_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
@@ -210,22 +221,14 @@ class ParquetSource(FilesSource):
             agreement=carried_agreement(name, (file.metadata for file in self._files)),
         )
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        columns = list(self.schema) if columns is None else list(columns)
-        self.columns.check(columns, numbers)
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
+        self.columns.check(columns, wanted.numbers)
         sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
-        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
-            return super().frames(prepare, columns, numbers=numbers)
+        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
+            return super()._frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
-            if chunk.nested and chunk.unpacked > max(room, ROOM):
+            if chunk.nested and chunk.unpacked > max(wanted.room, ROOM):
                 raise DiscreetError(
                     f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
@@ -243,16 +246,7 @@ class ParquetSource(FilesSource):
                     yield prepared
 
 
-class FramesWanted(NamedTuple):
-    """What a stream of frames is asked for: see `Source.frames`."""
-
-    columns: Sequence[str] | None
-    room: int
-    client: str | Sequence[str] | None
-    numbers: Collection[str]
-
-
-class StreamSource:
+class StreamSource(_ReadSource):
     """Frames that come one after the other, perhaps only once."""
 
     def __init__(
@@ -271,16 +265,8 @@ class StreamSource:
         self.is_guarded, self.is_untyped = guarded, untyped is True
         self._given, self._last = given, pl.DataFrame()
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(FramesWanted(columns, room, client, numbers))):
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        for frame in _each(self.name, self._given(wanted)):
             self._last = frame
             with _reader_errors(self.name):
                 prepared = prepare(frame)
