@@ -31,15 +31,8 @@ from discreet.divergences import divergence
 from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler, ReportSampler, Sampler
-from discreet.research.experiments._population import (
-    LocalHashing,
-    MeanEstimate,
-    SubsetSelection,
-    UnaryEncoding,
-    estimate_distances,
-    raw_draws,
-    reported_shares,
-)
+from discreet.research.experiments import _population as population
+from discreet.research.experiments._population import MeanEstimate
 from discreet.research.experiments.client_sets import ClientSet, SetComparison, each_with_laws
 
 Floats = NDArray[np.float64]
@@ -196,7 +189,7 @@ class _ClientQueue:
     def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by these clients, one sample each; seeded, so not private."""
         held = concentration_law(laws) if of_spread else laws
-        drawn = raw_draws(np.asarray(sampler.output(held)), self._rng)
+        drawn = population.raw_draws(np.asarray(sampler.output(held)), self._rng)
         return np.bincount(drawn, minlength=held.shape[1])
 
 
@@ -286,7 +279,7 @@ class ReweightedComparison(SetComparison):
             estimates, target = _population_estimates(examples, served, epsilon, rng)
             estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
-                away = estimate_distances(law, target)
+                away = population.estimate_distances(law, target)
                 for measure, each in found.items():
                     each.setdefault(name, []).append(float(away[measure]))
         errors, squared = (
@@ -314,13 +307,13 @@ def _population_estimates(
     """Every estimate of the average served client, and that client."""
     k = served.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
-    counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
+    counts = np.bincount(population.raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
     found = reweight_examples([(sampler, counts)], examples)
-    raw = raw_draws(served, rng)
+    raw = population.raw_draws(served, rng)
     oracles = {
-        "subset": SubsetSelection(k, epsilon=epsilon),
-        "unary": UnaryEncoding(k, epsilon=epsilon),
-        "hashing": LocalHashing(k, epsilon=epsilon),
+        "subset": population.SubsetSelection(k, epsilon=epsilon),
+        "unary": population.UnaryEncoding(k, epsilon=epsilon),
+        "hashing": population.LocalHashing(k, epsilon=epsilon),
     }
     return {
         "samples": counts / counts.sum(),
@@ -334,10 +327,14 @@ def _population_estimates(
 def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
     """Block reports, and samples of the mechanisms that take no examples."""
     family = Simplex(served.shape[1])
-    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), raw_draws(served, rng), rng)}
+    found = {
+        "reports": population.reported_shares(
+            ReportSampler(family, epsilon=epsilon), population.raw_draws(served, rng), rng
+        )
+    }
     for name, kind in MECHANISMS.items():
         sampler = kind(family, epsilon=epsilon)
-        drawn = raw_draws(np.asarray(sampler.output(served)), rng)
+        drawn = population.raw_draws(np.asarray(sampler.output(served)), rng)
         found[name] = np.bincount(drawn, minlength=family.size) / len(served)
         if isinstance(sampler, LinearSampler):
             found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))
