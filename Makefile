@@ -6,7 +6,8 @@ COMMAND := $(VENV)/.command
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 TOOLS := clients/js/node_modules/.ready
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+# Python compiles a module when it is first imported; pip would compile 16,000, of which most are never used.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 # Packages of Debian, or a line that says what is missing.
 DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; } \
@@ -24,9 +25,8 @@ demo: $(COMMAND)
 test:
 	$(MAKE) --no-print-directory --jobs 4 types suite
 
-# Slow tests wait for services, browsers and disks: one worker more than there are cores. More threads in each would only wait for one another.
+# Slow tests wait for services, browsers and disks: one worker more than there are cores.
 WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
-suite quick slowest: export OMP_NUM_THREADS := 1
 
 # What fails beside other tests runs once more, alone: a fault fails twice, a browser that had to wait too long does not. Both runs are printed.
 suite: lint $(COMPILED) $(TOOLS)

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
 from discreet.survey._strategies import Part, PointOf
-from tests.soaking import examples
+from tests.soaking import wide
 
 COLUMNS: dict[str, Any] = {
     "region": ["north", "south", "west"],
@@ -137,7 +137,7 @@ SMALL = Survey(
 )
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=wide(400, 40), deadline=None)
 @given(st.data())
 def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject) -> None:
     """Every block, width and share that an agreement accepts keeps e^epsilon for every report and pair of rows, in exact arithmetic."""

@@ -84,6 +84,7 @@ class Sampler(abc.ABC, Generic[F]):
     ) -> None:
         check_family(family)
         self._family = family
+        self._check_family()
         self._privacy = chosen_privacy(epsilon, privacy)
         self._discretisation = chosen_discretisation(family, discretisation)
         self._carrier = make_atoms(family, self._discretisation)
@@ -160,6 +161,9 @@ class Sampler(abc.ABC, Generic[F]):
     def mixing(self) -> Affine | None:
         """How P is mixed with the reference; None for the samplers that project."""
         return None
+
+    def _check_family(self) -> None:
+        """Reject a family for which this sampler has no box."""
 
     def _check_privacy(self) -> None:
         """Reject a notion of privacy for which this sampler has no box."""

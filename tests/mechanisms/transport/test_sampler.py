@@ -14,6 +14,7 @@ from discreet.audit import certificate_of
 from discreet.mechanisms._transport_floor import even_floor, make_metric_space
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
+from tests.soaking import wide
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def test_a_line_of_eleven() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(wide(12, 5)))
 def test_no_mechanism_has_a_smaller_worst_case(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k, epsilon = int(rng.integers(2, 13)), float(rng.choice([0.1, 1.0, 3.0]))
