@@ -411,9 +411,10 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
     if not isinstance(agreement, (Agreement, str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")
     found = agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
-    if found.survey is not None:
+    if found.survey is not None or found.own is not None:
+        what = "a survey" if found.own is None else f"the mechanism {found.own.name!r} of {found.own.package}"
         raise DiscreetError(
-            f"agreement {found.id} is on a survey, which devices and gateways do not send yet; release a table under it: discreet sample"
+            f"agreement {found.id} is on {what}, which devices and gateways do not send yet; release a table under it: discreet sample"
         )
     return found
 

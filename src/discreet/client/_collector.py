@@ -127,9 +127,10 @@ class Collector:
             raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
             raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
-        if found.survey is not None:
+        if found.survey is not None or found.own is not None:
+            what = "a survey" if found.own is None else "a mechanism of somebody's own"
             raise CollectorError(
-                f"{self.address} offers an agreement on a survey, which devices and gateways do not send yet. Nothing was sent"
+                f"{self.address} offers an agreement on {what}, which devices and gateways do not send yet. Nothing was sent"
             )
         terms = found.family
         if not isinstance(terms, FamilyTerms):

@@ -113,6 +113,11 @@ def collectable(
             "the agreement is on a survey, and a collection asks one column; gather reports in files (discreet sample), and answer from "
             "them: discreet estimate"
         )
+    if agreement.own is not None:
+        raise DiscreetError(
+            f"the agreement is on the mechanism {agreement.own.name!r} of {agreement.own.package}, which collections do not take yet; gather "
+            "samples in files (discreet.tables), and estimate from them: population(agreement, samples=...)"
+        )
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
