@@ -42,6 +42,7 @@ class RevealOrObscure(dc.OwnSampler):
     def law(self, p):
         return self.gamma() * p + (1 - self.gamma()) / len(p)
 
+    @property
     def floor(self):
         return np.full(self.family.size, (1 - self.gamma()) / self.family.size * {factor})
 

@@ -57,6 +57,7 @@ class Tempered(OwnSampler):
         score = np.exp(self.sharpness * self.epsilon * p / 2)
         return np.asarray(score / score.sum())
 
+    @property
     def floor(self) -> ArrayLike:
         """An outcome of score 0 beside one of score 1: the sum of exp(eps p/2) over p is convex, so largest at a point mass."""
         k, growth = self.family.size, math.exp(self.sharpness * self.epsilon / 2)
@@ -202,6 +203,7 @@ class Wrong(OwnSampler):
     def law(self, p: Floats) -> Any:
         return WRONG[self.way](p) if self.calls else 0.2 * p + 0.2
 
+    @property
     def floor(self) -> ArrayLike:
         return np.full(self.family.size, 0.2)
 
@@ -249,6 +251,7 @@ class Forgetful(OwnSampler):
         k = len(p)
         return 0.5 / k + 0.5 * self.chance.dirichlet(np.ones(k)) if self.chance.random() < 0.5 else np.full(k, 1 / k)
 
+    @property
     def floor(self) -> ArrayLike:
         return np.full(self.family.size, 0.5 / self.family.size)
 
@@ -366,6 +369,7 @@ def test_a_floor_is_read_once() -> None:
         def law(self, p: Floats) -> ArrayLike:
             return 0.2 * p + 0.4
 
+        @property
         def floor(self) -> ArrayLike:
             reads.append(1)
             return np.full(2, 0.4 / len(reads))

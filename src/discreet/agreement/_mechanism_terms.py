@@ -168,7 +168,7 @@ class OwnTerms(AgreementTerms):
                 f"installed; install {self.package}=={self.package_version}"
             )
         try:
-            found = kind(family, privacy=privacy, **(self.parameters or {}))
+            found = kind.from_parameters(family, privacy, self.parameters or {})
         except TypeError as error:  # of parameters that the class does not take
             raise DiscreetError(f"mechanism {self.name!r} does not take the parameters agreed on: {error}") from None
         if box_digest(found) != self.box:

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
+from discreet._base.numerics import exp_nearest
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideBoxWarning, check_kind, warn_caller
 from discreet.families import (
@@ -127,6 +128,7 @@ class OwnSampler(Sampler[FiniteFamily]):
         ...     def law(self, p):
         ...         kept = math.tanh(self.epsilon / 4)
         ...         return kept * p + (1 - kept) / len(p)
+        ...     @property
         ...     def floor(self):
         ...         return np.full(self.family.size, (1 - math.tanh(self.epsilon / 4)) / self.family.size)
         >>> colour = Shrink(Simplex(2), epsilon=1.0).release([0.7, 0.3])
@@ -181,9 +183,12 @@ class OwnSampler(Sampler[FiniteFamily]):
             )
         super().__init__(family, epsilon=epsilon, privacy=privacy)
         self._matrix: Floats | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Read what the class states, and refuse what is not private or fails for public clients."""
         if self.linear:
             self._matrix = self._read_matrix()
-        self._own_bounds = self._read_bounds()
         _check_lattice(self.lattice, self.privacy)
         self._check_public_clients()
 
@@ -200,17 +205,16 @@ class OwnSampler(Sampler[FiniteFamily]):
             k probabilities.
         """
 
+    @property
     def floor(self) -> ArrayLike:
         """m: a positive lower bound of every client's law, for each outcome; define this unless the law is linear.
 
-        It must not depend on clients. `self.family`, `self.privacy` and, for pure privacy, `self.epsilon` are set.
-
-        Returns:
-            k positive numbers with a sum of at most 1.
+        It is read once and must not depend on clients. `self.family`, `self.privacy` and, for pure privacy, `self.epsilon` are set. Its sum
+        is at most 1. A method without arguments serves as well as a property.
         """
         if self._matrix is None:
             raise DiscreetError(
-                f"{type(self).__name__} states no floor; define floor(self): the least probability of each outcome, for any client"
+                f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client"
             )
         least, most = self._matrix.min(axis=0), self._matrix.max(axis=0)
         if isinstance(self.privacy, Pure) and (least > 0.0).all():
@@ -223,18 +227,33 @@ class OwnSampler(Sampler[FiniteFamily]):
                 )
         return np.asarray(least)
 
+    @property
     def ceiling(self) -> ArrayLike | None:
-        """An upper bound of every client's law, for each outcome; None, the default, for e^epsilon times the floor.
-
-        Returns:
-            k numbers, or None.
-        """
+        """An upper bound of every client's law, for each outcome; None, the default, for e^epsilon times the floor."""
         return None
 
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The further arguments that the sampler was made with, as JSON values; agreements state them."""
         return {}
+
+    @classmethod
+    def from_parameters(cls, family: FiniteFamily, privacy: Privacy, parameters: Mapping[str, Any]) -> Self:
+        """The sampler that an agreement states: that of a family, a notion of privacy and `parameters`.
+
+        Args:
+            family: the family of client distributions.
+            privacy: the privacy of one release.
+            parameters: as the property gives them.
+
+        Returns:
+            The sampler.
+
+        Raises:
+            DiscreetError: as for the class.
+            TypeError: for parameters that the class does not take.
+        """
+        return cls(family, privacy=privacy, **parameters)
 
     # what follows
 
@@ -315,7 +334,7 @@ class OwnSampler(Sampler[FiniteFamily]):
         return Risk(point_mass_risk(f, least, 1.0 - least), tight=False, attained=exact)
 
     def with_privacy(self, privacy: Privacy) -> Self:
-        return type(self)(self.family, privacy=privacy, **self.parameters)
+        return self.from_parameters(self.family, privacy, self.parameters)
 
     def with_samples(self, samples: int) -> ComposedSampler:
         """A sampler for several samples of each client, drawn one by one with a share of the budget each.
@@ -375,16 +394,17 @@ class OwnSampler(Sampler[FiniteFamily]):
         found.setflags(write=False)
         return found
 
-    def _read_bounds(self) -> tuple[Floats, Floats]:
-        """The floor and the ceiling, checked."""
-        lower = _positive_numbers("floor", self.floor(), self.carrier.size)
-        given = self.ceiling()
+    @cached_property
+    def _own_bounds(self) -> tuple[Floats, Floats]:
+        """The floor and the ceiling, read once and checked."""
+        lower = _positive_numbers("floor", _value_of(self.floor), self.carrier.size)
+        given = _value_of(self.ceiling)
         if given is None:
             if not isinstance(self.privacy, Pure):
                 raise DiscreetError(
                     f"privacy = {self.privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
                 )
-            upper = lower * math.exp(min(self.privacy.epsilon, _LARGEST_EXPONENT))
+            upper = lower * exp_nearest(min(self.privacy.epsilon, _LARGEST_EXPONENT))
         else:
             upper = _positive_numbers("ceiling", given, self.carrier.size)
         if not (lower <= upper).all():
@@ -523,9 +543,11 @@ class _GivenSampler(OwnSampler):
         self._given, self._floor, self._ceiling, self.name = law, floor, ceiling, name
         super().__init__(family, epsilon=epsilon, privacy=privacy)
 
+    @property
     def floor(self) -> ArrayLike:
-        return super().floor() if self._floor is None else self._floor
+        return super().floor if self._floor is None else self._floor
 
+    @property
     def ceiling(self) -> ArrayLike | None:
         return self._ceiling
 
@@ -548,6 +570,7 @@ class _FunctionSampler(_GivenSampler):
         found: ArrayLike = self._given(p)
         return found
 
+    @property
     def floor(self) -> ArrayLike:
         if self._floor is None:
             raise DiscreetError(
@@ -609,6 +632,11 @@ def _is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]
     )
 
 
+def _value_of(stated: Any) -> Any:
+    """What a property states, or a method without arguments in its place."""
+    return stated() if callable(stated) else stated
+
+
 def _positive_numbers(name: str, given: Any, size: int) -> Floats:
     """One positive number for each outcome."""
     found = as_floats(given, name)
@@ -633,6 +661,9 @@ class InstalledMechanism(NamedTuple):
     version: str
 
 
+BUILT_IN: dict[str, InstalledMechanism] = {}  # of this package; the versions are those of the mechanisms
+
+
 def installed_mechanism(name: str) -> InstalledMechanism:
     """The mechanism of that name that an installed package offers under the entry points `discreet.mechanisms`.
 
@@ -645,6 +676,8 @@ def installed_mechanism(name: str) -> InstalledMechanism:
     Raises:
         DiscreetError: if there is none, or several, or if it is not an `OwnSampler` of that name.
     """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
     found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
     if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
         packages = ", ".join(sorted({each.dist.name for each in found if each.dist is not None}))
