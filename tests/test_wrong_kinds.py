@@ -26,7 +26,7 @@ from discreet.accounting import BoxProfile
 from discreet.families import Bounds
 from discreet.mechanisms import ReportSampler
 from discreet.release import generator
-from discreet.research import BoostedSampler
+from discreet.research import BoostedSampler, compare
 from discreet.survey import Survey, SurveySampler, shares
 from tests.public import is_interface, is_record, public_callables, public_modules
 
@@ -346,6 +346,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.plots.audit": lambda _: call(
         dc.audit.black_box_audit(lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, draws=400), ax=None, title=None
     ),
+    "discreet.plots.comparison": lambda _: call(
+        compare(dc.Simplex(3), LAWS, divergences=["tv"]).records, value="mean", ax=None, title=None, colours=None, labels=None, style=None
+    ),
     "discreet.plots.change": lambda _: call(estimation.change(POPULATION, POPULATION), most=12, ax=None, title=None),
     "discreet.plots.frontier": lambda _: call([_design()], others=None, ax=None, title=None),
     "discreet.plots.groups": lambda _: call(
@@ -388,6 +391,10 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.release.weights": lambda _: call(FINITE.lattice, LAWS, None),
     "discreet.research.BoostedSampler": lambda _: call(LINE, epsilon=1.0, preset="published", training=None, device="cpu"),
     "discreet.research.Training": lambda _: call(3, 10, 5, 750, 0.01, 0.9, 25, 1000, "metropolis"),
+    "discreet.research.compare": lambda _: call(
+        dc.Simplex(3), LAWS, mechanisms=["optimal"], epsilons=[1.0], divergences=["tv"]
+    ),
+    "discreet.research.reproduce": lambda folder: Call(("fig2", folder / "runs"), {"quick": False}, fixed=("folder",)),
     "discreet.research.data.destinations": lambda _: call(),
     "discreet.research.data.flights": lambda _: call(),
     "discreet.research.data.logbooks": lambda _: call([1]),
