@@ -11,7 +11,7 @@ from discreet.estimation._counting import (
     line_of as line_of,
     reference_on as reference_on,
 )
-from discreet.estimation._from_samples import population
+from discreet.estimation._from_samples import InvertedPopulation, inverted_population, population
 from discreet.estimation._groups import Change, GroupedPopulation, change, estimate_groups
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval as liars_per_half_interval
@@ -99,6 +99,7 @@ __all__ = [
     "Estimate",
     "GroupedPopulation",
     "Inversion",
+    "InvertedPopulation",
     "Liars",
     "Line",
     "Outlook",
@@ -123,6 +124,7 @@ __all__ = [
     "estimate_groups",
     "exact_variance",
     "inversion_of",
+    "inverted_population",
     "liars",
     "nearest_law",
     "outlook",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from discreet._base.doors import lazy_names
 
 if TYPE_CHECKING:
+    from discreet.plots._comparison import comparison
     from discreet.plots._groups import change, groups, survey, survey_change, survey_groups
     from discreet.plots._labels import (
         USUAL_DIVERGENCES as USUAL_DIVERGENCES,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "audit",
     "change",
+    "comparison",
     "frontier",
     "groups",
     "output",
@@ -56,6 +58,7 @@ def __dir__() -> list[str]:
 __getattr__ = lazy_names(
     __name__,
     {
+        "_comparison": "comparison",
         "_groups": "change groups survey survey_change survey_groups",
         "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
         "_output": "output",
