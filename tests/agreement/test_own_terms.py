@@ -218,7 +218,7 @@ def test_nothing_is_promised_for_a_second_time(install: Install, tmp_path: Path)
 
 def test_devices_and_collections_refuse_them_by_name(install: Install, tmp_path: Path) -> None:
     agreement = Agreement.of(install()(Simplex(["a", "b"]), epsilon=1.0))
-    with pytest.raises(DiscreetError, match="which devices and gateways do not send yet"):
+    with pytest.raises(DiscreetError, match="which devices and gateways do not send"):
         Client("http://localhost:1", ledger=tmp_path / "ledger", budget=1.0, agreement=agreement)
     with pytest.raises(DiscreetError, match="which collections do not take yet"):
         collectable(agreement)
