@@ -82,6 +82,13 @@ class Asked:
             read = {"samples": self.source, "agreement": self.agreement, **others}
             check_apart(self.plot, read, what="picture")
 
+    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+        """Print the record as JSON or the blocks, as it was asked."""
+        if self.json:
+            write_json(record)
+        else:
+            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
+
 
 def refuse_options(option: str, given: Mapping[str, Any]) -> None:
     """Raise an error for options that do not go with `option`."""
@@ -180,11 +187,7 @@ def estimate_by_group(
     if asked.plot is not None:
         title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
         plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
-        blocks.append("Written: " + safe_text(asked.plot))
-    if asked.json:
-        write_json(said)
-    else:
-        print_blocks(*blocks)
+    asked.show(said, blocks)
 
 
 def _refuse_for_survey(asked: Asked) -> None:
@@ -366,11 +369,7 @@ def estimate_change(asked: Asked, compare: str) -> None:
         purpose = reads[1].agreed.purpose
         title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
         plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
-        blocks.append("Written: " + safe_text(asked.plot))
-    if asked.json:
-        write_json(said)
-    else:
-        print_blocks(*blocks)
+    asked.show(said, blocks)
 
 
 def estimate_stages(asked: Asked, sources: Sequence[str], *, numbered: bool) -> None:
