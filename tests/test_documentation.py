@@ -121,7 +121,7 @@ def test_an_error_in_a_notebook_is_not_stored(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) -> None:
-    """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, and search finds.
+    """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, and search finds, also on pages opened from files.
 
     In a soak with the pages of the API, on which every public name has its entry.
     """
@@ -144,13 +144,31 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
         complaints, asked = watched(page), []
         page.on("request", lambda request: asked.append(request.url))
         served(page, {"/": tmp_path})
-        page.goto(f"{SITE}/index.html")
-        page.locator(".md-search__input").fill("mollifier")
-        page.wait_for_selector(".md-search-result__link")
-        page.goto(f"{SITE}/explorer.html")
-        assert page.frame_locator("iframe").locator("#optimal-worst").text_content() == "0.648"
+        _search_and_explore(page, SITE)
         assert [url for url in asked if not url.startswith((SITE, "data:", "blob:"))] == []
         assert complaints() == []
+        page = new_context(browser, viewport={"width": 390, "height": 800}).new_page()
+        complaints, asked = watched(page), []
+        page.on("request", lambda request: asked.append(request.url))
+        _search_and_explore(page, tmp_path.as_uri())
+        for name in ("index", "tutorials/research", "explorer"):
+            page.goto(f"{tmp_path.as_uri()}/{name}.html")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert complaints() == []
+
+
+def _search_and_explore(page: Any, site: str) -> None:
+    """Type a word into the search, follow what it finds to the word; then open the explorer."""
+    page.goto(f"{site}/index.html")
+    if page.viewport_size["width"] < 960:  # where the search hides behind an icon
+        page.locator("label.md-header__button[for=__search]").click()
+    page.locator(".md-search__input").press_sequentially("mollifier")
+    found = page.locator(".md-search-result__link[href*='reference/api.html?h=mollifier']").first
+    found.click()
+    page.wait_for_selector("mark:has-text('Mollifier')", state="attached")
+    page.goto(f"{site}/explorer.html")
+    assert page.frame_locator("iframe[title='The explorer']").locator("#optimal-worst").text_content() == "0.648"
 
 
 @pytest.mark.slow
@@ -313,14 +331,23 @@ def test_no_page_holds_two_versions_of_itself(page: Path) -> None:
     assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def test_every_page_is_of_one_kind_and_the_index_lists_it() -> None:
+def test_every_page_is_of_one_kind_and_the_index_lists_it_by_its_title() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").rglob("*.md"):
+    pages = [path for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")]
+    for page in pages:
         kind, *name = page.relative_to(ROOT / "docs").parts
         if kind != "README.md":
             assert kind in ("tutorials", "how-to", "explanation", "reference")
             assert len(name) == 1
-            assert f"| [{page.name}]({kind}/{page.name}) |" in index
+            assert f"| [{_title_of(page)}]({kind}/{page.name}) |" in index
+    for text, target in re.findall(r"\[([^\]]+)\]\(([^)]+)\)", index):
+        assert text == ("README" if target == "../README.md" else _title_of(ROOT / "docs" / target))
+
+
+def _title_of(page: Path) -> str:
+    notebook = page.suffix == ".ipynb"
+    text = "".join(read_notebook(page)["cells"][0]["source"]) if notebook else page.read_text(encoding="utf-8")
+    return text.splitlines()[0].removeprefix("# ")
 
 
 def test_what_the_comparison_with_other_libraries_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
