@@ -16,7 +16,7 @@ DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninter
 # Tests start some hundred processes, and each of them would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test suite quick slowest lint types bench soak fuzz client docs clean
+.PHONY: demo test suite quick slowest lint types bench soak fuzz client docs notebooks clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
@@ -63,6 +63,10 @@ fuzz: $(READY) $(COMPILED)
 # The site, in out/site: the pages of docs/, the API from docstrings, the explorer. A broken link fails it.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# The notebooks with their outputs, which are kept in the repository; tests run them and compare.
+notebooks: $(READY) $(COMPILED)
+	$(BIN)/python tools/update_notebooks.py
 
 # The client for browsers as one file, which is kept in the repository.
 client: $(TOOLS)
