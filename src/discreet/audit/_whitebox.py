@@ -326,8 +326,6 @@ def _survey_certificate(
 ) -> Certificate:
     """Of two clients that hold the first and the last row for certain. The box is that of any two clients: it holds or misses each class."""
     claim, size = _pure_claim(sampler, epsilon, privacy), sampler.survey.columns.size
-    if size < 2:
-        raise DiscreetError("the survey has a single row; there are no two clients to compare")
     classes = sampler.report_classes((0, size - 1))
     total = math.lcm(
         TOTAL, *(chance.denominator for each in classes for chance in (*each.chances, each.least, each.most))
