@@ -6,7 +6,8 @@ COMMAND := $(VENV)/.command
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 TOOLS := clients/js/node_modules/.ready
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+# Python compiles a module when it is first imported; pip would compile 16,000, of which most are never used.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 # Packages of Debian, or a line that says what is missing.
 DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; } \
@@ -15,7 +16,7 @@ DEBIAN = { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninter
 # Tests start some hundred processes, and each of them would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test suite quick slowest lint types bench soak fuzz client docs clean
+.PHONY: demo test suite quick slowest lint types bench soak fuzz client docs notebooks clean
 
 demo: $(COMMAND)
 	$(BIN)/discreet demo
@@ -24,9 +25,8 @@ demo: $(COMMAND)
 test:
 	$(MAKE) --no-print-directory --jobs 4 types suite
 
-# Slow tests wait for services, browsers and disks: one worker more than there are cores. More threads in each would only wait for one another.
+# Slow tests wait for services, browsers and disks: one worker more than there are cores.
 WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
-suite quick slowest: export OMP_NUM_THREADS := 1
 
 # What fails beside other tests runs once more, alone: a fault fails twice, a browser that had to wait too long does not. Both runs are printed.
 suite: lint $(COMPILED) $(TOOLS)
@@ -63,6 +63,10 @@ fuzz: $(READY) $(COMPILED)
 # The site, in out/site: the pages of docs/, the API from docstrings, the explorer. A broken link fails it.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+# The notebooks with their outputs, which are kept in the repository; tests run them and compare.
+notebooks: $(READY) $(COMPILED)
+	$(BIN)/python tools/update_notebooks.py
 
 # The client for browsers as one file, which is kept in the repository.
 client: $(TOOLS)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from benchmarks import field
+from tools.update_notebooks import code_cells, notebook_paths, read_notebook, run_cells, store_outputs
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -60,25 +61,67 @@ def commands(block: str) -> Iterator[tuple[str, list[str]]]:
         yield command.replace("make demo", "discreet demo"), [line for line in lines if line.strip()]
 
 
+NOTEBOOKS = [pytest.param(path, id=path.name) for path in notebook_paths()]
+REFRESH = "run: make notebooks"
+NUMBER = re.compile(r"\d+\.\d+(?:e[-+]?\d+)?")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_a_notebook_is_stored_with_its_outputs(path: Path) -> None:
+    """Whole, in order and without an error, small enough for a repository, with a picture."""
+    cells = code_cells(read_notebook(path))
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), REFRESH
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} <= {"stream", "execute_result", "display_data"}, REFRESH
+    assert all(output.get("name", "stdout") == "stdout" for output in outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs), REFRESH
+    assert path.stat().st_size < 300_000
+
+
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::UserWarning")  # that no picture is shown where there is no screen
-@pytest.mark.parametrize(
-    "notebook", [pytest.param(path, id=path.name) for path in sorted((ROOT / "docs").rglob("*.ipynb"))]
-)
-def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_a_notebook_runs_and_gives_the_outputs_that_are_stored(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts are compared, numbers to five digits; of random cells and of pictures, what kind of output there is."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    namespace: dict[str, Any] = {}
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        assert not cell.get("outputs"), "keep notebooks without outputs, which would not be checked"
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), namespace)
+    notebook = read_notebook(path)
+    for cell, outputs in zip(code_cells(notebook), run_cells(notebook), strict=True):
+        assert [_kinds_of(output) for output in cell["outputs"]] == [_kinds_of(output) for output in outputs], REFRESH
+        if "random" in cell["metadata"].get("tags", []):
+            continue
+        for stored, made in zip(cell["outputs"], outputs, strict=True):
+            texts = [_text_of(output) for output in (stored, made)]
+            assert NUMBER.sub("#", texts[0]) == NUMBER.sub("#", texts[1]), REFRESH
+            numbers = [[float(number) for number in NUMBER.findall(text)] for text in texts]
+            assert numbers[0] == pytest.approx(numbers[1], rel=1e-5, abs=1e-12), REFRESH
+
+
+def _kinds_of(output: dict[str, Any]) -> tuple[str, list[str]]:
+    return output["output_type"], sorted(output.get("data", {}))
+
+
+def _text_of(output: dict[str, Any]) -> str:
+    return "".join(output["text"] if "text" in output else output["data"]["text/plain"])
+
+
+def test_an_error_in_a_notebook_is_not_stored(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.ipynb"
+    cells: list[Any] = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in ("1 + 1", "1 / 0")
+    ]
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    before = path.read_bytes()
+    with pytest.raises(ZeroDivisionError):
+        store_outputs(path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) -> None:
-    """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, and search finds.
+    """Strictly: every link leads somewhere. Nothing is loaded from elsewhere, and search finds, also on pages opened from files.
 
     In a soak with the pages of the API, on which every public name has its entry.
     """
@@ -101,13 +144,31 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
         complaints, asked = watched(page), []
         page.on("request", lambda request: asked.append(request.url))
         served(page, {"/": tmp_path})
-        page.goto(f"{SITE}/index.html")
-        page.locator(".md-search__input").fill("mollifier")
-        page.wait_for_selector(".md-search-result__link")
-        page.goto(f"{SITE}/explorer.html")
-        assert page.frame_locator("iframe").locator("#optimal-worst").text_content() == "0.648"
+        _search_and_explore(page, SITE)
         assert [url for url in asked if not url.startswith((SITE, "data:", "blob:"))] == []
         assert complaints() == []
+        page = new_context(browser, viewport={"width": 390, "height": 800}).new_page()
+        complaints, asked = watched(page), []
+        page.on("request", lambda request: asked.append(request.url))
+        _search_and_explore(page, tmp_path.as_uri())
+        for name in ("index", "tutorials/research", "explorer"):
+            page.goto(f"{tmp_path.as_uri()}/{name}.html")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert complaints() == []
+
+
+def _search_and_explore(page: Any, site: str) -> None:
+    """Type a word into the search, follow what it finds to the word; then open the explorer."""
+    page.goto(f"{site}/index.html")
+    if page.viewport_size["width"] < 960:  # where the search hides behind an icon
+        page.locator("label.md-header__button[for=__search]").click()
+    page.locator(".md-search__input").press_sequentially("mollifier")
+    found = page.locator(".md-search-result__link[href*='reference/api.html?h=mollifier']").first
+    found.click()
+    page.wait_for_selector("mark:has-text('Mollifier')", state="attached")
+    page.goto(f"{site}/explorer.html")
+    assert page.frame_locator("iframe[title='The explorer']").locator("#optimal-worst").text_content() == "0.648"
 
 
 @pytest.mark.slow
@@ -270,14 +331,23 @@ def test_no_page_holds_two_versions_of_itself(page: Path) -> None:
     assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-def test_every_page_is_of_one_kind_and_the_index_lists_it() -> None:
+def test_every_page_is_of_one_kind_and_the_index_lists_it_by_its_title() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").rglob("*.md"):
+    pages = [path for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".ipynb")]
+    for page in pages:
         kind, *name = page.relative_to(ROOT / "docs").parts
         if kind != "README.md":
             assert kind in ("tutorials", "how-to", "explanation", "reference")
             assert len(name) == 1
-            assert f"| [{page.name}]({kind}/{page.name}) |" in index
+            assert f"| [{_title_of(page)}]({kind}/{page.name}) |" in index
+    for text, target in re.findall(r"\[([^\]]+)\]\(([^)]+)\)", index):
+        assert text == ("README" if target == "../README.md" else _title_of(ROOT / "docs" / target))
+
+
+def _title_of(page: Path) -> str:
+    notebook = page.suffix == ".ipynb"
+    text = "".join(read_notebook(page)["cells"][0]["source"]) if notebook else page.read_text(encoding="utf-8")
+    return text.splitlines()[0].removeprefix("# ")
 
 
 def test_what_the_comparison_with_other_libraries_needs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

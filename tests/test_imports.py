@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_modules(path: Path) -> set[str]:
+@cache
+def imported_modules(path: Path) -> frozenset[str]:
     """The modules of discreet that a file imports or imports from, wherever in the file it does so."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -39,7 +41,7 @@ def imported_modules(path: Path) -> set[str]:
                 inside = PACKAGE.joinpath(*str(node.module).split(".")[1:], alias.name)
                 is_module = inside.is_dir() or inside.with_suffix(".py").is_file()
                 found.add(f"{node.module}.{alias.name}" if is_module else str(node.module))
-    return found - {"discreet"}
+    return frozenset(found - {"discreet"})
 
 
 def rooms_imported() -> dict[str, set[str]]:

@@ -26,7 +26,7 @@ from discreet.accounting import BoxProfile
 from discreet.families import Bounds
 from discreet.mechanisms import ReportSampler
 from discreet.release import generator
-from discreet.research import BoostedSampler
+from discreet.research import BoostedSampler, compare
 from discreet.survey import Survey, SurveySampler, shares
 from tests.public import is_interface, is_record, public_callables, public_modules
 
@@ -37,6 +37,7 @@ LINEAR = dc.LinearSampler(dc.Simplex(3), epsilon=1.0)
 REPORTS = ReportSampler(dc.Simplex(3), epsilon=1.0)
 SURVEYED = SurveySampler(Survey({"a": 3}, [shares("a")]), epsilon=1.0)
 CROSSED = SurveySampler(Survey({"a": 2, "b": 3}, [shares("a", "b")]), epsilon=1.0)
+OWN = dc.OwnSampler.of(dc.Simplex(3), np.full((3, 3), 0.25) + 0.25 * np.eye(3), epsilon=1.0)
 PROFILE = BoxProfile(epsilon=1.0, alpha=0.1)
 LAW = CONTINUOUS.output(stats.norm())
 LAWS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -223,6 +224,7 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.accounting.shuffled_epsilon": lambda _: call(PROFILE, clients=100, delta=1e-3),
     "discreet.agreement.BlockTerms": lambda _: call("affine", w=None, q=5, t=1, c=2),
     "discreet.agreement.JointTerms": lambda _: call(2, "product"),
+    "discreet.agreement.OwnTerms": lambda _: call("name", "package", "1.0", "sha256:" + 64 * "0", {"a": 1}),
     "discreet.agreement.Schedule": lambda _: call("2026-01-01", "day"),
     "discreet.audit.black_box_audit": lambda _: call(
         lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, delta=0.0, privacy=None, draws=400, confidence=0.99
@@ -282,6 +284,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.estimation.exact_variance": lambda _: call(LINEAR, LAWS, [1.0, 2.0, 3.0]),
     "discreet.estimation.variance_excess": lambda _: call(LINEAR),
     "discreet.estimation.inversion_of": lambda _: call(LINEAR),
+    "discreet.estimation.inverted_population": lambda _: call(
+        OWN, samples=None, counts=[50, 30, 20], confidence=0.95
+    ),
     "discreet.estimation.liars": lambda _: call(POPULATION, 1),
     "discreet.estimation.nearest_law": lambda _: call([0.5, 0.6], 0.0, 1.0),
     "discreet.estimation.outlook": lambda _: call(LINEAR, mechanism="linear", clients=100, confidence=0.95, bins=None),
@@ -299,6 +304,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
         estimation.reported_population(REPORTS, reports=REPORTED), "mean", REPORTED
     ),
     "discreet.estimation.rounds_cost": lambda _: call(AGREEMENT),
+    "discreet.estimation.pooled_population": lambda _: call(
+        [estimation.population(LINEAR, counts=[50, 30, 20])], confidence=0.95
+    ),
     "discreet.estimation.ways_to_spend": lambda _: call(dc.Simplex(3), samples=2, epsilon=1.0, clients=100, examples=None),
     "discreet.families.BoundedDensity": lambda _: call(stats.norm(), cdf=None, error=None, lipschitz=1.0),
     "discreet.families.HistogramFit": lambda _: call(4),
@@ -340,6 +348,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.mechanisms.warm_up.warm_up": lambda _: call(),
     "discreet.plots.audit": lambda _: call(
         dc.audit.black_box_audit(lambda value, n: np.zeros(n), [0, 1], epsilon=1.0, draws=400), ax=None, title=None
+    ),
+    "discreet.plots.comparison": lambda _: call(
+        compare(dc.Simplex(3), LAWS, divergences=["tv"]).records, value="mean", ax=None, title=None, colours=None, labels=None, style=None
     ),
     "discreet.plots.change": lambda _: call(estimation.change(POPULATION, POPULATION), most=12, ax=None, title=None),
     "discreet.plots.frontier": lambda _: call([_design()], others=None, ax=None, title=None),
@@ -383,6 +394,10 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.release.weights": lambda _: call(FINITE.lattice, LAWS, None),
     "discreet.research.BoostedSampler": lambda _: call(LINE, epsilon=1.0, preset="published", training=None, device="cpu"),
     "discreet.research.Training": lambda _: call(3, 10, 5, 750, 0.01, 0.9, 25, 1000, "metropolis"),
+    "discreet.research.compare": lambda _: call(
+        dc.Simplex(3), LAWS, mechanisms=["optimal"], epsilons=[1.0], divergences=["tv"]
+    ),
+    "discreet.research.reproduce": lambda folder: Call(("fig2", folder / "runs"), {"quick": False}, fixed=("folder",)),
     "discreet.research.data.destinations": lambda _: call(),
     "discreet.research.data.flights": lambda _: call(),
     "discreet.research.data.logbooks": lambda _: call([1]),

@@ -4,6 +4,7 @@ Pages lead to files of the repository that are no pages (sources, tests): there 
 link that MkDocs checks, and in its strict mode a broken one fails the build.
 """
 
+import base64
 import importlib
 import json
 import re
@@ -26,6 +27,28 @@ hide: [navigation, toc]
 <h1 hidden>What privacy costs</h1>
 <iframe src="explore.html" title="The explorer" style="width:100%;height:85vh;border:0"></iframe>
 """
+_SHIM = "assets/search-from-files.js"
+_SEARCH_FROM_FILES = """// Browsers forbid workers on pages from files: there the search runs in a hidden frame instead.
+if (location.protocol === "file:") {
+  self.Worker = class extends EventTarget {
+    constructor(address) {
+      super();
+      const frame = document.createElement("iframe");
+      frame.hidden = true;
+      frame.title = "search";
+      frame.answer = (data) => this.dispatchEvent(new MessageEvent("message", { data: structuredClone(data) }));
+      const source = new URL(address, location).href.replaceAll('"', "%22");
+      frame.srcdoc = `<script>postMessage = (data) => frameElement.answer(data)</script><script src="${source}"></script>`;
+      this.ready = new Promise((done) => (frame.onload = () => done(frame.contentWindow)));
+      document.body ? document.body.append(frame) : addEventListener("DOMContentLoaded", () => document.body.append(frame));
+    }
+    async postMessage(data) {
+      const inside = await this.ready;
+      inside.dispatchEvent(new inside.MessageEvent("message", { data: inside.structuredClone(data) }));
+    }
+  };
+}
+"""
 
 
 def on_config(config: Any) -> Any:
@@ -41,24 +64,26 @@ def on_config(config: Any) -> Any:
             }
         )
     config.nav = [*tabs, {"Explorer": "explorer.md"}]
+    config.extra["polyfills"] = [_SHIM]
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
     """The pages that are made."""
-    made = {
+    made: dict[str, str | bytes] = {
         "start.md": _page_of("README.md"),
         "changes.md": _page_of("CHANGELOG.md"),
         "contributing.md": _page_of("CONTRIBUTING.md"),
         "explorer.md": _EXPLORER,
         "explore.html": explorer_page(),
+        _SHIM: _SEARCH_FROM_FILES,
         **{f"api/{name}.md": _names_of(name) for name in _packages()},
     }
     for path in sorted((ROOT / "docs").rglob("*.ipynb")):
         place = path.relative_to(ROOT / "docs").as_posix()
         if found := files.get_file_from_path(place):
             files.remove(found)
-        made[_of_notebook(place)] = _markdown_of(path)
+        made.update(_pages_of_notebook(path, _of_notebook(place)))
     for name, content in made.items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -67,6 +92,13 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A page of docs/ with links that stay on the site."""
     return OUTSIDE.sub(r"\1", markdown).replace("](../README.md)", "](start.md)").replace(".ipynb)", ".md)")
+
+
+def on_post_build(config: Any) -> None:
+    """The search index once more as a script: pages from files may not fetch, but they may run scripts that lie beside them."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def _of_notebook(name: str) -> str:
@@ -78,13 +110,23 @@ def _page_of(name: str) -> str:
     return text.replace("](CONTRIBUTING.md", "](contributing.md")
 
 
-def _markdown_of(notebook: Path) -> str:
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    texts = ("".join(cell["source"]) for cell in cells)
-    return "\n\n".join(
-        text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
-        for cell, text in zip(cells, texts, strict=True)
-    )
+def _pages_of_notebook(notebook: Path, name: str) -> dict[str, str | bytes]:
+    """A notebook as a page with its stored outputs, and the pictures beside it."""
+    texts: list[str] = []
+    pictures: dict[str, str | bytes] = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        texts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                picture = f"{name.removesuffix('.md')}-{len(pictures) + 1}.png"
+                pictures[picture] = base64.b64decode(data["image/png"])
+                texts.append(f"![What the cell above draws]({Path(picture).name})")
+            else:
+                text = "".join(output.get("text") or data["text/plain"]).rstrip()
+                texts.append(f"```text\n{text}\n```")
+    return {name: "\n\n".join(texts), **pictures}
 
 
 def _packages() -> dict[str, list[str]]:

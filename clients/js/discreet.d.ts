@@ -80,6 +80,8 @@ export interface Survey {
   readonly parts: readonly SurveyPart[];
   /** The digits of a report that has the most of them. */
   readonly longest: string;
+  /** The number of every row, an object with a value for each column; one with a value outside is refused. */
+  numbers(rows: Iterable<unknown>): bigint[];
   /** The place of the part that a report is about. */
   partOf(report: bigint | string): number;
 }
@@ -112,8 +114,9 @@ export class Agreement {
   readonly other?: number;
   /** When the rounds are, where the agreement says so. */
   readonly schedule?: { readonly start: string; readonly every: "day" | "week" | "month" };
-  /** The outcomes; of a survey its rows. */
+  /** The outcomes. Of a survey its rows, whose numbers are bigints: use `survey`. */
   readonly domain: Domain;
+  /** How many outcomes, or different rows, there are; beyond 2^53 the nearest float. */
   readonly size: number;
   /** What is asked, in an agreement on a survey. */
   readonly survey?: Survey;

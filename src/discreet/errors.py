@@ -28,6 +28,7 @@ __all__ = [
     "LedgerError",
     "MissingExtraError",
     "NotPrivateWarning",
+    "OutsideBoxWarning",
     "OutsideFamilyError",
     "OutsideFamilyWarning",
     "StoreError",
@@ -95,6 +96,10 @@ class NotPrivateWarning(UserWarning):
 
 class OutsideFamilyWarning(UserWarning):
     """A client's distribution is not in the family: its privacy holds, but the bound on its utility does not."""
+
+
+class OutsideBoxWarning(UserWarning):
+    """A law of one's own left its box, or failed: the release keeps its privacy, but follows another law."""
 
 
 class UnresolvedWarning(UserWarning):

@@ -13,6 +13,7 @@ from discreet._base.numerics import stated_decimal
 from discreet.accounting import BoxProfile, compose, equal_share, keeps_together
 from discreet.families._band import Bounds
 from discreet.privacy import Privacy
+from tests.soaking import wide
 
 EVERYBODY = Bounds(0.0, 10.0)
 
@@ -48,7 +49,7 @@ def test_what_is_decided_is_the_definition(
 
 
 @given(st.integers(2, 4), st.floats(0.1, 2.0), st.floats(0.02, 0.5))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=wide(15, 6))
 def test_gaussian_budgets_hold_at_every_beta(samples: int, nu: float, mass: float) -> None:
     notion = dc.Gaussian(nu)
     share = equal_share(notion, samples=samples, bounds=Bounds(0.0, 1.0 / mass))

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
 from discreet.survey._strategies import Part, PointOf
-from tests.soaking import examples
+from tests.soaking import wide
 
 COLUMNS: dict[str, Any] = {
     "region": ["north", "south", "west"],
@@ -137,7 +137,7 @@ SMALL = Survey(
 )
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=wide(400, 40), deadline=None)
 @given(st.data())
 def test_no_parts_that_a_curator_may_state_break_the_promise(data: st.DataObject) -> None:
     """Every block, width and share that an agreement accepts keeps e^epsilon for every report and pair of rows, in exact arithmetic."""
@@ -237,6 +237,18 @@ def test_weighted_blocks_that_do_not_tell_the_sums_are_refused(masks: list[str])
     document = json.loads(Agreement.of(SurveySampler(survey, epsilon=3.0)).text)
     document["survey"]["parts"][0]["blocks"] = {"kind": "weighted", "blocks": masks, "copies": ["1"] * len(masks)}
     with pytest.raises(DiscreetError, match="do not answer it"):
+        Agreement.from_json(json.dumps(document))
+
+
+def test_weighted_blocks_of_another_question_are_refused() -> None:
+    survey = Survey({"a": 2, "b": 3}, [linear([[1, 0]], "a"), linear([[1, 0, 0]], "b")])
+    document = json.loads(Agreement.of(SurveySampler(survey, epsilon=1.0)).text)
+    for part, size in zip(document["survey"]["parts"], (2, 3), strict=True):
+        single = [f"{1 << x:x}" for x in range(size)]
+        part["blocks"] = {"kind": "weighted", "blocks": single, "copies": ["1"] * size}
+    assert Agreement.from_json(json.dumps(document)).survey is not None
+    document["survey"]["questions"].reverse()
+    with pytest.raises(DiscreetError, match="the parts of question 0 do not answer it"):
         Agreement.from_json(json.dumps(document))
 
 

@@ -48,9 +48,9 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With even less training than --quick, so that the test is quick too; the second time nothing is done again.
 
-    Here the two figures with training; all of them in a soak.
+    Here a figure with training; all of them in a soak.
     """
-    names = wide(paper.FIGURES, ("fig1", "fig4"))
+    names = wide(paper.FIGURES, ("fig1",))
     monkeypatch.setattr(paper, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))
     monkeypatch.setattr(paper, "QUICK_CLIENTS", 2)
     result = run("reproduce", *wide(("all",), names), "--quick", "--out", str(tmp_path))
@@ -127,3 +127,72 @@ def test_the_population_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert "Of 6 cases the design has a smaller mean" in " ".join(result.stdout.split())
     for one in CLIENT_SETS:
         assert html.escape(one.domain) in page
+
+
+MINE = """
+import math
+import discreet as dc
+
+class Mine(dc.OwnSampler):
+    name = "mine"
+    linear = True
+
+    def law(self, p):
+        kept = math.tanh(self.epsilon / 4) / 2
+        return kept * p + (1 - kept) / len(p)
+"""
+
+
+@pytest.mark.slow
+def test_an_experiment_of_ones_own(run: Run, tmp_path: Path) -> None:
+    """Outcomes, budgets, divergences, mechanisms and records of one's own; a frame as CSV, tables for LaTeX, a picture."""
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "records.csv").write_text("who,what\na,0\na,1\nb,2\nb,2\nc,1\n")
+    common = [
+        "reproduce",
+        "compare",
+        "--outcomes",
+        "3",
+        "--epsilon",
+        "1",
+        "--epsilon",
+        "2",
+        "--divergence",
+        "kl",
+        "--divergence",
+        "tv",
+    ]
+    named = ["--mechanism", "optimal", "--mechanism", f"{tmp_path / 'mine.py'}:Mine"]
+    files = {name: tmp_path / f"found.{name}" for name in ("csv", "latex", "pgf")}
+    written = [word for name, path in files.items() for word in (f"--{name}", str(path))]
+    picture = ["--plot", str(tmp_path / "found.png")]
+    data = ["--data", str(tmp_path / "records.csv"), "--client", "who", "--value", "what"]
+    result = run(*common, *named, *data, *written, *picture)
+    assert result.exit_code == 0, result.output
+    assert "mine" in result.stdout
+    assert len(files["csv"].read_text().splitlines()) == 1 + 2 * 2 * 2
+    assert "\\toprule" in files["latex"].read_text()
+    assert (tmp_path / "found-kl.pgf").is_file()
+    assert_picture(tmp_path / "found.png")
+    drawn = run(*common, *named, "--clients", "50", "--seed", "3", "--spread", "0.5", "--json")
+    again = run(*common, *named, "--clients", "50", "--seed", "3", "--spread", "0.5", "--json")
+    assert json.loads(drawn.stdout)["records"][0]["clients"] == 50
+    assert drawn.stdout == again.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["reproduce", "fig2", "--epsilon", "2"], "--epsilon is for: discreet reproduce compare"),
+        (["reproduce", "compare", "fig2"], "name it alone"),
+        (["reproduce", "compare", "--outcomes", "3", "--client", "who"], "names a column of --data FILE"),
+        (["reproduce", "compare", "--outcomes", "3", "--data", "x.csv", "--seed", "1"], "is for random clients"),
+        (["reproduce", "compare", "--outcomes", "3", "--data", "x.csv"], "--data needs --client COLUMN"),
+        (["reproduce", "compare", "--outcomes", "3", "--mechanism", "nothing"], "no installed package offers"),
+        (["reproduce", "compare"], "--domain"),
+    ],
+)
+def test_comparisons_that_cannot_be_run(run: Run, words: list[str], said: str) -> None:
+    result = run(*words)
+    assert result.exit_code != 0
+    assert said in " ".join(result.output.split())

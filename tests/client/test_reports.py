@@ -24,6 +24,7 @@ from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportS
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.running import running
+from tests.soaking import wide
 
 TOWNS = [f"town {number}" for number in range(64)]
 FAMILIES: list[BlockFamily] = [
@@ -83,7 +84,7 @@ def test_a_device_draws_from_the_law_of_reports(blocks: BlockFamily) -> None:
     """Both blocks are drawn and one is forgotten: how often each outcome is named has the law of `release`."""
     sampler, law = sampler_of(blocks, 1.5), np.zeros(blocks.size)
     law[[0, blocks.size - 1]] = 0.75, 0.25
-    draws = 3000
+    draws = wide(3000, 800)
     held = np.zeros(blocks.size)
     for _ in range(draws):
         held[blocks.outcomes_of(sampler.release_number(law))] += 1

@@ -15,6 +15,7 @@ from discreet.cli._app import app
 from discreet.collect import open_store
 from discreet.collect._store import Verdict
 from discreet.design import learn
+from discreet.estimation import pooled_population, population
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.collect.postgres import Server
 from tests.collect.running import one, running
@@ -22,7 +23,7 @@ from tests.collect.running import one, running
 LABELS = [f"place {number}" for number in range(8)]
 SIMPLEX = dc.Simplex(LABELS)
 FIRST = dc.MollifierSampler(SIMPLEX, epsilon=2.0)
-AGREED = Agreement.of(FIRST)
+AGREED = Agreement.of(FIRST, purpose="Where people were")
 
 
 def released(clients: int) -> Any:
@@ -55,6 +56,8 @@ def test_a_second_stage_is_designed_from_the_first_and_refuses_its_clients(tmp_p
     assert made["agreement"] == designed.id
     assert designed.sampler() == expected.sampler
     assert designed.learned_from == (AGREED.id,)
+    assert designed.stated_purpose == AGREED.purpose == "Where people were"
+    assert not made["identifiable"]
     assert made["published"]  # so many say enough for a design
     assert made["learned_from"] == [{"agreement": AGREED.id, "samples": 2_000}]
     assert made["notes"] == []
@@ -71,6 +74,25 @@ def test_a_second_stage_is_designed_from_the_first_and_refuses_its_clients(tmp_p
         assert again.status == 409  # nor the other way round
         told = [collector.get(f"/estimate?agreement={each.id}").json["samples"] for each in (AGREED, designed)]
         assert told == [2_000, 1]
+        known = collector.get("/collection").json
+        assert known["stages"] == [AGREED.id, designed.id]
+        pooled = collector.get("/pooled").json
+        together = pooled_population(
+            [
+                population(FIRST, counts=counts),
+                population(designed.sampler(), counts=[int(each == label) for each in LABELS]),
+            ]
+        )
+        assert [(stage["agreement"], stage["clients"]) for stage in pooled["stages"]] == [
+            (AGREED.id, 2_000),
+            (designed.id, 1),
+        ]
+        for name in ("estimate", "low", "high", "all_low", "all_high"):
+            assert [share["law"][name] for share in pooled["shares"]] == getattr(together.law, name).tolist()
+    for number, each in enumerate((AGREED, designed)):
+        assert run("export", store, "-o", f"{tmp_path}/{number}.parquet", "--agreement", each.id).exit_code == 0
+    asked = run("estimate", f"{tmp_path}/0.parquet", f"{tmp_path}/1.parquet", "--numbered", "--json")
+    assert json.loads(asked.stdout)["shares"] == pooled["shares"]
 
 
 class Learning:

@@ -43,7 +43,7 @@ def test_without_a_delta_it_is_the_pure_bracket(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "notion", [dc.Gaussian(0.5), dc.Gaussian(1.0), dc.privacy.Functional(lambda x: max(0.0, 0.8 - x))]
+    "notion", [*wide([dc.Gaussian(0.5)], []), dc.Gaussian(1.0), dc.privacy.Functional(lambda x: max(0.0, 0.8 - x))]
 )
 @pytest.mark.parametrize("name", ["tv", "kl"])
 def test_other_notions_are_bracketed_narrowly(notion: dc.privacy.Privacy, name: str) -> None:

@@ -110,7 +110,7 @@ def cdf(x: Any) -> Any:
     ("kind", "discretisation"),
     [
         (dc.LinearSampler, dc.Cells()),
-        (dc.LinearSampler, dc.Cells(24)),
+        pytest.param(dc.LinearSampler, dc.Cells(24), marks=pytest.mark.soak),
         (dc.OptimalSampler, dc.Cells(24)),
         pytest.param(dc.OptimalSampler, dc.Cells(), marks=pytest.mark.soak),
         pytest.param(dc.MollifierSampler, dc.Cells(), marks=pytest.mark.soak),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import discreet as dc
@@ -24,9 +24,11 @@ from discreet.estimation._intervals import clopper_pearson
 from discreet.estimation._inversion import invert_intervals
 from discreet.estimation._reports import ReportedPopulation
 from discreet.mechanisms import ReportSampler, best_subset
+from tests.soaking import wide
 
 
 @pytest.mark.slow
+@settings(max_examples=wide(100, 10))
 @given(st.integers(2, 200), st.floats(0.2, 6.0), st.floats(0.01, 0.3))
 def test_the_clients_asked_for_are_enough_and_fewer_are_not(k: int, epsilon: float, accuracy: float) -> None:
     sampler = dc.LinearSampler(dc.Simplex(k), epsilon=epsilon)
@@ -38,6 +40,7 @@ def test_the_clients_asked_for_are_enough_and_fewer_are_not(k: int, epsilon: flo
 
 
 @pytest.mark.slow
+@settings(max_examples=wide(100, 10))
 @given(st.integers(2, 50), st.integers(200, 10**6))
 def test_the_epsilon_asked_for_is_enough(k: int, clients: int) -> None:
     family = dc.Simplex(k)

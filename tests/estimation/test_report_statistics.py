@@ -144,7 +144,7 @@ def test_statistics_are_covered_as_often_as_intervals_say(size: int, epsilon: fl
     """By simulation: of all cells of a grid together at least 94 %, and of none so few that 94 % are not believable."""
     rng = np.random.default_rng(29)
     sampler, randomness = ReportSampler(Simplex(Numbers(size)), epsilon=epsilon), _SeededRandomness(rng)
-    times, covered = wide(400, 60), []
+    times, covered = wide(400, 30), []
     for clients in wide((5, 40, 400, 4000), (5, 400)):
         for held in (np.full(clients, size // 3), rng.integers(0, max(1, size // 2), clients)):
             ordered = np.sort(held)

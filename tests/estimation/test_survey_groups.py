@@ -56,7 +56,7 @@ def test_within_another_column_of_the_same_question() -> None:
 def test_a_change_covers_the_truth_whoever_the_clients_are() -> None:
     rng = np.random.default_rng(3)
     other = LAW[:, ::-1]
-    missed, repetitions = 0, wide(300, 40)
+    missed, repetitions = 0, wide(300, 20)
     for _ in range(repetitions):
         first = _reports(LAW, 3000, rng)
         found = survey_change(SAMPLER, first, SAMPLER, _reports(other, 3000, rng))

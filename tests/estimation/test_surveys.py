@@ -150,7 +150,7 @@ def truth_of(expected: Any, shape: list[int]) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "clients"), [(0.7, 3000), (4.0, 900)])
 def test_intervals_of_shares_that_several_tables_tell_hold_and_are_narrower(epsilon: float, clients: int) -> None:
-    rng, runs = np.random.default_rng(6), wide(400, 30)
+    rng, runs = np.random.default_rng(6), wide(400, 12)
     table, truth = binary_people(clients, rng)
     sampler = SurveySampler(Survey(BINARY, [shares(*names) for names in truth]), epsilon=epsilon)
     missed, together, ratio = [], [], []

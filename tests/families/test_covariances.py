@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import discreet as dc
+from tests.soaking import wide
 
 CORRELATED = np.array([[1.0, 0.9], [0.9, 1.5]])
 
@@ -45,7 +46,7 @@ def test_round_components_are_those_with_scales() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("dim", wide([2, 3], [2]))
 def test_a_thin_component_is_seen_along_its_whole_length(dim: int) -> None:
     """Its mass on the nodes is the one it says that it has."""
     thin = 0.99 * np.ones((dim, dim)) + 0.01 * np.eye(dim)

@@ -266,6 +266,13 @@ def _part_edges() -> Iterator[str]:
     ]  # fmt: skip
     for blocks in affine:
         yield _document([_REGION], _ASKED, [_part({"columns": ["region"]}, {"kind": "affine", **blocks})])
+    two = {"kind": "weighted", "blocks": ["1", "2"], "copies": ["1", "1"]}
+    three = {"kind": "weighted", "blocks": ["1", "2", "4"], "copies": ["1", "1", "1"]}
+    sums = [{"linear": "region", "matrix": [1, 0, 0]}, {"linear": "more", "matrix": [1, 0]}]
+    of_sums = [_part({"columns": ["region"]}, three), _part({"columns": ["more"]}, two, 1)]
+    exchanged = [_part({"columns": ["more"]}, two), _part({"columns": ["region"]}, three, 1)]
+    for parts in (of_sums, exchanged):
+        yield _document(columns, sums, parts)
     others: list[Any] = [None, [], {}, _ANSWERED[0], [None], [[]], _ANSWERED * 2]
     for parts in others:
         yield _document([_REGION], _ASKED, parts)

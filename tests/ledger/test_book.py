@@ -12,6 +12,7 @@ from discreet.errors import BudgetError, LedgerError
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.ledger._book import Book, sqlite_connection
 from tests.ledger.charging import OTHER, charge
+from tests.soaking import wide
 
 CHARGES = 12
 
@@ -32,11 +33,12 @@ def flipped(content: bytes, chosen: random.Random) -> bytes:
 
 @pytest.mark.slow
 def test_a_flipped_bit_is_harmless_or_refused(tmp_path: Path) -> None:
-    """3,000 flips anywhere in the file: the same answers, charges and refusals as before, or one of our errors."""
+    """Flips anywhere in the file: the same answers, charges and refusals as before, or one of our errors."""
     ledger = filled(tmp_path / "ledger")
     whole, entries = ledger.path.read_bytes(), ledger.entries()
     chosen, refused = random.Random(0), 0
-    for _ in range(3000):
+    flips = wide(3000, 500)
+    for _ in range(flips):
         ledger.path.write_bytes(flipped(whole, chosen))
         try:
             found = Ledger(ledger.path)
@@ -49,7 +51,7 @@ def test_a_flipped_bit_is_harmless_or_refused(tmp_path: Path) -> None:
         except LedgerError:
             refused += 1
         Path(f"{ledger.path}-journal").unlink(missing_ok=True)
-    assert refused > 300
+    assert refused > flips / 10
 
 
 @pytest.mark.slow

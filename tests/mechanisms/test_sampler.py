@@ -258,7 +258,7 @@ def test_who_is_not_known_is_drawn_from_the_reference(kind: Any, family: Any) ->
     sampler = kind(
         family, epsilon=1.0, **({"discretisation": dc.Cells(8)} if isinstance(family, dc.GaussianMixtures) else {})
     )
-    rng, draws = np.random.default_rng(0), wide(2000, 400)
+    rng, draws = np.random.default_rng(0), wide(2000, 150)
     found = np.bincount(
         [sampler.release_reference_number(rng=rng) for _ in range(draws)], minlength=sampler.carrier.size
     )

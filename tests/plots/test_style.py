@@ -14,6 +14,7 @@ from discreet.audit import TestedEvent
 from discreet.plots import _style
 from discreet.plots._labels import divergence_label
 from discreet.plots._style import figure, fonts_note, library_style, save, text_or_fallback
+from tests.soaking import wide
 
 
 def test_a_file_name_without_a_known_ending_is_refused(tmp_path: Path) -> None:
@@ -81,8 +82,11 @@ def test_a_note_says_which_font_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
         _style._glyphs.cache_clear()
 
 
+SCRIPTS = ["東京", "العربية", "हिन्दी", "🦊", "a$b", "$\\bad{$", "x_{1}^2$"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["東京", "العربية", "हिन्दी", "🦊", "a$b", "$\\bad{$", "x_{1}^2$"])
+@pytest.mark.parametrize("name", wide(SCRIPTS, SCRIPTS[1::2]))
 def test_labels_in_any_script_are_written_or_numbered(name: str, tmp_path: Path) -> None:
     """Warnings are errors here: a letter that no font has would be one, and so would formulas that are none."""
     names = ["plain", name]

@@ -22,7 +22,7 @@ from discreet import (
     minimax_risk,
 )
 from discreet.divergences import BUILT_IN
-from tests.soaking import examples
+from tests.soaking import examples, wide
 from tests.strategies import bands, epsilons, members, sizes
 
 FINITE_AT_ZERO = [name for name in BUILT_IN if np.isfinite(divergence(name).at_zero)]
@@ -68,7 +68,7 @@ def test_constants_satisfy_the_papers_identities(band: Band, epsilon: float) -> 
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=wide(300, 40), deadline=None)
 def test_no_client_exceeds_the_risk(data: st.DataObject) -> None:
     family = data.draw(st.one_of(bands(12), sizes(30).map(Simplex)))
     epsilon = data.draw(epsilons(1e-2, 10.0))

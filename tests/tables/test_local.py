@@ -1,5 +1,6 @@
 """Tables of rows on one machine: every form of table gives the same release, and nothing about it depends on their order."""
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -161,7 +162,7 @@ def test_one_changed_record_redraws_that_client_alone() -> None:
     table = rows()
     before = by_client(released(pa.table(table)))
     moved = {"client": [*table["client"], 7], "value": [*table["value"], 3]}
-    secrets = [dc.tables.Secret(bytes([number]) * 32) for number in range(wide(30, 8))]
+    secrets = [dc.tables.Secret(bytes([number]) * 32) for number in range(wide(30, 4))]
     results = [by_client(released(pa.table(moved), secret=secret)) for secret in secrets]
     forget_rounds_in_memory()  # as if in another process
     origins = [by_client(released(pa.table(table), secret=secret)) for secret in secrets]
@@ -218,8 +219,10 @@ def test_one_law_in_weights_is_one_sample() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize(
+    ("named", "weight"),
+    wide([*itertools.product([False, True], [None, "weight"])], [(False, "weight"), (True, None)]),
+)
 def test_records_larger_than_memory_give_the_same_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool, weight: str | None
 ) -> None:

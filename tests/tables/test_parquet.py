@@ -68,8 +68,8 @@ def test_slices_are_the_rows_that_polars_reads(tmp_path: Path, value: str) -> No
 
 @pytest.mark.slow
 def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path) -> None:
-    """20,000,000 rows in 100 kB reached gigabytes with a budget of 50 MB; now they stay near what the program itself takes."""
-    times = 20_000_000
+    """20,000,000 rows in 100 kB once reached gigabytes with a budget of 50 MB; they stay near what the program itself takes."""
+    times = wide(20_000_000, 5_000_000)
     table = pa.table({"client": repeated(pa.array(["a"]), times), "value": repeated(pa.array([3]), times)})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=times, compression="zstd", write_statistics=False)
     del table
@@ -84,7 +84,7 @@ def test_one_client_of_many_rows_in_few_bytes_takes_little_memory(tmp_path: Path
     told = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
     many, clients, megabytes = map(int, told.stdout.split())
     assert (many, clients) == (times, 1)
-    assert megabytes < 1200  # some 350 of it for the program
+    assert megabytes < wide(1200, 800)  # some 500 for the program
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from discreet.mechanisms._report_blocks import is_prime
 from discreet.release import Question, Secret, write_secret
 from discreet.release._keyed import integer_law_of_weights
 from discreet.tables import read_secret, sample
+from tests.soaking import wide
 
 SECRET = Secret(bytes(range(32)))
 MANY = next(q for q in range(1_797_000_000, 1_798_000_000) if is_prime(q))
@@ -54,7 +55,7 @@ def test_a_table_gives_every_client_the_report_of_its_key_and_data(name: str, co
     sampler = SAMPLERS[name]
     rows = _rows(sampler.family.size)
     agreed = dc.Agreement.of(sampler)
-    for count in (None, "often"):
+    for count in wide((None, "often"), ("often",)):
         with use_only(code):
             made = sample(rows, client="who", value="what", count=count, sampler=sampler, secret=SECRET)
         assert made.column_names == ["who", "report", "agreement"]

@@ -104,7 +104,7 @@ def quiet_weights(sampler: Any, p: Any) -> NDArray[np.int64] | None:
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", [dc.OptimalSampler, dc.MollifierSampler])
 @given(clients, clients, epsilons)
-@settings(HARD, max_examples=examples(60))
+@settings(HARD, max_examples=wide(60, 8))
 def test_adversarial_pairs(setting: str, kind: Any, first: Density, second: Density, epsilon: float) -> None:
     family, how = SETTINGS[setting]
     sampler = kind(family, epsilon=epsilon, discretisation=how)

@@ -23,7 +23,7 @@ HARD = settings(deadline=None, suppress_health_check=list(HealthCheck), database
 @pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 1e-3), (1e-3, 0.5), (0.5, 5.0), (5.0, 50.0)])
 @given(st.data())
-@settings(HARD, max_examples=examples(850))  # 10,200 pairs in all in a soak: three clients each
+@settings(HARD, max_examples=wide(850, 100))  # 10,200 pairs in all in a soak: three clients each
 def test_optimal_sampler_on_the_simplex(low: float, high: float, data: st.DataObject) -> None:
     k = data.draw(sizes(2000))
     epsilon = data.draw(epsilons(low, high))

@@ -10,6 +10,7 @@ import torch
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.torch import fitted_box, fitted_upper, output
+from tests.soaking import wide
 
 
 def examples(spread: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,7 +31,7 @@ def test_no_other_upper_on_a_fine_grid_serves_the_examples_better(epsilon: float
         logits, public = examples(spread, 3)
         found = fitted_upper(epsilon=epsilon, logits=logits, reference=public, measure=measure)
         best = mean(logits, public, epsilon, found, measure)
-        for step in range(1, 40):
+        for step in range(1, 40, wide(1, 3)):
             b = math.exp(-epsilon) + step / 40 * (1 - math.exp(-epsilon))
             upper = b * math.expm1(epsilon) / (1 - b)
             assert best <= mean(logits, public, epsilon, upper, measure) * 1.001 + 1e-9

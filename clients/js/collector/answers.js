@@ -53,7 +53,7 @@ function panel({ title, rows, level = 3 }) {
   const heading = element(`h${level}`, { dir: "auto" }, title);
   if (!rows) {
     const list = element("dl", { class: "words" });
-    return { part: element("div", { class: level === 3 ? "panel head" : "panel" }, heading, note, list), note, list };
+    return { part: element("div", { class: level === 3 ? "panel-head" : "panel" }, heading, note, list), note, list };
   }
   const [scale, list] = [element("div"), element("ul", { class: "shares" })];
   return { part: element("div", { class: "panel" }, heading, note, element("div", { class: "scale", "aria-hidden": "true" }, scale), list), note, rows: new Rows(list, scale) };
@@ -99,6 +99,13 @@ export function groupsOf(found) {
     const rows = panels.map((panel, number) => ({ ...panel, rows: rowsOf(each[number].answers, each[number].clients, true) }));
     return [heading, ...sideBySide(rows, (all, most) => placesOf(question, all, most))];
   });
+}
+
+/** The stages of a collection together. */
+export function stagesOf({ shares, clients }) {
+  const rows = shares.map(({ outcome, law }) => ({ outcome, samples: clients, law: { ...law, low: law.all_low, high: law.all_high } }));
+  const more = rows.length > FEW ? phrase("largest-shown", { few: FEW, n: rows.length }) : "";
+  return [{ title: phrase("stages-together", { n: clients }), note: more, rows, shown: largest(rows, FEW) }];
 }
 
 /** Shares within the private groups of a survey's column. */

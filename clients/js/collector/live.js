@@ -4,7 +4,7 @@ import { element, told } from "../page/element.js";
 import { containing, suggested } from "../page/search.js";
 import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
-import { answersOf, changesOf, groupsOf, Panels, withinOf } from "./answers.js";
+import { answersOf, changesOf, groupsOf, Panels, stagesOf, withinOf } from "./answers.js";
 import { addressed, chosen, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
@@ -24,7 +24,7 @@ const say = (id, text) => {
 };
 const clock = () => new Date().toLocaleTimeString(pageLanguage(), { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const rows = new Rows(by("rows"), by("scale"));
-const [answers, groups] = [new Panels(by("answers")), new Panels(by("groups"))];
+const [answers, groups, stages] = ["answers", "groups", "stages"].map((id) => new Panels(by(id)));
 
 let choice = chosen();
 let known = {}; // {collection, collectionAt, agreed, estimate, etag}
@@ -90,6 +90,14 @@ async function compare(now, asked) {
     say("groups-reading", [...(value.notes ?? []).map(sentence), phrase(column ? "within-reading" : "groups-reading", { often })].join(" "));
   }
   by("groups-card").hidden = !shown;
+  const pooled = (known.collection.stages ?? []).length > 1 ? (await json("pooled", { agreement: now.agreement })).value : { shares: [] };
+  if (asked !== turn) return;
+  by("stages-card").hidden = !pooled.shares.length;
+  if (pooled.shares.length) {
+    stages.show(stagesOf(pooled));
+    by("stages-told").replaceChildren(...pooled.stages.map(({ purpose, agreement, clients, epsilon }) => element("li", { dir: "auto" }, phrase("stage", { stage: labelled(purpose || agreement.slice(0, 12)), n: clients, epsilon }))));
+    say("stages-reading", phrase(pooled.identifiable ? "stages-reading" : "stages-narrowed", { often: `${numbered(100 * pooled.confidence)}\u00a0%` }));
+  }
   by("change-card").hidden = now.round < 2 || !known.estimate.samples;
   if (by("change-card").hidden) return;
   const { value } = await json("change", now, null, known.ticket);

@@ -69,8 +69,8 @@ function checkSurvey(agreement, { law: { words, uniform, largest }, surveys }, w
   same("longest report", survey.longest, largest);
   for (const { records, counts, rows, words: given, report, part, named } of surveys) {
     found.surveys += 1;
-    same("rows", domain.numbers(records), rows);
-    same("numbers of rows", domain.numbers(domain.numbers(records).map((row) => domain.named(row))), rows);
+    same("rows", survey.numbers(records), rows);
+    same("numbers of rows", survey.numbers(survey.numbers(records).map((row) => domain.named(row))), rows);
     const law = agreement.law({ counts: new Map(records.map((record, place) => [record, counts[place]])) });
     same("values outside", law.outside, 0);
     let next = 0;

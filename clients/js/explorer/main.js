@@ -136,6 +136,7 @@ async function open(files) {
     for (const { size } of files) if (size > LARGEST_FILE) throw new Error("The file is larger than 64 MB: that is no agreement.");
     const weights = beside && (await beside.arrayBuffer());
     const agreement = Agreement.read(await file.arrayBuffer(), { weights });
+    if (agreement.survey) throw new Error("The agreement is on a survey of several columns, which this page does not explain yet.");
     words.replaceChildren(
       ...told(asked(agreement)),
       element("dt", {}, "Its id"),

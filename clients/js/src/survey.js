@@ -247,6 +247,7 @@ function checkWider({ view, blocks }, questions, where) {
 export class Survey {
   #ends;
   #offsets;
+  #rows;
 
   /** `fields`: questions and parts as an agreement states them; `rows`: its columns. */
   constructor(fields, rows, epsilon) {
@@ -262,6 +263,7 @@ export class Survey {
     this.#offsets = [0n];
     for (const { blocks } of parts) this.#offsets.push(this.#offsets.at(-1) + blocks.largest + 1n);
     if (this.#offsets.at(-1) > LARGEST_REPORT) refuse("the questions have more than 2^64 reports");
+    this.#rows = rows;
     this.columns = rows.columns;
     this.questions = fields.questions;
     this.parts = parts.map(({ question, sees, view, blocks }, place) => {
@@ -269,6 +271,11 @@ export class Survey {
       return { question, sees, view, blocks, words, uniformWeight, share: Number(words) / Number(WORDS), blind: Number(uniformWeight) / Number(WORDS) };
     });
     this.terms = fields;
+  }
+
+  /** The number of every row, as Python's `SurveyColumns.encode` gives it; a row with a value outside its column is refused. */
+  numbers(records) {
+    return this.#rows.numbers(records);
   }
 
   /**

@@ -32,7 +32,7 @@ const saying = (...words) => () => (words.length > 1 ? words.shift() : words[0])
 
 test("a row is one whole number, by the outcome numbers of its columns", () => {
   const row = 1n + 3n * (48_000n + 192_000n * (2n + 9n * 2n));
-  assert.deepEqual(survey.domain.numbers([ROW, { ...ROW, day: new Date("2026-01-03"), more: "ignored" }]), [row, row]);
+  assert.deepEqual(survey.survey.numbers([ROW, { ...ROW, day: new Date("2026-01-03"), more: "ignored" }]), [row, row]);
   assert.deepEqual(survey.domain.named(row), { ...ROW, amount: (48_000.5 / 192_000) * 500 });
   assert.equal(survey.size, 3 * 192_000 * 9 * 7);
   const law = survey.law({ records: [ROW, { ...ROW, region: "west" }, ROW] });
@@ -56,7 +56,7 @@ test("numbers outside go to the nearest end, rows with other values outside are 
     const alone = survey.law({ records: [record] }), beside = survey.law({ records: [record, ROW] });
     assert.deepEqual([alone.rows, alone.outside, beside.rows.length, beside.outside], [[], 1, 1, 1]);
     assert.match(survey.release(alone).sample, /^[0-9]+$/);
-    refused(() => survey.domain.numbers([record]), /unknown rows/);
+    refused(() => survey.survey.numbers([record]), /unknown rows/);
   }
   for (const counts of [[], [1, 2], { north: 3 }, new Map([["north", 2]])]) assert.deepEqual(survey.law({ counts }).rows, []);
   assert.equal(region, "south");

@@ -8,9 +8,9 @@ from discreet.agreement._agreement import (
 )
 from discreet.agreement._continuous_terms import ContinuousTerms
 from discreet.agreement._family_terms import MOST_LISTED as MOST_LISTED, FamilyTerms
-from discreet.agreement._mechanism_terms import BlockTerms, JointTerms
+from discreet.agreement._mechanism_terms import BlockTerms, JointTerms, OwnTerms
 from discreet.agreement._schedule import Schedule
 from discreet.agreement._survey_terms import RowTerms as RowTerms, SurveyTerms as SurveyTerms
 from discreet.domain import VERSION
 
-__all__ = ["VERSION", "Agreement", "BlockTerms", "ContinuousTerms", "FamilyTerms", "JointTerms", "Schedule"]
+__all__ = ["VERSION", "Agreement", "BlockTerms", "ContinuousTerms", "FamilyTerms", "JointTerms", "OwnTerms", "Schedule"]

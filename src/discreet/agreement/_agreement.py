@@ -36,7 +36,15 @@ from discreet.agreement._family_terms import (
     check_object,
     read_family_terms,
 )
-from discreet.agreement._mechanism_terms import BLOCKS, JOINT, BlockTerms, JointTerms
+from discreet.agreement._mechanism_terms import (
+    BLOCKS,
+    JOINT,
+    OWN,
+    OWN_MECHANISM,
+    BlockTerms,
+    JointTerms,
+    OwnTerms,
+)
 from discreet.agreement._reference_terms import REFERENCE, ReferenceTerms, read_reference_terms
 from discreet.agreement._schedule import SCHEDULE, Schedule, is_day
 from discreet.agreement._survey_terms import ROW_KINDS, SURVEY, RowTerms, SurveyTerms, read_row_terms
@@ -58,6 +66,7 @@ from discreet.mechanisms import (
     ComposedSampler,
     JointSampler,
     MollifierSampler,
+    OwnSampler,
     ReportSampler,
     Sampler,
     check_mechanism,
@@ -71,7 +80,7 @@ from discreet.survey import SurveySampler
 _HINTS = {"atoms": ": on this machine numbers would mean other cells or points; release where they are those agreed on"}
 
 _AGREEMENT = Fields.of(
-    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule survey"
+    "discreet family mechanism epsilon bits", "privacy reference rounds purpose other joint blocks schedule survey own"
 )
 
 
@@ -106,6 +115,7 @@ class Agreement:
         blocks: the blocks that reports name; only for the mechanism "reports".
         schedule: the dates of the rounds, if they are named by dates.
         survey: the questions and parts of a survey; only for the mechanism "survey".
+        own: the package, version, parameters and box of a mechanism of somebody's own; only for the mechanism "own".
 
     Raises:
         DiscreetError: for terms out of range.
@@ -123,10 +133,12 @@ class Agreement:
     blocks: BlockTerms | None = None
     schedule: Schedule | None = None
     survey: SurveyTerms | None = None
+    own: OwnTerms | None = None
 
     def __post_init__(self) -> None:
         self._check_survey()
-        if self.survey is None:
+        self._check_own()
+        if self.survey is None and self.own is None:
             check_mechanism(self.mechanism)
         if self.other is not None:
             object.__setattr__(self, "other", _check_other_outcome(self.other, self.family))
@@ -160,6 +172,20 @@ class Agreement:
             each is None for each in (self.privacy, self.reference, self.other, self.joint, self.blocks)
         ):
             raise DiscreetError("a survey is for pure epsilon, and has no privacy, reference, other, joint or blocks")
+
+    def _check_own(self) -> None:
+        """Refuse the terms of an own mechanism beside another mechanism, and terms that none has."""
+        if (isinstance(self.mechanism, str) and self.mechanism == OWN_MECHANISM) != (self.own is not None):
+            raise DiscreetError(
+                f"mechanism = {OWN_MECHANISM!r} and the field own, which names it, belong together; use Agreement.of(sampler)"
+            )
+        if self.own is not None and not (
+            isinstance(self.family, FamilyTerms)
+            and all(each is None for each in (self.reference, self.joint, self.blocks, self.survey))
+        ):
+            raise DiscreetError(
+                "a mechanism of one's own is agreed on for a list of outcomes, without reference, joint, blocks or survey"
+            )
 
     def _check_joint(self) -> None:
         """Reject terms under which samples cannot be drawn together."""
@@ -222,12 +248,12 @@ class Agreement:
             raise DiscreetError(
                 f"{sampler!r} cannot be agreed on: one sample is agreed on as OptimalSampler(...), several without a band= of their own"
             )
-        alone = (JointSampler, ReportSampler, SurveySampler)
+        alone = (JointSampler, ReportSampler, SurveySampler, OwnSampler)
         if not isinstance(sampler, alone) and type(sampler) not in MECHANISMS.values():
             raise DiscreetError(f"{sampler!r} cannot be agreed on yet; use one of {', '.join(MECHANISM_NAMES)}")
         made = cls(
             family=_sampler_family_terms(sampler, check_version(version)),
-            mechanism=sampler.name,
+            mechanism=OWN_MECHANISM if isinstance(sampler, OwnSampler) else sampler.name,
             epsilon=sampler.epsilon,
             rounds=rounds,
             purpose=purpose,
@@ -238,6 +264,7 @@ class Agreement:
             blocks=BlockTerms.of(sampler) if isinstance(sampler, ReportSampler) else None,
             schedule=schedule,
             survey=SurveyTerms.of(sampler) if isinstance(sampler, SurveySampler) else None,
+            own=OwnTerms.of(sampler) if isinstance(sampler, OwnSampler) else None,
         )
         doubt = made.doubt_of_rounds
         if doubt is not None and is_called_by_user("agreement"):
@@ -274,6 +301,12 @@ class Agreement:
         return () if named is None else tuple(named[1].split(", "))
 
     @property
+    def stated_purpose(self) -> str:
+        """The purpose without the words that name what the sampler was learned from."""
+        named = _LEARNED.search(self.purpose)
+        return self.purpose if named is None else self.purpose[: named.start()].rstrip("( ")
+
+    @property
     def version(self) -> int:
         """The version of the document, which fixes its canonical form."""
         return self.family.version
@@ -306,6 +339,8 @@ class Agreement:
             terms["schedule"] = self.schedule.document
         if self.survey is not None:
             terms["survey"] = self.survey.document
+        if self.own is not None:
+            terms["own"] = self.own.document
         return terms
 
     @property
@@ -434,6 +469,13 @@ class Agreement:
                 "`discreet estimate` to estimate, or agree on one sample of each client"
             )
         whole_family = self.family.family() if family is None else family
+        if self.own is not None:
+            if reference is not None:
+                raise DiscreetError("reference has no meaning for a mechanism of one's own; leave it out")
+            outcomes: Any = whole_family
+            theirs = self.own.sampler(outcomes, self.promise)
+            self.check_sampler(theirs)
+            return theirs
         if reference is None and self.reference is not None:
             reference = self.reference.reference(whole_family)
         found = sampler_named(
@@ -620,6 +662,7 @@ class Agreement:
             blocks=BlockTerms(**check_object("blocks", terms["blocks"], BLOCKS)) if "blocks" in terms else None,
             schedule=Schedule(**check_object("schedule", terms["schedule"], SCHEDULE)) if "schedule" in terms else None,
             survey=SurveyTerms(**check_object("survey", terms["survey"], SURVEY)) if "survey" in terms else None,
+            own=OwnTerms(**check_object("own", terms["own"], OWN)) if "own" in terms else None,
         )
 
 

@@ -1,14 +1,34 @@
-"""What an agreement states for one mechanism alone: how several samples are drawn at once, and which blocks reports name.
+"""What an agreement states for one mechanism alone: several samples drawn at once, blocks of reports, and mechanisms of others.
 
 Blocks are written down, not only chosen again, so that an agreement keeps its blocks when the choice of them changes. Privacy holds for all
 blocks that are read here (`discreet.mechanisms._report_sampler`); poor ones cost accuracy alone.
+
+A mechanism of somebody else's is named by its package and version, and by the digest of its integer box. Privacy is a statement about the
+box, so that code which was changed without a new version cannot change what was agreed on.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from discreet.agreement._family_terms import AgreementTerms, Fields
+from discreet.domain import canonical, check_digest, digest
 from discreet.errors import DiscreetError, check_choice, check_count
-from discreet.mechanisms import AROUND, BLOCK_KINDS, MOST_TOGETHER, BlockFamily, ReportSampler, blocks_named
+from discreet.families import FiniteFamily
+from discreet.mechanisms import (
+    AROUND,
+    BLOCK_KINDS,
+    MOST_TOGETHER,
+    BlockFamily,
+    OwnSampler,
+    ReportSampler,
+    blocks_named,
+    installed_mechanism,
+)
+from discreet.privacy import Privacy
 
 JOINT = Fields.of("samples around")
 
@@ -88,3 +108,88 @@ class BlockTerms(AgreementTerms):
     def on(self, size: int) -> BlockFamily:
         """The blocks themselves, on so many outcomes."""
         return blocks_named(self.kind, size, self._parameters)
+
+
+OWN = Fields.of("name package package_version box", "parameters")
+OWN_MECHANISM = "own"  # what `mechanism` says where the field `own` names the mechanism
+_LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTerms(AgreementTerms):
+    """A mechanism that another package offers under the entry points `discreet.mechanisms`.
+
+    Args:
+        name: of the mechanism, and of the entry point.
+        package: that offers it.
+        package_version: the version of the package.
+        box: the digest of the integer box, lower bounds first, as 64-bit integers in little-endian order.
+        parameters: the further arguments of the mechanism, as JSON values.
+
+    Raises:
+        DiscreetError: for fields that are no such texts, or parameters that JSON cannot state.
+    """
+
+    FIELDS = ("name", "package", "package_version", "box", "parameters")
+
+    name: str
+    package: str
+    package_version: str
+    box: str
+    parameters: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("name", "package", "package_version"):
+            value = getattr(self, field)
+            if not isinstance(value, str) or not 1 <= len(value) <= _LONGEST_TEXT:
+                raise DiscreetError(f"own.{field} = {value!r} is not a text of 1 to {_LONGEST_TEXT} characters")
+        check_digest("own.box", self.box)
+        if self.parameters is not None:
+            if not isinstance(self.parameters, Mapping) or not self.parameters:
+                raise DiscreetError(f"own.parameters = {self.parameters!r} is not an object with fields; leave it out")
+            object.__setattr__(self, "parameters", _as_json(dict(self.parameters)))
+
+    @classmethod
+    def of(cls, sampler: OwnSampler) -> "OwnTerms":
+        """The terms of a sampler whose class an installed package offers."""
+        kind, package, version = installed_mechanism(sampler.name)
+        if type(sampler) is not kind:
+            raise DiscreetError(
+                f"{sampler!r} cannot be agreed on: the package {package} offers another class as {sampler.name!r}"
+            )
+        return cls(sampler.name, package, version, box_digest(sampler), dict(sampler.parameters) or None)
+
+    def sampler(self, family: FiniteFamily, privacy: Privacy) -> OwnSampler:
+        """The mechanism itself, of the package and the version that were agreed on."""
+        kind, package, version = installed_mechanism(self.name)
+        if (package, version) != (self.package, self.package_version):
+            raise DiscreetError(
+                f"mechanism {self.name!r} was agreed on as that of {self.package} {self.package_version}, and {package} {version} is "
+                f"installed; install {self.package}=={self.package_version}"
+            )
+        try:
+            found = kind.from_parameters(family, privacy, self.parameters or {})
+        except TypeError as error:  # of parameters that the class does not take
+            raise DiscreetError(f"mechanism {self.name!r} does not take the parameters agreed on: {error}") from None
+        if box_digest(found) != self.box:
+            raise DiscreetError(
+                f"mechanism {self.name!r} of {package} {version} has another box here than the one agreed on ({self.box}); its code or "
+                "its arithmetic has changed: nothing is released"
+            )
+        return found
+
+
+def box_digest(sampler: OwnSampler) -> str:
+    """The digest of the integers that bound every weight."""
+    bounds = (np.broadcast_to(bound, sampler.box.size) for bound in (sampler.lattice.lower, sampler.lattice.upper))
+    return digest(np.stack(list(bounds)).astype("<i8").tobytes())
+
+
+def _as_json(parameters: dict[str, Any]) -> Any:
+    """The parameters as every reader of the agreement gets them."""
+    try:
+        return json.loads(canonical(parameters))
+    except (TypeError, AttributeError):
+        raise DiscreetError(
+            f"own.parameters = {parameters!r} are not JSON values; return numbers, texts, lists and dicts from `parameters`"
+        ) from None

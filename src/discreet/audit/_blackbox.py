@@ -39,6 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.doors import OldName
 from discreet._base.showing import with_short_repr
 from discreet.errors import OPEN_UNIT, PROBABILITY, DiscreetError, check_count, check_kind
+from discreet.families import ContinuousFamily, extreme_laws
+from discreet.mechanisms import Mechanism, check_protocol
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy
 
 _STEPS = 400
@@ -337,7 +339,7 @@ def _short_text(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-Mechanism = Callable[[Any, int], Any]
+DrawSamples = Callable[[Any, int], Any]
 Claim = tuple[float, float]
 MOST_EVENTS = 4
 _CAUTION = 2.0  # standard deviations subtracted when events are compared on the first half
@@ -415,8 +417,8 @@ class _Candidate:
 
 
 def black_box_audit(
-    mechanism: Mechanism,
-    inputs: Sequence[Any],
+    mechanism: DrawSamples | Mechanism,
+    inputs: Sequence[Any] | None = None,
     *,
     epsilon: float | None = None,
     delta: float = 0.0,
@@ -427,8 +429,9 @@ def black_box_audit(
     """Audit a mechanism on two or more inputs: half of the draws choose an event, half test it.
 
     Args:
-        mechanism: a function f(input, n) that returns n samples.
-        inputs: two or more that the mechanism should hide.
+        mechanism: a function f(input, n) that returns n samples; or a `Mechanism`, such as a sampler or an object of your own with the
+            same five names. Its own claim is audited unless another is given.
+        inputs: two or more that the mechanism should hide; of a `Mechanism` by default four extreme members of its family.
         epsilon: of the claim, (epsilon, delta)-LDP.
         delta: of the claim.
         privacy: a notion in place of both.
@@ -441,15 +444,21 @@ def black_box_audit(
     Raises:
         DiscreetError: for arguments out of range, and samples that cannot be compared.
     """
+    if not callable(mechanism) and hasattr(mechanism, "release"):
+        check_protocol(mechanism)
+        if epsilon is None and privacy is None:
+            privacy = mechanism.privacy
+        inputs = _extreme_inputs(mechanism) if inputs is None else inputs
+        mechanism = _released_by(mechanism)
     claims = _claimed_pairs(epsilon, delta, privacy)
     OPEN_UNIT.check("confidence", confidence)
     half = check_count("draws", draws, least=200, fix="an audit needs at least a hundred in each half") // 2
     if not callable(mechanism):
         raise DiscreetError(
-            f"mechanism = {mechanism!r} cannot be called; pass a function f(input, n) that returns n samples"
+            f"mechanism = {mechanism!r} cannot be called; pass a function f(input, n) that returns n samples, or a sampler"
         )
     check_kind("inputs", inputs, Iterable, "pass a list of two or more that the mechanism should hide")
-    inputs = list(inputs)
+    inputs = [] if inputs is None else list(inputs)
     if len(inputs) < 2:
         raise DiscreetError(
             f"{len(inputs)} inputs cannot be told apart; give two or more that the mechanism should hide"
@@ -466,6 +475,26 @@ def black_box_audit(
         events.append(_test_candidate(candidate, testing, half, 1.0 - error_here, delta))
     events.sort(key=lambda event: -event.empirical_epsilon_lower_bound)
     return BlackBoxAudit(epsilon, delta, confidence, tuple(inputs), tuple(events))
+
+
+def _extreme_inputs(mechanism: Mechanism) -> list[Any]:
+    """Clients that hold as much as possible of the first or of the last outcome, or as little."""
+    family = mechanism.family
+    if isinstance(family, ContinuousFamily):
+        raise DiscreetError(f"inputs is not given; on {family!r} pass two or more densities")
+    mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
+    return list(extreme_laws(mu, family.bounds, 4)[1])
+
+
+def _released_by(mechanism: Mechanism) -> DrawSamples:
+    """A function that releases n samples of one client."""
+
+    def release(p: Any, count: int) -> Any:
+        if isinstance(mechanism.family, ContinuousFamily):
+            return mechanism.release([p] * count)
+        return mechanism.release(np.tile(np.asarray(mechanism.family.as_rows(p)), (count, 1)))
+
+    return release
 
 
 def _claimed_pairs(epsilon: float | None, delta: float, privacy: Privacy | None) -> list[Claim]:
@@ -491,7 +520,7 @@ def _most_doubtful(claims: list[Claim], samples: Sequence[Samples], draws: int) 
     return max(found, key=lambda each: max((one.promise for one in each[1]), default=-math.inf) - each[0][0])
 
 
-def _draw_samples(mechanism: Mechanism, value: Any, count: int) -> Samples:
+def _draw_samples(mechanism: DrawSamples, value: Any, count: int) -> Samples:
     try:
         output = mechanism(value, count)
     except DiscreetError:

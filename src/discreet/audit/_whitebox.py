@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_output_path
@@ -41,8 +41,8 @@ from discreet._base.numerics import exp_lower, exp_upper, log_bracket
 from discreet._base.showing import with_short_repr
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.families import Bounds
-from discreet.mechanisms import AnyFamily, JointSampler, ReportSampler, Sampler, check_sampler
+from discreet.families import extreme_laws
+from discreet.mechanisms import AnyFamily, JointSampler, Mechanism, ReportSampler, Sampler, check_sampler
 from discreet.privacy import (
     Gaussian,
     Privacy,
@@ -262,6 +262,11 @@ def certificate(
     if isinstance(sampler, ReportSampler):
         return _report_certificate(sampler, epsilon, privacy, agreement)
     if not isinstance(sampler, JointSampler):
+        if not isinstance(sampler, (Sampler, type)) and isinstance(sampler, Mechanism):
+            raise DiscreetError(
+                f"{sampler!r} states its law in floating point and has no integers to certify; make it an OwnSampler, or audit its samples: "
+                "black_box_audit(mechanism)"
+            )
         check_sampler(sampler)
     size, most = sampler.box.size, check_count("most_inputs", most_inputs)
     if isinstance(sampler, JointSampler):
@@ -320,33 +325,6 @@ def _check_agreed(
     if epsilon is not None or privacy is not None:
         raise DiscreetError("agreement states the claim; leave out epsilon and privacy")
     agreement.check_sampler(sampler)
-
-
-def extreme_laws(mu: NDArray[np.float64], bounds: Bounds, most: int) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Extreme points of a band around mu: for each of several outcomes, a distribution that maximises it and one that minimises it.
-
-    An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
-    """
-    size = len(mu)
-    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
-    names, laws = [], []
-    for outcome in chosen:
-        for liked in (True, False):
-            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
-            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
-            laws.append(_fill_in_order(mu, bounds.lower, bounds.upper, order))
-    return tuple(names), np.array(laws)
-
-
-def _fill_in_order(
-    mu: NDArray[np.float64], lower: float, upper: float, order: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
-    room = (upper - lower) * mu[order]
-    ends = np.minimum(np.cumsum(room), 1.0 - lower)
-    law = lower * mu
-    law[order] += np.diff(ends, prepend=0.0)
-    return np.asarray(law / law.sum())
 
 
 def _largest_row(column: Sequence[int]) -> int:

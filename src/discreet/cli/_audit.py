@@ -57,7 +57,7 @@ def audit(
     """
     given = [_parse_input(text) for text in inputs or ()]
     found = black_box_audit(
-        _load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
+        load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
     )
     if plot is not None:
         _save_audit_plot(found, mechanism, plot)
@@ -155,7 +155,7 @@ def _stated_sampler(
     return sampler_named(name, family, privacy=stated)
 
 
-def _load_callable(name: str) -> Callable[[Any, int], Any]:
+def load_callable(name: str) -> Callable[[Any, int], Any]:
     """The callable named MODULE:CALLABLE; the current folder may contain the module."""
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:

@@ -209,19 +209,23 @@ def _reports_verdict(told: DestinationEstimate) -> str:
     )
 
 
-def _reports_record(told: DestinationEstimate, picture: Path) -> dict[str, Any]:
+def _shares_record(told: DestinationEstimate | TimeZoneEstimate) -> dict[str, dict[str, float]]:
     law = told.found.law
     return {
+        str(name): {
+            "truth": float(told.truth[place]),
+            "estimate": float(law.estimate[place]),
+            "low": float(law.low[place]),
+            "high": float(law.high[place]),
+        }
+        for place, name in enumerate(told.found.domain.names)
+    }
+
+
+def _reports_record(told: DestinationEstimate, picture: Path) -> dict[str, Any]:
+    return {
         "client": {"aircraft": told.client, "named": list(told.named)},
-        "destinations": {
-            str(name): {
-                "truth": float(told.truth[place]),
-                "estimate": float(law.estimate[place]),
-                "low": float(law.low[place]),
-                "high": float(law.high[place]),
-            }
-            for place, name in enumerate(told.found.domain.names)
-        },
+        "destinations": _shares_record(told),
         "off_by": {"reports": told.distance(told.found), "values": told.distance(told.by_values)},
         "aircraft_that_values_need": told.values_needed,
         "picture": str(picture),
@@ -229,17 +233,8 @@ def _reports_record(told: DestinationEstimate, picture: Path) -> dict[str, Any]:
 
 
 def _lesson_record(lesson: TimeZoneEstimate, picture: Path) -> dict[str, Any]:
-    law = lesson.found.law
     return {
-        "time_zones": {
-            str(name): {
-                "truth": float(lesson.truth[place]),
-                "estimate": float(law.estimate[place]),
-                "low": float(law.low[place]),
-                "high": float(law.high[place]),
-            }
-            for place, name in enumerate(lesson.found.domain.names)
-        },
+        "time_zones": _shares_record(lesson),
         "client": {"aircraft": lesson.client, "released": lesson.released},
         "picture": str(picture),
     }

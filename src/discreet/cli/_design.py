@@ -44,7 +44,7 @@ from discreet.cli._options import (
 from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.collect import is_store, open_store
 from discreet.design import Design, Learned, design as best, learn
-from discreet.errors import PROBABILITY, DiscreetError
+from discreet.errors import PROBABILITY, DiscreetError, visible
 from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, Sampler
@@ -86,6 +86,11 @@ class LearnedAgreement:
     agreement: Agreement
     names: Sequence[Any]
     doubts: tuple[str, ...]
+
+    @property
+    def is_identifiable(self) -> bool:
+        """Whether samples under the agreement determine the average client."""
+        return self.learned.sampler.mixing is not None
 
 
 def learn_agreement(
@@ -133,7 +138,8 @@ def learn_agreement(
         confidence=confidence,
     )
     ids = [agreed.id for one in given for agreed, *_ in one.rounds]
-    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(purpose, ids))
+    kept = purpose or read[0][0].stated_purpose
+    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(kept, ids))
     doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
     if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
         doubts.append("only the first of several rounds is used: each client has a sample in every round")
@@ -228,6 +234,7 @@ def learned_record(found: LearnedAgreement) -> dict[str, Any]:
         "divergence": learned.design.divergence.name,
         "keep": learned.design.keep,
         "published": learned.published,
+        "identifiable": found.is_identifiable,
         "better_under": learned.better,
         "confidence": learned.confidence,
         "expected_gain": json_number(learned.gain),
@@ -252,6 +259,11 @@ def learned_record(found: LearnedAgreement) -> dict[str, Any]:
 
 
 LEARNED_KEEP = 0.01
+_NARROWED = (
+    "samples under this agreement narrow the population's shares down to intervals that do not shrink to nothing: they serve each client, "
+    "and no estimate from them is unbiased. To estimate shares, keep collecting under a linear agreement or one on reports (discreet agree "
+    "--for population); the stages are estimated together: discreet estimate FIRST SECOND"
+)
 NO_SMOOTHING, AUTO = "none", "auto"
 SMOOTHING_EPSILON = 4.0  # above this, clients unlike the few examples dominate the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
@@ -427,6 +439,8 @@ def _write_learned(
     files.check(output)
     with _progress_bar(quiet=quiet) as told:
         found = learned(told=told)
+    if not found.is_identifiable and not quiet:
+        typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
     found.agreement.write(output)
     if json:
         write_json(learned_record(found))

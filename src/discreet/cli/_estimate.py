@@ -15,7 +15,7 @@ from discreet import plots
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._groups import Asked, estimate_by_group, estimate_change, refuse_options
+from discreet.cli._groups import Asked, estimate_by_group, estimate_change, estimate_stages, refuse_options
 from discreet.cli._options import (
     Nulls,
     Other,
@@ -318,9 +318,13 @@ def _fidelities(found: AnyPopulation, known: Any) -> Table:
 
 
 def estimate(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="IN", help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -."),
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN...",
+            help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
+            "each, which are estimated together.",
+        ),
     ],
     agreement: Annotated[
         Path | None,
@@ -417,6 +421,10 @@ def estimate(
             metavar="FILE", help="Samples of another time or of other clients: how shares changed from FILE to IN."
         ),
     ] = None,
+    numbered: Annotated[
+        bool,
+        typer.Option("--numbered", help="With several IN: their clients are numbered rows of exports, not names."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
@@ -424,12 +432,19 @@ def estimate(
     Linear mechanism and reports: unbiased, and intervals are as wide as chance makes them. Optimal and mollifier: several populations can
     lead to the same samples, and an interval holds them all.
     """
-    if by is not None or compare is not None:
+    source = sources[0]
+    if by is not None or compare is not None or len(sources) > 1:
         asked = Asked(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
         single = {
             "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
             "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars,
         }  # fmt: skip
+        if len(sources) > 1:
+            others = {"--by": by, "--compare": compare, "--client": client, "--clients-table": clients_table}
+            more = {"--null-groups": null_groups, "--statistic": statistic, "--bins": bins, "--plot": plot}
+            refuse_options("several IN", {**single, **others, **more})
+            estimate_stages(asked, sources, numbered=numbered)
+            return
         if by is not None:
             refuse_options("--by", {**single, "--compare": compare})
             estimate_by_group(asked, by, clients_table, client, null_groups)
@@ -440,6 +455,8 @@ def estimate(
             )
             estimate_change(asked, compare)
         return
+    if numbered:
+        raise DiscreetError("--numbered is for several IN, whose clients must not be the same; leave it out")
     if clients_table is not None or null_groups is not None:
         raise DiscreetError("--clients-table and --null-groups are for groups; say which column with --by COLUMN")
     if top is not None:

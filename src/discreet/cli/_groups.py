@@ -1,6 +1,6 @@
-"""`discreet estimate --by` and `--compare`: groups of clients side by side, and the change between two files."""
+"""`discreet estimate` of several groups or files: groups side by side, the change between two files, and stages together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from discreet.estimation import (
     ClientGroups,
     Estimate,
     GroupedPopulation,
+    PooledPopulation,
     Population,
     ReportedPopulation,
     ReportTally,
@@ -29,11 +30,14 @@ from discreet.estimation import (
     SharedClients,
     change,
     change_record,
+    check_clients_apart,
     coding_and_sampler,
     estimate_groups,
     group_counts,
     group_record,
     notes,
+    pooled_population,
+    pooled_record,
     population,
     reported_population,
     shared_clients,
@@ -77,6 +81,13 @@ class Asked:
             check_picture(self.plot)
             read = {"samples": self.source, "agreement": self.agreement, **others}
             check_apart(self.plot, read, what="picture")
+
+    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+        """Print the record as JSON or the blocks, as it was asked."""
+        if self.json:
+            write_json(record)
+        else:
+            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
 
 
 def refuse_options(option: str, given: Mapping[str, Any]) -> None:
@@ -176,11 +187,7 @@ def estimate_by_group(
     if asked.plot is not None:
         title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
         plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
-        blocks.append("Written: " + safe_text(asked.plot))
-    if asked.json:
-        write_json(said)
-    else:
-        print_blocks(*blocks)
+    asked.show(said, blocks)
 
 
 def _refuse_for_survey(asked: Asked) -> None:
@@ -362,11 +369,75 @@ def estimate_change(asked: Asked, compare: str) -> None:
         purpose = reads[1].agreed.purpose
         title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
         plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
-        blocks.append("Written: " + safe_text(asked.plot))
+    asked.show(said, blocks)
+
+
+def estimate_stages(asked: Asked, sources: Sequence[str], *, numbered: bool) -> None:
+    """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
+    asked.check({f"IN {place}": name for place, name in enumerate(sources, start=1)})
+    if len(set(sources)) < len(sources):
+        raise DiscreetError("a file is named twice; stages are samples of different clients")
+    files = [file_source(name) for name in sources]
+    agreements = [agreement_of(each, None if each.agreement is not None else asked.agreement) for each in files]
+    if any(agreed.survey is not None for agreed in agreements):
+        raise DiscreetError(
+            "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
+        )
+    apart = False if numbered else _check_apart(files)
+    reads = [_Read.of(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
+    found = pooled_population([_population_of(read, asked, None) for read in reads])
+    doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
+    if not found.exact:
+        doubts.append(
+            "not every stage tells the average client without bias: intervals hold every share that could have led to the samples, "
+            "and the estimate is that among the samples"
+        )
     if asked.json:
-        write_json(said)
-    else:
-        print_blocks(*blocks)
+        write_json(pooled_record(found, agreements, doubts))
+        return
+    print_blocks(*_stage_blocks(found, reads, sources, doubts, asked.top))
+
+
+def _check_apart(files: Sequence[Source]) -> bool:
+    try:
+        return check_clients_apart(files)
+    except DiscreetError as error:
+        raise DiscreetError(
+            f"{error}. If the files are exports of a store, whose rows are numbered and name nobody, say --numbered"
+        ) from None
+
+
+def _stage_blocks(
+    found: PooledPopulation, reads: Sequence[_Read], files: Sequence[str], doubts: Sequence[str], top: int | None
+) -> list[Any]:
+    size = len(found.law.estimate)
+    shown = _listed_places(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
+    heads = [
+        f"[bold]Stage {place}[/bold]: {safe_text(file)}, {pluralise(each.clients, read.release_kind)}, {read.headline}."
+        for place, (file, each, read) in enumerate(zip(files, found.stages, reads, strict=True), start=1)
+    ]
+    made = empty_table(
+        "outcome",
+        *(f"stage {place}, %" for place in range(1, len(files) + 1)),
+        "together, %",
+        f"{100 * found.confidence:g} % interval, all {size:,} at once",
+    )
+    for place in shown:
+        made.add_row(
+            safe_text(found.domain.names[place], most=60),
+            *(_percent(each.law.estimate[place]) for each in found.stages),
+            _percent(found.law.estimate[place]),
+            f"{_percent(found.law.all_low[place])} to {_percent(found.law.all_high[place])}",
+        )
+    more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
+    return [
+        "\n".join(heads),
+        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
+        made,
+        *more,
+        f"[bold]Together[/bold]: the average of all {found.clients:,} clients, each of whom counts the same. Intervals hold for all outcomes "
+        "at once, whatever the stages have in common.",
+    ]
 
 
 def _population_of(read: _Read, asked: Asked, bins: int | None) -> Population | ReportedPopulation:

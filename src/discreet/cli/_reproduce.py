@@ -1,7 +1,7 @@
 """`discreet reproduce`: the paper's figures and numbers beside the published ones, as pictures, records and a page.
 
 `discreet reproduce follow-up` does the same for the follow-up paper. `discreet reproduce population` compares samples, frequency oracles
-and designs on real clients. Each writes its own page.
+and designs on real clients. Each writes its own page. `discreet reproduce compare` is an experiment of one's own.
 """
 
 import time
@@ -13,7 +13,19 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from discreet.cli._compare import COMPARE, ComparisonOptions, run_comparison
+from discreet.cli._options import (
+    Bounds,
+    CellCount,
+    DomainFile,
+    DomainSize,
+    Lower,
+    Upper,
+    client_option,
+    value_option,
+)
 from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.errors import DiscreetError
 from discreet.research import (
     DESIGNS,
     FIGURES,
@@ -63,9 +75,10 @@ def reproduce(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[fig1 ... fig7 | all | follow-up | population]",
+            metavar="[fig1 ... fig7 | all | follow-up | population | compare]",
             help="Which figures. [default: all] follow-up: classes around a public distribution, other notions of "
-            "privacy, ordered data. population: real clients, samples against frequency oracles, and designs.",
+            "privacy, ordered data. population: real clients, samples against frequency oracles, and designs. compare: your own "
+            "mechanisms, outcomes, budgets and clients, by the options below.",
             show_default=False,
         ),
     ] = None,
@@ -85,12 +98,73 @@ def reproduce(
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON: the experiments, and the files with their numbers.")
     ] = False,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS; may be repeated.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(metavar="E", help="compare: a budget; may be repeated. [default: 0.5, 1, 2, 4]"),
+    ] = None,
+    divergence: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="compare: kl, tv, hellinger, renyi:2, ...; may be repeated."),
+    ] = None,
+    domain: DomainFile = None,
+    outcomes: DomainSize = None,
+    bounds: Bounds = None,
+    cells: CellCount = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    clients: Annotated[
+        int | None, typer.Option(metavar="N", help="compare: the number of random clients. [default: 1000]")
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="compare: the parameter of their Dirichlet distribution. [default: 0.3]"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="compare: of random clients. [default: 0]")] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="FILE", help="compare: instead, public records, with --client and --value.")
+    ] = None,
+    client: Annotated[str | None, client_option(" of --data")] = None,
+    value: Annotated[str | None, value_option(" of --data")] = None,
+    show: Annotated[
+        str, typer.Option(metavar="VALUE", help="compare: mean, median, largest or worst_case, in tables and pictures.")
+    ] = "mean",
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="compare: write all records as CSV.")] = None,
+    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="compare: write a table for LaTeX.")] = None,
+    pgf: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="compare: write a picture for pgfplots, one for each divergence."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="compare: draw a picture: .png, .svg, .pdf.")
+    ] = None,
 ) -> None:
     """Reproduce every figure of the paper, with its numbers beside the published ones.
 
     Results are written as they are computed; an interrupted run continues where it stopped. Training the baseline takes most of the time.
-    `follow-up` and `population` run only when named, and write their own pages.
+    `follow-up` and `population` run only when named, and write their own pages. `compare` is an experiment of your own, and writes the files
+    that you name.
     """
+    options = ComparisonOptions(
+        domain=domain, outcomes=outcomes, bounds=bounds, cells=cells, lower=lower, upper=upper, epsilons=epsilon,
+        divergences=divergence, mechanisms=mechanism, clients=clients, spread=spread, seed=seed, data=data, client=client,
+        value=value, csv=csv, latex=latex, pgf=pgf, plot=plot, show=show,
+    )  # fmt: skip
+    if COMPARE in (figures or []):
+        if figures != [COMPARE]:
+            raise DiscreetError("compare is an experiment of its own; name it alone")
+        run_comparison(options, json=json)
+        return
+    if options.given:
+        raise DiscreetError(
+            f"{options.given[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
+        )
     start = time.perf_counter()
     runs: dict[str, RecordedRun[Any]] = {}
     names = choose_experiments(figures or [])
@@ -113,14 +187,14 @@ def reproduce(
                 restart=restart,
             )
     done = dict(runs)
-    clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
+    on_clients, designs = runs.pop(POPULATION, None), {name: runs.pop(name) for name in DESIGNS if name in runs}
     learned = {name: runs.pop(name) for name in LEARNED if name in runs}
     following = {name: runs.pop(name) for name in FOLLOWING if name in runs}
     pages = [write_paper(runs, out)] if runs else []
     if following:
         pages.append(write_follow_up(following, out))
-    if clients:
-        pages += [write_population(clients, out), write_designs(designs, out), write_learned(learned, out)]
+    if on_clients:
+        pages += [write_population(on_clients, out), write_designs(designs, out), write_learned(learned, out)]
     if json:
         write_json({
             "quick": quick, "seconds": time.perf_counter() - start, "pages": [str(page) for page in pages],
@@ -141,13 +215,13 @@ def reproduce(
         print_blocks(
             _closing_line(f"{sum(len(each.rows) for each in following.values())} cases of the follow-up", start, page)
         )
-    if clients:
+    if on_clients:
         if quick:
             print_blocks(
                 "[bold red]QUICK RUN[/bold red]: few repetitions, so that more cases are undecided; few clients for designs."
             )
         found = [
-            *population_findings(clients.rows),
+            *population_findings(on_clients.rows),
             *design_findings(designs["designs"].rows),
             *shift_findings(designs["shifts"].rows),
             *learned_findings(learned["learned"].rows),
@@ -155,7 +229,7 @@ def reproduce(
         ]
         print_blocks(*_findings_text(found, missing=[one.name for one in missing_sets()]))
         others = f"Designs: [bold]{safe_text(pages[-2])}[/bold]; learned privately: [bold]{safe_text(pages[-1])}[/bold]"
-        print_blocks(_closing_line(f"{len(clients.rows)} cases", start, pages[-3]), others)
+        print_blocks(_closing_line(f"{len(on_clients.rows)} cases", start, pages[-3]), others)
 
 
 def _run_record(found: RecordedRun[Any], path: Path) -> dict[str, Any]:

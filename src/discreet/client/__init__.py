@@ -14,6 +14,7 @@ from discreet.client._protocol import (
     METRICS as METRICS,
     MOST_BATCH as MOST_BATCH,
     MOST_NAME as MOST_NAME,
+    POOLED as POOLED,
     SAMPLES as SAMPLES,
     WEIGHTS as WEIGHTS,
     CollectionStatement as CollectionStatement,

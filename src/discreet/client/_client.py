@@ -415,7 +415,13 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
         return agreement
     if not isinstance(agreement, (Agreement, str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")
-    return agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
+    found = agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
+    if found.own is not None:
+        raise DiscreetError(
+            f"agreement {found.id} is on the mechanism {found.own.name!r} of {found.own.package}, which devices and gateways do not send; "
+            "release a table under it: discreet sample"
+        )
+    return found
 
 
 def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:

@@ -127,6 +127,11 @@ class Collector:
             raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
             raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
+        if found.own is not None:
+            raise CollectorError(
+                f"{self.address} offers an agreement on a mechanism of somebody's own, which devices and gateways do not send. Nothing was "
+                "sent"
+            )
         terms = found.family
         if not isinstance(terms, FamilyTerms):
             return found

@@ -192,7 +192,7 @@ def _draw_evenly(sampler: OutcomeSampler, law: Floats) -> int:
     """A draw that takes as long whatever the law is, and whatever comes out."""
     if isinstance(sampler, ReportSampler):
         return sampler.release_number(law)
-    return int(sampler.release_number(law, constant_time=True))
+    return int(sampler.release_number(law, constant_time=sampler.can_draw_in_constant_time))
 
 
 def _move_into_band(law: Floats, sampler: OutcomeSampler) -> Floats:

@@ -17,11 +17,13 @@ derive it from a secret that stays on the device, the collection and the collect
                     "closed": DAY or null; no round of a closed collection is open,
                     "agreements": [{"agreement": ID, "follows": ID or null, "rounds": J, "open": [open rounds], "purpose": TEXT,
                     "signed": {"addresses": [URL, ...], "key": KEY, "signature": SIGNATURE} or null}, ...],
-                    "groups": [IDs of agreements that differ in their purpose alone], "within": [columns of a survey that /groups takes],
+                    "groups": [IDs of agreements that differ in their purpose alone], "stages": [IDs that /pooled joins],
+                    "within": [columns of a survey that /groups takes],
                     "beside": [{"agreement": ID of the newest, "purpose": TEXT}, ...] other collections of the same store}
     GET /estimate   the output of `discreet estimate --json`, and "round": R, "days": [[DAY, number of samples], ...], "liars"
     GET /groups     the output of `discreet estimate --by --json`: of the agreements of the collection that differ in their purpose alone;
                     with by=COLUMN within the private groups of a survey
+    GET /pooled     the output of `discreet estimate IN IN --json`: all agreements of the collection together, in their first round
     GET /change     the output of `discreet estimate --compare --json`, from one round to another
 
 Samples are sent encrypted; plain http goes only to this machine unless it is explicitly allowed. A sample is private by itself, but an
@@ -55,6 +57,7 @@ COLLECTION = "/collection"
 SAMPLES = "/samples"
 ESTIMATE = "/estimate"  # ?agreement=ID&round=1&confidence=0.95
 GROUPS = "/groups"  # the same, and by=COLUMN of a survey
+POOLED = "/pooled"  # ?agreement=ID&confidence=0.95
 CHANGE = "/change"  # the same, and from=ROUND
 HEALTH = "/health"
 METRICS = "/metrics"

@@ -25,10 +25,12 @@ from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
 from discreet.collect._estimates import (
     AnySampler,
+    are_stages,
     asks_the_same,
     estimate_change,
     estimate_counts,
     estimate_side_by_side,
+    estimate_stages,
     estimate_within_groups,
 )
 from discreet.collect._reading import Outcomes, ReportNumbers
@@ -128,6 +130,11 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         )
     if agreement.survey is not None:
         return agreement, None, _collectable_survey(agreement)
+    if agreement.own is not None:
+        raise DiscreetError(
+            f"the agreement is on the mechanism {agreement.own.name!r} of {agreement.own.package}, which collections do not take yet; gather "
+            "samples in files (discreet.tables), and estimate from them: population(agreement, samples=...)"
+        )
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)
@@ -245,6 +252,11 @@ class Catalogue:
         own = self.following(collected.kept.collection)
         return tuple(each for each in own if asks_the_same(each.agreement, collected.agreement))
 
+    def stages_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
+        """The agreements of a collection, if they are stages that can be estimated together; else none."""
+        own = self.following(collected.kept.collection)
+        return tuple(own) if are_stages([each.agreement for each in own]) else ()
+
     def following(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
@@ -262,8 +274,8 @@ _ESTIMATE_REST, _MOST_REST = 4.0, 1.0  # pause in units of the duration, and its
 class EstimateRequest:
     """What is asked of the counts: an estimate of each of some agreements in a round, or of one in two rounds.
 
-    `kind`: "estimate" of one side, "within" the private groups of its column `by`, the "groups" of several agreements, or the "change" from
-    the first side to the second.
+    `kind`: "estimate" of one side, "within" the private groups of its column `by`, the "groups" of several agreements, all of them "pooled",
+    or the "change" from the first side to the second.
     """
 
     kind: str
@@ -293,6 +305,9 @@ class EstimateRequest:
         if self.kind == "groups":
             stored = [each.kept for each, _ in self.sides]
             return {**estimate_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
+        if self.kind == "pooled":
+            samplers = [each.sampler for each, _ in self.sides]
+            return estimate_stages([each.kept for each, _ in self.sides], samplers, counts, confidence)
         if self.kind == "change":
             return estimate_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
         if self.kind == "within":

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement, RowTerms
+from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.collect._store import StoredAgreement, sent_reports
 from discreet.errors import DiscreetError
 from discreet.estimation import (
@@ -32,6 +32,8 @@ from discreet.estimation import (
     estimate_groups,
     group_record,
     notes,
+    pooled_population,
+    pooled_record,
     population,
     record,
     reported_population,
@@ -191,6 +193,28 @@ def estimate_side_by_side(
     }
     found = estimate_groups(sampler, counts=counted, confidence=confidence)
     return {**group_record(found, agreed, said, by=BY_AGREEMENT, statistics={}), **about}
+
+
+def estimate_stages(
+    stages: Sequence[StoredAgreement], samplers: Sequence[AnySampler], counts: Sequence[Counts], confidence: float
+) -> dict[str, Any]:
+    """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come."""
+    used = [
+        (kept.agreement, _population_of(sampler, each, confidence))
+        for kept, sampler, each in zip(stages, samplers, counts, strict=True)
+        if not isinstance(sampler, SurveySampler) and count_samples(sampler, each)
+    ]
+    samples = sum(found.clients for _, found in used)
+    if not used or samples < stages[0].least:
+        return {"clients": samples, "confidence": confidence, "stages": [], "shares": [], "notes": []}
+    return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used])
+
+
+def are_stages(agreements: Sequence[Agreement]) -> bool:
+    """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
+    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
+        return False
+    return len({each.domain.digest for each in agreements}) == 1
 
 
 def estimate_change(

@@ -45,6 +45,7 @@ from discreet.client import (
     HEALTH,
     JSON,
     METRICS,
+    POOLED,
     SAMPLES,
     WEIGHTS,
     read_collector_key,
@@ -218,6 +219,7 @@ class _Service:
             Route(ESTIMATE, self._estimate),
             Route(GROUPS, self._groups),
             Route(CHANGE, self._change),
+            Route(POOLED, self._pooled),
             Route(COLLECTION, self._collection),
             Route(AGREEMENT, self._agreement),
             Route(WEIGHTS, self._weights),
@@ -311,6 +313,14 @@ class _Service:
             raise bad_request("by is not a column of the survey that a question asks for together with another one")
         return await self._answer(request, asked, "within", [(collected, number)], by)
 
+    async def _pooled(self, request: Request) -> Response:
+        asked = _query_parameters(request, "agreement", "confidence")
+        collected = await self._catalogue.find_agreement(asked.get("agreement"))
+        stages = self._catalogue.stages_of(collected)
+        if not stages:
+            raise RequestProblem(404, "the collection has no stages that can be estimated together")
+        return await self._answer(request, asked, "pooled", [(each, 1) for each in stages])
+
     async def _change(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence", "from")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
@@ -351,6 +361,7 @@ class _Service:
                 "shown": collected.kept.shown,
                 "agreements": [_agreement_summary(each) for each in own],
                 "groups": [each.id for each in self._catalogue.groups_of(collected)],
+                "stages": [each.id for each in self._catalogue.stages_of(collected)],
                 "within": private_groups(collected.agreement),
                 "beside": [
                     {"agreement": each.id, "purpose": each.agreement.purpose}

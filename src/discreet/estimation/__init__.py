@@ -11,7 +11,7 @@ from discreet.estimation._counting import (
     line_of as line_of,
     reference_on as reference_on,
 )
-from discreet.estimation._from_samples import population
+from discreet.estimation._from_samples import InvertedPopulation, inverted_population, population
 from discreet.estimation._groups import Change, GroupedPopulation, change, estimate_groups
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval as liars_per_half_interval
@@ -26,6 +26,7 @@ from discreet.estimation._planning import (
     outlook,
     variance_excess,
 )
+from discreet.estimation._pooling import PooledPopulation, pooled_population
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import (
     ReportedPopulation,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         names_within as names_within,
         naming_notes as naming_notes,
         notes as notes,
+        pooled_record as pooled_record,
         questions_within as questions_within,
         record as record,
         survey_change_record as survey_change_record,
@@ -97,9 +99,11 @@ __all__ = [
     "Estimate",
     "GroupedPopulation",
     "Inversion",
+    "InvertedPopulation",
     "Liars",
     "Line",
     "Outlook",
+    "PooledPopulation",
     "Population",
     "ReportLiars",
     "ReportedPopulation",
@@ -120,9 +124,11 @@ __all__ = [
     "estimate_groups",
     "exact_variance",
     "inversion_of",
+    "inverted_population",
     "liars",
     "nearest_law",
     "outlook",
+    "pooled_population",
     "population",
     "report_liars",
     "reported_average",
@@ -144,7 +150,7 @@ __getattr__ = old_names(
         {
             "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
             "_record": (
-                "change_record empty_survey_record group_record law_fidelities law_rows names_within naming_notes notes "
+                "change_record empty_survey_record group_record law_fidelities law_rows names_within naming_notes notes pooled_record "
                 "questions_within record survey_change_record survey_groups_record survey_notes survey_record within_record"
             ),
             "_rehearsal": (

@@ -2,9 +2,14 @@
 
 Samples are counted first, on the outcomes of a finite family or on the cells of a line. Nothing later depends on who sent what. Bins of a
 line are unions of whole cells (`discreet.estimation._counting`), or lie between public edges.
+
+`InvertedPopulation` is for mechanisms of one's own whose law is linear, Q = P K with a matrix K. With A = K^-1 the share of x is the average
+over clients of A[Y, x], where Y is the client's sample: an unbiased estimate. Its interval is the one for averages of bounded numbers
+(`discreet.estimation._intervals`). A matrix that is nearly singular is refused: other populations would give the same samples.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,13 +31,33 @@ from discreet.estimation._counting import (
     reference_on,
     rows_of,
 )
-from discreet.estimation._inversion import Inversion, inversion_of, joint_inversion
-from discreet.estimation._population import Population
+from discreet.estimation._intervals import largest_average
+from discreet.estimation._inversion import (
+    Inversion,
+    inversion_of,
+    joint_inversion,
+    lower_ends_together,
+    membership_bounds,
+    nearest_law,
+)
+from discreet.estimation._population import Population, Shares
 from discreet.estimation._reweighting import example_laws, reweight_examples
 from discreet.families import ContinuousFamily
-from discreet.mechanisms import AnyFamily, ComposedSampler, JointSampler, ReportSampler, Sampler
+from discreet.mechanisms import (
+    AnyFamily,
+    ComposedSampler,
+    JointSampler,
+    Mechanism,
+    OwnSampler,
+    ReportSampler,
+    Sampler,
+    check_protocol,
+)
 
 Floats = NDArray[np.float64]
+
+_WORST_CONDITION = 1e8  # of a matrix that is inverted
+_TRIED, _LINEAR = 64, 1e-9  # clients for whom a law is compared with its matrix, and how far it may be off
 
 _ONE_SAMPLE = "examples are for one sample of each client; give those of one round"
 
@@ -89,6 +114,10 @@ def population(
         return _population_of_joint_draws(sampler, samples, examples, rounds, float(confidence))
     if isinstance(sampler, ComposedSampler):
         sampler = sampler.share
+    if isinstance(sampler, OwnSampler):
+        raise DiscreetError(
+            f"{sampler!r} is a mechanism of your own; use inverted_population(sampler, samples=...), if its law is linear"
+        )
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         return _population_on_line(
@@ -227,3 +256,124 @@ def _population_on_line(
     resting = reweight_examples([(sampler, numbered)], example_laws(sampler, examples))
     law, debiased = (put.of(each[line.order]) for each in (resting.law, resting.debiased))
     return replace(whole, reweighted=replace(resting, law=law, debiased=debiased))
+
+
+@dataclass(frozen=True, eq=False)
+class InvertedPopulation:
+    """Estimates from the samples of a mechanism whose law is linear. Made by `inverted_population`.
+
+    Attributes:
+        domain: the outcomes.
+        counts: how many samples each outcome has.
+        matrix: K; row x is the output law of a client that holds x for certain.
+        mechanism: what released the samples.
+        confidence: of every interval.
+    """
+
+    domain: Domain
+    counts: NDArray[np.int64]
+    matrix: Floats
+    mechanism: Mechanism
+    confidence: float
+
+    @property
+    def samples(self) -> int:
+        """The number of samples, one of each client."""
+        return int(self.counts.sum())
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.asarray(np.linalg.inv(self.matrix))
+
+    @cached_property
+    def law(self) -> Shares:
+        """The average client's distribution: an unbiased estimate, which may be negative, and intervals."""
+        family = self.mechanism.family
+        mu = np.broadcast_to(np.asarray(family.reference, dtype=np.float64), family.size)
+        least, most = membership_bounds(family.served_bounds, mu)
+        each, together = (self._ends(among, least, most) for among in (1, family.size))
+        return Shares(self.share_estimates, *each, lower_ends_together(together[0], least), together[1])
+
+    def _ends(self, among: int, least: Floats, most: Floats) -> tuple[Floats, Floats]:
+        columns = self._inverse.T
+        high = [largest_average(each, self.counts, self.confidence, among=among) for each in columns]
+        low = [-largest_average(-each, self.counts, self.confidence, among=among) for each in columns]
+        top = np.clip(high, least, most)
+        return np.minimum(np.clip(low, least, most), top), top
+
+    @cached_property
+    def share_estimates(self) -> Floats:
+        """The estimate of the average client's distribution, without intervals."""
+        return np.asarray((self.counts / self.samples) @ self._inverse)
+
+    @cached_property
+    def nearest(self) -> Floats:
+        """The estimate as a distribution: the nearest one. It has a smaller error, but is biased."""
+        return nearest_law(self.share_estimates)
+
+    def __repr__(self) -> str:
+        return f"<InvertedPopulation behind {self.samples:,} samples of {self.mechanism!r}>"
+
+
+def inverted_population(
+    mechanism: Mechanism | Agreement,
+    *,
+    samples: ArrayLike | None = None,
+    counts: LawLike | None = None,
+    confidence: float = 0.95,
+) -> InvertedPopulation:
+    """Estimate the population from samples of a mechanism of your own, one of each client, by inverting its matrix.
+
+    Args:
+        mechanism: what released the samples, or its agreement. The law of an `OwnSampler` with `linear = True` is its matrix. Of any other
+            `Mechanism` the matrix is the output at point masses, and it is compared with the output of 64 more clients.
+        samples: labels or outcome numbers, one of each client.
+        counts: instead of samples, the count of each outcome.
+        confidence: of every interval.
+
+    Returns:
+        Shares of the average client, with intervals.
+
+    Raises:
+        DiscreetError: for a law that is not linear, a matrix that cannot be inverted, and samples that are no outcomes.
+    """
+    OPEN_UNIT.check("confidence", confidence)
+    if (samples is None) == (counts is None):
+        raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
+    found: Any = mechanism.sampler() if isinstance(mechanism, Agreement) else mechanism
+    check_protocol(found)
+    if isinstance(found.family, ContinuousFamily):
+        raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
+    matrix = _matrix_of(found)
+    if not np.linalg.cond(matrix) <= _WORST_CONDITION:
+        raise DiscreetError(
+            f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
+            "apart, or a larger epsilon"
+        )
+    counted = _outcome_counts(samples, counts, found.family.domain)
+    if not counted.sum():
+        raise DiscreetError("there are no samples; nothing can be estimated")
+    return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
+
+
+def _matrix_of(mechanism: Any) -> Floats:
+    """The matrix of a linear law."""
+    if isinstance(mechanism, OwnSampler):
+        if mechanism.matrix is None:
+            raise DiscreetError(
+                f"{mechanism!r} does not state a linear law, so its samples tell no shares of the population; set linear = True if it is "
+                "linear"
+            )
+        return mechanism.matrix
+    size = mechanism.family.size
+    matrix = np.asarray(mechanism.output(np.eye(size)), dtype=np.float64)
+    if matrix.shape != (size, size):
+        raise DiscreetError(
+            f"output of {size} clients has shape {matrix.shape}; it takes (n, {size}) and gives (n, {size})"
+        )
+    tried = np.random.default_rng(0).dirichlet(np.ones(size), size=_TRIED)
+    if not np.abs(np.asarray(mechanism.output(tried)) - tried @ matrix).max() <= _LINEAR:
+        raise DiscreetError(
+            f"the law of {mechanism.name!r} is not linear in p, so its samples tell no shares of the population"
+        )
+    return matrix

@@ -58,7 +58,7 @@ from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSample
 
 Floats = NDArray[np.float64]
 AnyPopulation = Population | ReportedPopulation
-_STEPS = 64  # of the split of a change between its two counts
+STEPS = 64  # of the split of a change between its two counts
 _STATISTIC_STEPS = 12
 _CAPPED = 0.125  # of the error that one end may miss with, for the cap
 _LEAST_SCORE = 0.01
@@ -363,7 +363,7 @@ class Change:
                 raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
             return reported_statistic(wide, str(wanted), reports[place])
 
-        scores = _Scores.of(self, 1, _STATISTIC_STEPS)
+        scores = self._scores(1, _STATISTIC_STEPS)
         before = [bounds(self.before, float(score), 0) for score in scores.before]
         after = [bounds(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
@@ -374,16 +374,20 @@ class Change:
         name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
+    def _scores(self, among: int, steps: int) -> "SplitScores":
+        noise = usual_noise(self.before), usual_noise(self.after)
+        return SplitScores.of(noise, 0.5 * (1.0 - self.confidence) / among, steps)
+
     def _ends(self, among: int) -> Ends:
-        scores = _Scores.of(self, among, _STEPS)
+        scores = self._scores(among, STEPS)
         before, after = (
-            _ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
+            ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )
         return _differences(before, after)
 
 
 @dataclass(frozen=True, eq=False)
-class _Scores:
+class SplitScores:
     """How the evidence against a change may be split: on each step, so many standard deviations before, and so many after.
 
     `before[j + 1]` and `after[j]` are the ends of step j on which both are larger: the first falls while the second grows.
@@ -393,9 +397,8 @@ class _Scores:
     after: Floats
 
     @classmethod
-    def of(cls, asked: Change, among: int, steps: int) -> "_Scores":
-        error = 0.5 * (1.0 - asked.confidence) / among
-        noise = _usual_noise(asked.before), _usual_noise(asked.after)
+    def of(cls, noise: tuple[float, float], error: float, steps: int) -> "SplitScores":
+        """`noise`: of what is told before and after. `error`: of one end."""
         u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
         cap = -float(scipy.special.ndtri(_CAPPED * error))
         c = critical_score(error, (u, w), cap)
@@ -424,7 +427,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
     return float(scipy.optimize.brentq(excess, 0.0, 4.0 * cap, xtol=1e-12))
 
 
-def _usual_noise(found: AnyPopulation) -> float:
+def usual_noise(found: AnyPopulation) -> float:
     """The standard error of a share of one k-th, from public numbers alone."""
     if isinstance(found, ReportedPopulation):
         share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
@@ -434,7 +437,7 @@ def _usual_noise(found: AnyPopulation) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _ShareBounds:
+class ShareBounds:
     """The least and the largest share at each score, for each distinct (count, reference mass); `places`: which one an outcome has."""
 
     low: Floats
@@ -442,7 +445,7 @@ class _ShareBounds:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, found: AnyPopulation, scores: Floats) -> "_ShareBounds":
+    def of(cls, found: AnyPopulation, scores: Floats) -> "ShareBounds":
         masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
         pairs, places = np.unique(
             np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
@@ -464,7 +467,7 @@ def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
     return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
 
 
-def _differences(before: _ShareBounds, after: _ShareBounds) -> Ends:
+def _differences(before: ShareBounds, after: ShareBounds) -> Ends:
     """The least and the largest difference over all steps, for every outcome."""
     size = len(before.places)
     low, high = np.empty(size), np.empty(size)

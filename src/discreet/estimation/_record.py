@@ -21,6 +21,7 @@ from discreet.domain import Domain
 from discreet.estimation._groups import Change, GroupedPopulation
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._planning import known_excess
+from discreet.estimation._pooling import PooledPopulation
 from discreet.estimation._population import Estimate, Population, Shares
 from discreet.estimation._reports import ReportedPopulation, ReportLiars
 from discreet.estimation._several import rounds_cost
@@ -193,6 +194,29 @@ def change_record(
         "identifiable": found.exact,
         "changes": _rows(columns),
         "statistics": [asdict(each) for each in statistics],
+        "notes": list(notes),
+    }
+
+
+def pooled_record(found: PooledPopulation, agreed: Sequence[Agreement], notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The average client of several stages as JSON holds it; `agreed`: the agreement of each stage."""
+    stages = [
+        {
+            "agreement": terms.id,
+            "purpose": terms.purpose,
+            "mechanism": terms.mechanism,
+            "epsilon": terms.epsilon,
+            "clients": each.clients,
+            "identifiable": each.exact,
+        }
+        for each, terms in zip(found.stages, agreed, strict=True)
+    ]
+    return {
+        "clients": found.clients,
+        "confidence": found.confidence,
+        "identifiable": found.exact,
+        "stages": stages,
+        "shares": _rows({"outcome": found.domain.names, "law": found.law}),
         "notes": list(notes),
     }
 

@@ -5,6 +5,7 @@ from discreet.families._band import (
     Bounds as Bounds,
     WorstMembers as WorstMembers,
     check_everybody as check_everybody,
+    extreme_laws as extreme_laws,
     splits_evenly as splits_evenly,
     uniform_vertex as uniform_vertex,
     vertices as vertices,

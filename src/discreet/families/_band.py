@@ -226,6 +226,31 @@ def vertices(mu: Floats, lower: float, upper: float) -> Members:
     return _members_from_ratios(mu, np.clip(np.concatenate(rows), lower, upper))
 
 
+def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...], Floats]:
+    """Extreme points of a band around mu: for each of several outcomes, a distribution that maximises it and one that minimises it.
+
+    An extreme distribution is at a bound everywhere except at one outcome. On the simplex these are the point masses.
+    """
+    size = len(mu)
+    chosen = sorted({int(x) for x in np.linspace(0, size - 1, max(1, min(size, most // 2)))})
+    names, laws = [], []
+    for outcome in chosen:
+        for liked in (True, False):
+            order = np.roll(np.arange(size), -outcome if liked else -outcome - 1)
+            names.append(f"{'most' if liked else 'least'} of outcome {outcome}")
+            laws.append(_fill_in_order(mu, bounds.lower, bounds.upper, order))
+    return tuple(names), np.array(laws)
+
+
+def _fill_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
+    """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
+    room = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(room), 1.0 - lower)
+    law = lower * mu
+    law[order] += np.diff(ends, prepend=0.0)
+    return np.asarray(law / law.sum())
+
+
 def gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
     """N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
     low, high = (-radius - _TAIL, radius + _TAIL) if box is None else box

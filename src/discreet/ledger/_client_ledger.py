@@ -241,7 +241,7 @@ class Ledger:
         def draw() -> int:
             if isinstance(sampler, JointSampler):
                 return int(sampler.release_number(held))
-            return int(sampler.release_number(held, constant_time=not isinstance(sampler.family, ContinuousFamily)))
+            return int(sampler.release_number(held, constant_time=sampler.can_draw_in_constant_time))
 
         return self._release(sampler, draw, agreement=agreement, round=round).as_released(sampler)
 

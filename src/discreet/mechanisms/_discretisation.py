@@ -18,7 +18,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,7 +273,6 @@ class OutputRows:
         return found.reshape(given.shape) if given.shape else float(found[0])
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class OutcomeAtoms(Atoms[Floats]):
     """The outcomes of one family."""

@@ -15,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import release
-from discreet._base.doors import old_keywords
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, serves_everybody
-from discreet.mechanisms._cells_and_points import Discretisation
 from discreet.mechanisms._sampler import F, Sampler
 from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.mechanisms._worst_case import sampler_risk
-from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy
 from discreet.projection import Affine
 from discreet.release import Randomness, SystemEntropy
@@ -62,20 +59,11 @@ class LinearSampler(Sampler[F]):
 
     name = "linear"
 
-    @old_keywords(how="discretisation")
-    def __init__(
-        self,
-        family: F,
-        *,
-        epsilon: float | None = None,
-        discretisation: Discretisation | None = None,
-        privacy: Privacy | None = None,
-    ) -> None:
-        if serves_everybody(family):
+    def _check_family(self) -> None:
+        if serves_everybody(self.family):
             raise DiscreetError(
-                f"family = {family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
+                f"family = {self.family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )
-        super().__init__(family, epsilon=epsilon, discretisation=discretisation, privacy=privacy)
 
     def with_samples(self, samples: int) -> ComposedSampler:
         """A sampler for several samples of each client, drawn one by one with a share of the budget each; `release(p, size=samples)` uses it.

@@ -70,8 +70,36 @@ class Sampler(abc.ABC, Generic[F]):
             `discretisation` that does not fit the family.
     """
 
-    name: ClassVar[str]
+    name: str
     """The mechanism's name in agreements, commands and tables."""
+
+    _SEALED: ClassVar[frozenset[str]] = frozenset(
+        {
+            *(
+                "output",
+                "weights",
+                "weights_on_atoms",
+                "release",
+                "release_number",
+                "release_reference_number",
+                "points",
+            ),
+            *("box", "lattice", "privacy", "epsilon", "carrier", "can_draw_in_constant_time", "_outputs"),
+            *("_laws_on_atoms", "_weights_of_rows", "_numbers", "_number_in_constant_time", "_reference_number"),
+        }
+    )
+    """What describes the mechanism and what releases by it: both rest on the box, so that neither changes without the other."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        _refuse_changed_seals(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if any(name in vars(base).get("_SEALED", ()) for base in type(self).__mro__):
+            raise DiscreetError(
+                f"{type(self).__name__}.{name} cannot be set: it would describe one mechanism and release another; {_OWN}"
+            )
+        super().__setattr__(name, value)
 
     @old_keywords(how="discretisation")
     def __init__(
@@ -84,6 +112,7 @@ class Sampler(abc.ABC, Generic[F]):
     ) -> None:
         check_family(family)
         self._family = family
+        self._check_family()
         self._privacy = chosen_privacy(epsilon, privacy)
         self._discretisation = chosen_discretisation(family, discretisation)
         self._carrier = make_atoms(family, self._discretisation)
@@ -161,6 +190,9 @@ class Sampler(abc.ABC, Generic[F]):
         """How P is mixed with the reference; None for the samplers that project."""
         return None
 
+    def _check_family(self) -> None:
+        """Reject a family for which this sampler has no box."""
+
     def _check_privacy(self) -> None:
         """Reject a notion of privacy for which this sampler has no box."""
         if isinstance(self.privacy, Pure):
@@ -232,7 +264,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: if p is not a distribution.
         """
         given = self.carrier.read(p)
-        rows = release.weights(self.lattice, self._laws_on_atoms(given.clients).rows, self.mixing)
+        rows = self._weights_of_rows(self._laws_on_atoms(given.clients).rows)
         return rows.reshape(*given.shape, self.box.size)
 
     def weights_on_atoms(self, laws: LawLike) -> Integers:
@@ -248,8 +280,7 @@ class Sampler(abc.ABC, Generic[F]):
             DiscreetError: for rows that are not distributions.
         """
         rows = self.carrier.rows(laws)
-        found = release.weights(self.lattice, rows.reshape(-1, self.box.size), self.mixing)
-        return found.reshape(rows.shape)
+        return self._weights_of_rows(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
         """The same sampler with another privacy guarantee.
@@ -390,8 +421,10 @@ class Sampler(abc.ABC, Generic[F]):
         """
         self.carrier.check_shared("release_reference_number")
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
-        uniform = int(_randomness(rng).integers(1)[0])
-        return release.outcome_in_constant_time(self.lattice, law / law.sum(), self.mixing, uniform)
+        return self._reference_number(law / law.sum(), int(_randomness(rng).integers(1)[0]))
+
+    def _reference_number(self, law: Floats, uniform: int) -> int:
+        return release.outcome_in_constant_time(self.lattice, law, self.mixing, uniform)
 
     @overload
     def points(self: Sampler[ContinuousFamily], numbers: ArrayLike, *, rng: Rng = None) -> float | Floats: ...
@@ -427,12 +460,21 @@ class Sampler(abc.ABC, Generic[F]):
         found = self.carrier.samples(wanted.astype(np.int64).ravel(), release.generator(rng))
         return self.carrier.as_released(found, np.shape(numbers))
 
+    @property
+    def can_draw_in_constant_time(self) -> bool:
+        """Whether `constant_time=True` is possible: on a finite family, for a mechanism that takes the same steps for every client."""
+        return not isinstance(self.family, ContinuousFamily)
+
     @cached_property
     def _outputs(self) -> Outputs[Any]:
         return self.carrier.outputs(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
         return self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None)
+
+    def _weights_of_rows(self, rows: Floats) -> Integers:
+        """The integers (n, size) that atoms are drawn with, for clients' laws (n, size) on the atoms."""
+        return release.weights(self.lattice, rows, self.mixing)
 
     def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         """One atom for each client, drawn with its integer weights."""
@@ -466,9 +508,31 @@ class Sampler(abc.ABC, Generic[F]):
         return (self.family, self.privacy, self.discretisation)
 
 
+def _refuse_changed_seals(kind: type) -> None:
+    """Refuse a class that changes what a mechanism describes without what it releases, or the other way round.
+
+    A class that seals a name itself may define it anew: `OwnSampler` does, for both together.
+    """
+    for base in kind.__mro__:
+        for name in vars(base).get("_SEALED", ()):
+            definer = next(each for each in kind.__mro__ if name in vars(each))
+            if name not in vars(definer).get("_SEALED", ()):
+                raise DiscreetError(
+                    f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
+                )
+
+
+_OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
+
+
 def check_sampler(sampler: object) -> None:
     """Reject an argument that cannot release samples: a family, a class, the boosted baseline."""
-    check_kind("sampler", sampler, Sampler, "pass OptimalSampler(...), LinearSampler(...) or MollifierSampler(...)")
+    check_kind(
+        "sampler",
+        sampler,
+        Sampler,
+        "pass OptimalSampler(...), LinearSampler(...), MollifierSampler(...) or an OwnSampler",
+    )
 
 
 def _randomness(rng: Rng) -> Randomness:

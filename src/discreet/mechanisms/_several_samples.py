@@ -518,6 +518,10 @@ class ComposedSampler:
         less = Fraction(1, 1 << 50)
         for _ in range(_STEPS):
             sampler = self._whole.with_privacy(notion)
+            if sampler.privacy != notion:
+                raise DiscreetError(
+                    f"{sampler!r} promises {sampler.privacy}, not the share {notion}; mend with_privacy"
+                )
             if not isinstance(notion, Pure) or self._is_certain(sampler):
                 return sampler
             notion, less = Pure(float(notion.epsilon * (1 - less))), 2 * less

@@ -368,6 +368,12 @@ def even_floor(space: MetricSpace, ratio: float, least: float) -> Floor:
     return Floor(np.full(space.size, mass), farthest * mass, farthest / (ratio + farthest / float(apart.min())))
 
 
+def floor_with_worst_case(masses: Floats, space: MetricSpace, ratio: float) -> Floor:
+    """A given floor, in the order of the space, with the worst distance of its box; nothing is said about other floors."""
+    scale = float(space.distances.max())
+    return Floor(masses, _worst_cost(masses, space.distances / scale, ratio) * scale, 0.0)
+
+
 @dataclass(frozen=True)
 class _FloorRows:
     """Rows of the programme: their clients, their distances t, and whether they are new."""

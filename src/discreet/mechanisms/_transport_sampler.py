@@ -31,26 +31,31 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final, overload
+from typing import Any, ClassVar, Self, final, overload
 
 import numpy as np
 import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
-from discreet import release
 from discreet._base.labelled import LawLike, in_outcome_order
 from discreet.domain import first_few
 from discreet.errors import DiscreetError
-from discreet.families import Simplex, check_laws
-from discreet.mechanisms._sampler import ManyLaws, Rng
-from discreet.mechanisms._transport_floor import Floor, best_transport_floor, even_floor, make_metric_space
+from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
+from discreet.mechanisms._discretisation import ClientBatch, OutcomeAtoms
+from discreet.mechanisms._own import BUILT_IN, InstalledMechanism, OwnSampler
+from discreet.mechanisms._sampler import Client, ManyLaws, OneLaw, Rng
+from discreet.mechanisms._several_samples import ComposedSampler
+from discreet.mechanisms._transport_floor import (
+    Floor,
+    best_transport_floor,
+    even_floor,
+    floor_with_worst_case,
+    make_metric_space,
+)
 from discreet.privacy import Privacy, Pure, chosen_privacy
-from discreet.privacy.tradeoff import warn_of_large_epsilon
-from discreet.projection import Affine, Box
-from discreet.release import Lattice, Randomness, SystemEntropy
 
 Floats = NDArray[np.float64]
 
@@ -198,14 +203,57 @@ def _cheapest_transport(
 
 
 Integers = NDArray[np.int64]
-_AS_IT_IS = Affine(1.0, 0.0)
 _LEAST = 2.0**-61  # below which a floor is one integer of the lattice
 _LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
 _LARGEST_EXPONENT = 554.0
+_MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
 @final
-class TransportSampler:
+@dataclass(frozen=True, eq=False)
+class TransportAtoms(OutcomeAtoms):
+    """Outcomes at points, by which clients name them and which are released; their numbers if only distances are known."""
+
+    points: Floats | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        """The number of each point."""
+        points: Any = () if self.points is None else self.points.tolist()
+        return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
+
+    def _places(self, labels: Sequence[Any]) -> Integers:
+        """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
+        if self.points is None:
+            return self.family.domain.places(labels)
+        unknown = [label for label in labels if label not in self._numbers]
+        if unknown:
+            raise DiscreetError(
+                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._numbers)}"
+            )
+        return np.array([self._numbers[label] for label in labels], dtype=np.int64)
+
+    def laws(self, p: LawLike, name: str = "p") -> Floats:
+        """Distributions (..., k) in the order of the outcomes, checked."""
+        found = self.family.as_rows(in_outcome_order(p, self.size, self._places, name), name)
+        check_laws(found)
+        return found
+
+    def read(self, p: Any) -> ClientBatch[Floats]:
+        laws = self.laws(p)
+        return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
+
+    def single_law(self, p: Any) -> Floats:
+        return self.laws(p)
+
+    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+        numbers = samples.reshape(shape)
+        found: NDArray[Any] = np.asarray(numbers if self.points is None else self.points[numbers])
+        return found if found.ndim else found.item()
+
+
+@final
+class TransportSampler(OwnSampler):
     """The private sampler with the smallest worst-case Wasserstein-1 distance between a client's distribution and its output.
 
     Args:
@@ -216,6 +264,7 @@ class TransportSampler:
             longest axis.
         epsilon: the privacy budget of one release, in (0, inf); 0.5 to 4 is usual.
         privacy: `Pure(epsilon)` in place of epsilon.
+        floor: a floor to take in place of the best one, for each outcome; agreements state it, so that nobody has to solve for it again.
 
     Raises:
         DiscreetError: for invalid or repeated points, a matrix that is not a metric, an epsilon out of range, or a notion other than pure
@@ -226,6 +275,10 @@ class TransportSampler:
         >>> minutes = sampler.release([0.0, 0.1, 0.8, 0.1, 0.0])
     """
 
+    name = "transport"
+
+    _SEALED: ClassVar[frozenset[str]] = frozenset({"with_samples", "release", "_own_bounds"})
+
     def __init__(
         self,
         points: ArrayLike | None = None,
@@ -234,64 +287,114 @@ class TransportSampler:
         norm: float | None = None,
         epsilon: float | None = None,
         privacy: Privacy | None = None,
+        floor: ArrayLike | None = None,
     ) -> None:
         notion = chosen_privacy(epsilon, privacy)
         if not isinstance(notion, Pure):
             raise DiscreetError(
                 f"privacy = {notion!r}: TransportSampler is for pure epsilon; give epsilon=, or use OptimalSampler, which ignores distances"
             )
-        self._epsilon = notion.epsilon
         self._space = make_metric_space(points, metric, norm)
-        warn_of_large_epsilon(self._epsilon)
         ordered = np.empty(self._space.size, dtype=np.intp)
         ordered[self._space.order] = np.arange(self._space.size)
         self._back = ordered
         plain: Any = points
         self._points = None if points is None else np.array(plain, dtype=np.float64)
-        self._family = Simplex(self._space.size)
+        self._metric = None if metric is None else as_floats(metric, "metric").copy()
+        self._norm = norm
+        self._given_floor = None if floor is None else _checked_floor(floor, self._space.size)
+        super().__init__(Simplex(self._space.size), privacy=notion)
+        self._carrier = TransportAtoms(self.family, points=self._points)
+
+    def _prepare(self) -> None:
+        """Nothing yet: the floor takes seconds to find, and is found when it is needed."""
 
     @property
-    def epsilon(self) -> float:
-        """The privacy budget of one release."""
-        return self._epsilon
+    def parameters(self) -> Mapping[str, Any]:
+        """The points or the distances, the norm, and the floor, as an agreement states them."""
+        where = self._metric if self._points is None else self._points
+        assert where is not None
+        if where.size + self._space.size > _MOST_AGREED:
+            raise DiscreetError(
+                f"an agreement lists at most {_MOST_AGREED:,} numbers, and these are more; take fewer points"
+            )
+        place = "metric" if self._points is None else "points"
+        norm = {} if self._norm is None else {"norm": "inf" if math.isinf(self._norm) else self._norm}
+        return {place: where.tolist(), **norm, "floor": self.floor.tolist()}
 
-    @property
-    def family(self) -> Simplex:
-        """The outcomes by number, in the given order: `family.law(counts=...)` is a client's distribution."""
-        return self._family
+    @classmethod
+    def from_parameters(cls, family: FiniteFamily, privacy: Privacy, parameters: Mapping[str, Any]) -> Self:
+        norm = parameters.get("norm")
+        found = cls(privacy=privacy, **{**parameters, "norm": math.inf if norm == "inf" else norm})
+        if found.family != family:
+            raise DiscreetError(f"family = {family!r} is not {found.family!r}, the outcomes of these points by number")
+        return found
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        return type(self)(self._points, metric=self._metric, norm=self._norm, privacy=privacy)
+
+    def with_samples(self, samples: int) -> ComposedSampler:
+        """Not for this sampler: it releases one sample of each client.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            DiscreetError: in every case.
+        """
+        raise DiscreetError(
+            f"size = {samples!r}: TransportSampler releases one sample of each client; leave size out, or make a sampler with an equal "
+            "share of epsilon and release with it so many times"
+        )
+
+    @overload
+    def release(self, p: OneLaw, *, rng: Rng = None, constant_time: bool = False) -> float | NDArray[Any]: ...
+    @overload
+    def release(self, p: ManyLaws, *, rng: Rng = None) -> NDArray[Any]: ...
+    @overload
+    def release(
+        self, p: LawLike | Client | Sequence[Client], *, rng: Rng = None, constant_time: bool = False
+    ) -> float | NDArray[Any]: ...
+    @overload
+    def release(self, p: LawLike | Client | Sequence[Client], *, size: int, rng: Rng = None) -> NDArray[Any]: ...
+    def release(self, p: Any, *, rng: Rng = None, constant_time: bool = False, size: int | None = None) -> Any:
+        """One private sample for each client: the point itself if points were given, else the number of the outcome.
+
+        Args:
+            p: the distribution of one client or of many, (k,) or (..., k), or a dict by point.
+            size: not supported; for several samples of a client under one budget use `OptimalSampler` or `LinearSampler`.
+            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
+            constant_time: not supported: finding the nearest law takes longer for some clients.
+
+        Returns:
+            A number of the line, a point (dim,), or the number of the outcome; for many clients an array of them.
+
+        Raises:
+            DiscreetError: if p is not a distribution, and for a size, before anything is drawn.
+        """
+        if size is not None:
+            self.with_samples(size)
+        return super().release(p, rng=rng, constant_time=constant_time)
 
     @cached_property
-    def _numbers(self) -> dict[Any, int]:
-        """The number of each point."""
-        points: Any = () if self._points is None else self._points.tolist()
-        return {tuple(point) if isinstance(point, list) else point: number for number, point in enumerate(points)}
-
-    def _places(self, labels: Sequence[Any]) -> Integers:
-        """The outcome numbers of the keys of a dict: points, in the form in which they are released, or outcome numbers."""
-        if self._points is None:
-            return self._family.domain.places(labels)
-        unknown = [label for label in labels if label not in self._numbers]
-        if unknown:
-            raise DiscreetError(
-                f"unknown outcomes: {first_few(unknown)}; outcomes are the points {first_few(self._numbers)}"
-            )
-        return np.array([self._numbers[label] for label in labels], dtype=np.int64)
-
-    def _laws(self, p: LawLike, name: str = "p") -> Floats:
-        laws = self._family.as_rows(in_outcome_order(p, self._space.size, self._places, name), name)
-        check_laws(laws)
-        return laws
+    def _best_floor(self) -> Floor:
+        if self.epsilon > _LARGE:
+            return even_floor(self._space, self._ratio, _LEAST)
+        return best_transport_floor(self._space, self._ratio)
 
     @cached_property
     def _floor(self) -> Floor:
-        if self._epsilon > _LARGE:
-            return even_floor(self._space, self._ratio, _LEAST)
-        return best_transport_floor(self._space, self._ratio)
+        if self._given_floor is None:
+            return self._best_floor
+        return floor_with_worst_case(self._given_floor[self._space.order], self._space, self._ratio)
 
     @property
     def _ratio(self) -> float:
         """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
-        return math.exp(min(self._epsilon, _LARGEST_EXPONENT))
+        return math.exp(min(self.epsilon, _LARGEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:
@@ -310,43 +413,33 @@ class TransportSampler:
         Up to an epsilon of 30 it is computed from the multipliers of the linear programme and the distances, in floating point, and not taken
         from the solver. Above 30 it has a closed form.
         """
-        return self._floor.bound
+        return self._best_floor.bound
 
     @cached_property
-    def box(self) -> Box:
-        """{Q : m <= Q <= e^epsilon m}, in floating point."""
+    def _own_bounds(self) -> tuple[Floats, Floats]:
         lower = np.maximum(self.floor, _LEAST)
         upper = np.minimum(np.maximum(self.floor * self._ratio, lower), 1.0)
-        return Box(self._space.size, lower, upper)
+        return lower, upper
 
-    @cached_property
-    def lattice(self) -> Lattice:
-        """The same box in integers; the guarantee rests on it."""
-        return Lattice.of(self.box, self._epsilon)
-
-    def output(self, p: LawLike) -> Floats:
-        """The output distribution: the nearest to p between m and e^epsilon m.
+    def law(self, p: Floats) -> Floats:
+        """The nearest law to p between m and e^epsilon m, for one client.
 
         Args:
-            p: the distribution of one client or of many: probabilities (k,) or (..., k) in the order of the outcomes, or a dict by point (a
-                number, a tuple of coordinates; the number of the outcome if only distances were given).
+            p: probabilities (k,) in the order of the outcomes.
 
         Returns:
-            Distributions of the same shape.
+            k probabilities.
 
         Raises:
-            DiscreetError: if p is not a distribution.
+            DiscreetError: if it was not found. A release is then a draw of the reference.
         """
-        laws = self._laws(p)
-        rows = laws.reshape(-1, self._space.size)[:, self._space.order]
-        low, high = (bound[self._space.order] for bound in (np.asarray(self.box.lower), np.asarray(self.box.upper)))
-        found = np.array([self._nearest_law(row, low, high) for row in rows]).reshape(rows.shape)
-        return np.asarray((found / found.sum(axis=1, keepdims=True))[:, self._back].reshape(laws.shape))
-
-    def _nearest_law(self, law: Floats, low: Floats, high: Floats) -> Floats:
+        low, high = (bound[self._space.order] for bound in self._own_bounds)
+        row = p[self._space.order]
         if self._space.gaps is None:
-            return nearest_between(law / law.sum(), self._space.distances, low, high).law
-        return nearest_on_line(law, self._space.gaps, low, high)
+            found = nearest_between(row / row.sum(), self._space.distances, low, high).law
+        else:
+            found = nearest_on_line(row, self._space.gaps, low, high)
+        return np.asarray((found / found.sum())[self._back])
 
     def distance(self, p: LawLike, q: LawLike) -> float | Floats:
         """The Wasserstein-1 distance between distributions on these points.
@@ -361,7 +454,8 @@ class TransportSampler:
         Raises:
             DiscreetError: if p or q is not a distribution.
         """
-        first, second = self._laws(p), self._laws(q, "q")
+        assert isinstance(self._carrier, TransportAtoms)
+        first, second = self._carrier.laws(p), self._carrier.laws(q, "q")
         try:
             first, second = np.broadcast_arrays(first, second)
         except ValueError:
@@ -378,59 +472,24 @@ class TransportSampler:
             )
         return found.reshape(shape) if shape else float(found[0])
 
-    def weights(self, p: LawLike) -> Integers:
-        """The output distribution as the integers that a sample is drawn with.
-
-        Each row sums to 2^62. For any two clients, every entry is at most e^epsilon times the other client's.
-
-        Args:
-            p: the distribution of one client or of many, (k,) or (..., k).
-
-        Returns:
-            Whole numbers of the same shape.
-
-        Raises:
-            DiscreetError: if p is not a distribution.
-        """
-        laws = self.output(p)
-        found = release.weights(self.lattice, laws.reshape(-1, self._space.size), _AS_IT_IS)
-        return found.reshape(laws.shape)
-
-    @overload
-    def release(self, p: ManyLaws, *, size: None = None, rng: Rng = None) -> NDArray[Any]: ...
-    @overload
-    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]: ...
-    def release(self, p: LawLike, *, size: int | None = None, rng: Rng = None) -> float | NDArray[Any]:
-        """One private sample for each client: the point itself if points were given, else the number of the outcome.
-
-        Args:
-            p: the distribution of one client or of many, (k,) or (..., k).
-            size: not supported; for several samples of a client under one budget use `OptimalSampler` or `LinearSampler`.
-            rng: a seeded generator, for experiments; the release is then NOT private, and warns so.
-
-        Returns:
-            A number of the line, a point (dim,), or the number of the outcome; for many clients an array of them.
-
-        Raises:
-            DiscreetError: if p is not a distribution, and for a size, before anything is drawn.
-        """
-        if size is not None:
-            raise DiscreetError(
-                f"size = {size!r}: TransportSampler releases one sample of each client; leave size out, or make a sampler with an equal "
-                "share of epsilon and release with it so many times"
-            )
-        laws = self.output(p)
-        rows = laws.reshape(-1, self._space.size)
-        randomness: Randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
-        numbers = release.outcomes(self.lattice, rows, _AS_IT_IS, randomness.integers(len(rows))).reshape(
-            laws.shape[:-1]
-        )
-        found: NDArray[Any] = np.asarray(numbers if self._points is None else self._points[numbers])
-        if found.ndim:
-            return found
-        one: float = found.item()
-        return one
-
     def __repr__(self) -> str:
         kind = "metric on" if self._points is None else "points on a line," if self._points.ndim == 1 else "points,"
-        return f"TransportSampler(<{kind} {self._space.size}>, epsilon={self._epsilon:g})"
+        return f"TransportSampler(<{kind} {self._space.size}>, epsilon={self.epsilon:g})"
+
+    def _identity(self) -> tuple[Any, ...]:
+        where = (self._points, self._metric, self._given_floor)
+        return (self.privacy, self._norm, *(None if each is None else each.tobytes() for each in where))
+
+
+BUILT_IN[TransportSampler.name] = InstalledMechanism(TransportSampler, "discreet", "1")
+
+
+def _checked_floor(floor: ArrayLike, size: int) -> Floats:
+    """A floor for each outcome, with a mass of at most 1."""
+    found = as_floats(floor, "floor")
+    if found.shape != (size,):
+        raise DiscreetError(f"floor has shape {found.shape}; it is one number for each of the {size} outcomes")
+    refuse_bad_entries(found, "floor")
+    if not 0.0 < found.sum() <= 1.0 + 1e-9:
+        raise DiscreetError(f"floor sums to {found.sum():g}; its sum is in (0, 1]")
+    return found.copy()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from discreet._base.doors import lazy_names
 
 if TYPE_CHECKING:
-    from discreet.plots._groups import change, groups
+    from discreet.plots._comparison import comparison
+    from discreet.plots._groups import change, groups, survey, survey_change, survey_groups
     from discreet.plots._labels import (
         USUAL_DIVERGENCES as USUAL_DIVERGENCES,
         USUAL_EPSILONS as USUAL_EPSILONS,
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
         panel_title as panel_title,
         save,
     )
-    from discreet.plots._surveys import survey, survey_change, survey_groups
 
 __all__ = [
     "audit",
     "change",
+    "comparison",
     "frontier",
     "groups",
     "output",
@@ -57,13 +58,13 @@ def __dir__() -> list[str]:
 __getattr__ = lazy_names(
     __name__,
     {
-        "_groups": "change groups",
+        "_comparison": "comparison",
+        "_groups": "change groups survey survey_change survey_groups",
         "_labels": "USUAL_DIVERGENCES USUAL_EPSILONS check_picture divergence_label promise_label shorten_name",
         "_output": "output",
         "_planning": "frontier plan tradeoff",
         "_results": "audit population",
         "_style": "Axes COLOURS Figure INK QUIET figure fonts_note library_style panel_title save",
-        "_surveys": "survey survey_change survey_groups",
     },
     extra="cli",
 )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
-from discreet.mechanisms import AnyFamily, OutputLaw, Sampler, check_sampler
+from discreet.mechanisms import AnyFamily, Mechanism, OutputLaw, Sampler, check_protocol, check_sampler
 from discreet.plots._labels import shorten_name
 from discreet.plots._style import (
     COLOURS,
@@ -24,6 +24,7 @@ from discreet.plots._style import (
     Figure,
     figure_and_panels,
     library_style,
+    mechanism_colour,
     panel_title,
     text_or_fallback,
 )
@@ -159,7 +160,7 @@ _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def output(
-    sampler: Sampler[AnyFamily],
+    sampler: Sampler[AnyFamily] | Mechanism,
     p: Any,
     *,
     released: Any = None,
@@ -172,7 +173,8 @@ def output(
     On finitely many outcomes: a row for each. On a continuous family: curves in one dimension, images in two.
 
     Args:
-        sampler: An `OptimalSampler`, `LinearSampler` or `MollifierSampler`.
+        sampler: An `OptimalSampler`, `LinearSampler`, `MollifierSampler` or `OwnSampler`; or a `Mechanism` of your own, which is drawn
+            without a box.
         p: One client, as `sampler.output` takes it.
         released: The outcome that was released, to be marked; on finitely many outcomes.
         most: The number of outcomes to show, those with the largest shares first; the others are averaged in one row.
@@ -186,7 +188,9 @@ def output(
         DiscreetError: `p` is not one client of the family or lies in more than two dimensions, `released` is not an outcome, or
             `ax` does not hold as many axes as there are panels.
     """
-    check_sampler(sampler)
+    check_protocol(sampler, "sampler")
+    if not isinstance(sampler, Sampler) and isinstance(sampler.family, ContinuousFamily):
+        check_sampler(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         if released is not None:
             raise DiscreetError(f"released = {released!r} is for finite families; a density is drawn without it")
@@ -210,24 +214,31 @@ class _ClientOutput:
     drawn_from: Floats
     floor: Floats
     ceiling: Floats
-    epsilon: float
+    claim: str
+    boxed: bool
     released: int | None
     colour: str
 
     @classmethod
-    def of(cls, sampler: Sampler[AnyFamily], family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
+    def of(cls, sampler: Any, family: FiniteFamily, p: Any, released: Any) -> "_ClientOutput":
         held = family.as_rows(p)
         if held.ndim != 1:
             raise DiscreetError(f"p has shape {held.shape}; a picture shows one client: draw the output of each")
+        drawn_from = np.asarray(sampler.output(held), dtype=np.float64)
+        if drawn_from.shape != held.shape:
+            raise DiscreetError(f"output(p) of {sampler.name!r} has shape {drawn_from.shape}, not {held.shape}")
+        box = getattr(sampler, "box", None)
+        lower, upper = (drawn_from, drawn_from) if box is None else (box.lower, box.upper)
         return cls(
             names=[str(name) for name in family.domain.names],
             held=held,
-            drawn_from=np.asarray(sampler.output(held)),
-            floor=np.broadcast_to(sampler.box.lower, family.size),
-            ceiling=np.broadcast_to(sampler.box.upper, family.size),
-            epsilon=sampler.epsilon,
+            drawn_from=drawn_from,
+            floor=np.broadcast_to(lower, family.size),
+            ceiling=np.broadcast_to(upper, family.size),
+            claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
+            boxed=box is not None,
             released=None if released is None else int(family.numbers([released])[0]),
-            colour=COLOURS[sampler.name],
+            colour=mechanism_colour(sampler.name),
         )
 
     def shown_outcomes(self, most: int) -> NDArray[np.intp]:
@@ -254,7 +265,9 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     )  # a floor of 1e-300 would leave no room for the rest
     drawn_from = np.maximum(drawn_from, edge)
     rows = np.arange(len(names))
-    if np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
+    if not client.boxed:
+        pass
+    elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
         axes.axvspan(floor[0], ceiling[0], color=client.colour, alpha=0.09, linewidth=0)
     else:
         inside = np.maximum(floor, edge)
@@ -286,13 +299,13 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
     _annotate(axes, "held", (held[0], 0), (away, 0), COLOURS["held"], side=side, level="center")
     _annotate(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
-    if np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
-        span = f"{100 * floor[0]:.2g} % to {100 * ceiling[0]:.2g} %, a factor of e$^{{{client.epsilon:g}}}$"
+    if not client.boxed:
+        axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)
+    elif np.ptp(client.floor) == np.ptp(client.ceiling) == 0.0:
+        span = f"{100 * floor[0]:.2g} % to {100 * ceiling[0]:.2g} %, {client.claim}"
         axes.set_xlabel(f"one box for every client: {span}", color=client.colour)
     else:
-        axes.set_xlabel(
-            f"bars: one box for every client, a factor of e$^{{{client.epsilon:g}}}$ wide", color=client.colour
-        )
+        axes.set_xlabel(f"bars: one box for every client, {client.claim} wide", color=client.colour)
 
 
 def _annotate(

@@ -19,19 +19,9 @@ from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind, c
 from discreet.estimation import MOST_CLIENTS, outlook
 from discreet.families import Band, ContinuousFamily, FiniteFamily, Simplex, as_floats
 from discreet.mechanisms import SERVING, MollifierSampler, OptimalSampler
+from discreet.plots import _style as style
 from discreet.plots._labels import USUAL_DIVERGENCES, USUAL_EPSILONS, divergence_label
-from discreet.plots._style import (
-    COLOURS,
-    INK,
-    QUIET,
-    Axes,
-    AxesLike,
-    Figure,
-    check_canvas,
-    figure_and_panels,
-    library_style,
-    panel_title,
-)
+from discreet.plots._style import Axes, AxesLike, Figure
 from discreet.privacy import check_epsilon
 
 MOST_PANELS = 4
@@ -69,7 +59,7 @@ def tradeoff(
         divergences = [divergences]
     names = check_list("divergences", divergences, "pass names such as 'kl'")
     _check_count(len(names))
-    check_canvas(ax, title, len(names))
+    style.check_canvas(ax, title, len(names))
     curves = [_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
         title = f"Worst-case divergence: {family!r}"
@@ -120,9 +110,9 @@ def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, ti
         if not np.isfinite(curve.optimal).any():
             raise DiscreetError(f"{curve.divergence} is infinite at every epsilon; there is nothing to draw")
     rows, columns = (2, 2) if len(curves) == MOST_PANELS else (1, len(curves))
-    with library_style():
+    with style.library_style():
         size = 1.0 + 4.2 * columns, 0.7 + 3.1 * rows
-        drawn, panels = figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
+        drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns), share=True)
         for place, (axes, curve) in enumerate(zip(panels, curves, strict=True)):
             _draw_risk_panel(axes, curve, named=place == 0)
             if place >= len(curves) - columns:
@@ -131,17 +121,19 @@ def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, ti
 
 
 def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
-    panel_title(axes, divergence_label(curve.divergence))
+    style.panel_title(axes, divergence_label(curve.divergence))
     optimal, mollifier = (np.where(np.isfinite(y), y, np.nan) for y in (curve.optimal, curve.mollifier))
-    axes.plot(curve.epsilon, mollifier, color=COLOURS["mollifier"], clip_on=False)
+    axes.plot(curve.epsilon, mollifier, color=style.COLOURS["mollifier"], clip_on=False)
     if curve.least is None or curve.attained is None:
-        axes.fill_between(curve.epsilon, optimal, mollifier, color=COLOURS["mollifier"], alpha=0.08, linewidth=0)
-        axes.plot(curve.epsilon, optimal, color=COLOURS["optimal"], clip_on=False)
+        axes.fill_between(curve.epsilon, optimal, mollifier, color=style.COLOURS["mollifier"], alpha=0.08, linewidth=0)
+        axes.plot(curve.epsilon, optimal, color=style.COLOURS["optimal"], clip_on=False)
     else:
         least, attained = (np.where(np.isfinite(y), y, np.nan) for y in (curve.least, curve.attained))
         # the outline keeps a band visible whose sides are 1e-4 apart
-        axes.fill_between(curve.epsilon, least, optimal, facecolor=f"{QUIET}55", edgecolor=QUIET, linewidth=1.2)
-        axes.plot(curve.epsilon, attained, color=COLOURS["optimal"], clip_on=False)
+        axes.fill_between(
+            curve.epsilon, least, optimal, facecolor=f"{style.QUIET}55", edgecolor=style.QUIET, linewidth=1.2
+        )
+        axes.plot(curve.epsilon, attained, color=style.COLOURS["optimal"], clip_on=False)
     if curve.epsilon[-1] > 8.0 * curve.epsilon[0]:
         axes.set_xscale("log")
         ticks = _round_numbers(curve.epsilon[0], curve.epsilon[-1])
@@ -157,13 +149,15 @@ def _draw_risk_panel(axes: Axes, curve: RiskCurve, *, named: bool) -> None:
         best = "optimal: nobody\ncan go below" if curve.exact else "optimal box\n(upper bound)"
         _name_two_curves(axes, curve.epsilon, mollifier, "mollifier\n(baseline)", optimal, best)
     elif not curve.exact:
-        axes.annotate("upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET, fontsize=9)
+        axes.annotate(
+            "upper bound", (1, 1), xycoords="axes fraction", ha="right", va="top", color=style.QUIET, fontsize=9
+        )
 
 
 def _name_bracketed_curves(axes: Axes) -> None:
     """Write three names in the corner that falling curves leave empty: the curves are too close for names beside each."""
-    names = ("mollifier (baseline)", COLOURS["mollifier"]), ("optimal sampler", COLOURS["optimal"]), (
-        "smallest of any sampler\n(between certified sides)", QUIET,
+    names = ("mollifier (baseline)", style.COLOURS["mollifier"]), ("optimal sampler", style.COLOURS["optimal"]), (
+        "smallest of any sampler\n(between certified sides)", style.QUIET,
     )  # fmt: skip
     for line, (text, colour) in enumerate(names):
         axes.annotate(
@@ -202,7 +196,7 @@ def _write_curve_name(
         shift,
         xycoords=coordinates,
         textcoords="offset points",
-        color=COLOURS[who],
+        color=style.COLOURS[who],
         ha=side,
         va="top" if shift[1] < 0 and coordinates == "data" else "bottom",
         fontsize=9.5,
@@ -244,7 +238,7 @@ def frontier(
     Raises:
         DiscreetError: There is no design, or they are of several divergences or budgets.
     """
-    check_canvas(ax, title, 1)
+    style.check_canvas(ax, title, 1)
     designs = check_list("designs", designs, "pass what discreet.design(...) returned, one or more")
     for one in designs:
         check_kind("designs", one, Design, "pass what discreet.design(...) returned, one or more")
@@ -259,17 +253,19 @@ def frontier(
     mean, floor = np.array([one.value for one in ordered]), np.array([one.bound for one in ordered])
     if title is None and ax is None:
         title = f"What a better mean costs: epsilon {ordered[0].epsilon:g}, {ordered[0].family.size:,} outcomes"
-    with library_style():
-        drawn, (axes,) = figure_and_panels(ax, title, size=(6.8, 4.8))
-        panel_title(
+    with style.library_style():
+        drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.8, 4.8))
+        style.panel_title(
             axes, "Designs, as less is kept", f"{ordered[0].examples:,} examples; grey: proved to be out of reach"
         )
         axes.fill_between(
             worst, 0.0, floor, step="pre", color="#F3F3F3", linewidth=0
         )  # keeping more cannot lower the mean
-        axes.plot(worst, mean, color=COLOURS["optimal"], marker="o", markersize=4, label="designed")
+        axes.plot(worst, mean, color=style.COLOURS["optimal"], marker="o", markersize=4, label="designed")
         for other, (x, y) in points.items():
-            axes.plot([x], [y], _MARKS.get(other, "D"), color=COLOURS.get(other, INK), label=other, markersize=7)
+            axes.plot(
+                [x], [y], _MARKS.get(other, "D"), color=style.COLOURS.get(other, style.INK), label=other, markersize=7
+            )
         axes.set_xlabel(f"worst case over everybody, {name}")
         axes.set_ylabel(f"mean over the examples, {name}")
         axes.set_ylim(bottom=0.0)
@@ -304,7 +300,7 @@ def _name_points(axes: Axes, names: Sequence[str], x: Floats, y: Floats) -> None
         first, left, below = group[0], at[group[0], 0] > 1.0 - _RIGHT_MARGIN, turn % 2 == 1
         axes.annotate(
             ", ".join(names[place] for place in group), (x[first], y[first]), (-4 if left else 4, -5 if below else 4),
-            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=QUIET, fontsize=8,
+            textcoords="offset points", ha="right" if left else "left", va="top" if below else "bottom", color=style.QUIET, fontsize=8,
         )  # fmt: skip
 
 
@@ -345,15 +341,15 @@ def plan(
     check_count("clients", clients, most=MOST_CLIENTS)
     OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
     OPEN_UNIT.check("confidence", confidence)
-    check_canvas(ax, title, 2)
+    style.check_canvas(ax, title, 2)
     budgets = sorted({check_epsilon(each) for each in check_list("epsilons", epsilons, "pass one budget or more")})
     if not budgets:
         raise DiscreetError("epsilons is empty; give one budget or more")
     if title is None and ax is None:
         title = f"A plan for {pluralise(clients, 'client')} and {pluralise(family.size, 'outcome')}"
     found = _compute_plan(family, clients, budgets, accuracy, confidence)
-    with library_style():
-        drawn, (left, right) = figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
+    with style.library_style():
+        drawn, (left, right) = style.figure_and_panels(ax, title, size=(11.6, 4.6), panels=(1, 2))
         _draw_risk(left, found)
         _draw_errors(right, found)
     return drawn
@@ -397,27 +393,27 @@ def _compute_plan(
 
 
 def _draw_risk(axes: Axes, plan: _PlanCurves) -> None:
-    panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
+    style.panel_title(axes, "What a sample costs its client", "least worst-case divergence, linear and optimal alike")
     for name, risk in plan.risk.items():
-        axes.plot(plan.epsilon, risk, _STYLES[name], color=COLOURS["optimal"], label=divergence_label(name))
+        axes.plot(plan.epsilon, risk, _STYLES[name], color=style.COLOURS["optimal"], label=divergence_label(name))
     axes.set_xscale("log")
     ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if plan.epsilon[0] <= tick <= plan.epsilon[-1]]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel("privacy budget ε")
-    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+    axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
 def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
-    panel_title(
+    style.panel_title(
         axes, "How well a share will be known", "half-width of its interval at worst: linear solid, optimal dotted"
     )
     budgets = sorted({budget for budget, _ in plan.errors})
     shades = dict(zip(budgets, np.linspace(1.0, 0.35, len(budgets))[::-1], strict=True))
     for (budget, name), errors in plan.errors.items():
         axes.plot(
-            plan.clients, errors, "-" if name == "linear" else ":", color=COLOURS[name], alpha=float(shades[budget]),
+            plan.clients, errors, "-" if name == "linear" else ":", color=style.COLOURS[name], alpha=float(shades[budget]),
             linewidth=1.8,
         )  # fmt: skip
     axes.set_xscale("log")
@@ -428,16 +424,16 @@ def _draw_errors(axes: Axes, plan: _PlanCurves) -> None:
         lowest = min(float(plan.errors[budget, "linear"][-1]), lowest / gap)
         axes.annotate(
             f"ε = {budget:g}", (plan.clients[-1], lowest), (4, 0), textcoords="offset points", va="center",
-            color=COLOURS["linear"], fontsize=8, annotation_clip=False,
+            color=style.COLOURS["linear"], fontsize=8, annotation_clip=False,
         )  # fmt: skip
-    axes.axhline(plan.accuracy, color=INK, linewidth=0.8)
+    axes.axhline(plan.accuracy, color=style.INK, linewidth=0.8)
     axes.annotate(
         f"wanted: ±{plan.accuracy:g}", (plan.clients[0], plan.accuracy), (4, 3), textcoords="offset points", fontsize=8,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
     )  # fmt: skip
-    axes.axvline(plan.planned, color=QUIET, linewidth=0.8, linestyle="--")
+    axes.axvline(plan.planned, color=style.QUIET, linewidth=0.8, linestyle="--")
     axes.annotate(
-        "planned", (plan.planned, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8, color=QUIET
+        "planned", (plan.planned, axes.get_ylim()[0]), (3, 3), textcoords="offset points", fontsize=8, color=style.QUIET
     )
     axes.set_xlim(plan.clients[0], plan.clients[-1])
     axes.set_xlabel("clients")

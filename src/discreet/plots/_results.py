@@ -16,23 +16,12 @@ from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
+from discreet.plots import _style as style
 from discreet.plots._labels import promise_label, shorten_name
-from discreet.plots._style import (
-    COLOURS,
-    INK,
-    QUIET,
-    Axes,
-    AxesLike,
-    Figure,
-    check_canvas,
-    figure_and_panels,
-    library_style,
-    panel_title,
-    text_or_fallback,
-)
+from discreet.plots._style import Axes, AxesLike, Figure
 
 Floats = NDArray[np.float64]
-_BY_EXAMPLES = COLOURS["mollifier"]  # no mollifier is drawn beside it
+_BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
 _TAIL = 1e-3  # of the reference, at each end
 
 
@@ -62,21 +51,21 @@ def population(
     if not isinstance(found, ReportedPopulation):
         check_kind("found", found, Population, "pass what discreet.estimation.population(...) returns")
     check_count("most", most)
-    check_canvas(ax, title, 1)
+    style.check_canvas(ax, title, 1)
     known = None if truth is None else _check_truth_shares(truth, found)
     if ax is None:
         promise = promise_label(found.sampler.privacy, found.sampler.epsilon)
         released = "reports" if isinstance(found, ReportedPopulation) else "samples"
         usual = f"The population behind {found.clients:,} private {released} {promise}"
-        title = usual if title is None else text_or_fallback(title, usual)
+        title = usual if title is None else style.text_or_fallback(title, usual)
     shares = _PopulationShares.of(found, known)
     height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
-    with library_style():
-        drawn, (axes,) = figure_and_panels(ax, title, size=(8.4, height))
+    with style.library_style():
+        drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, height))
         if shares.edges is None:
             _draw_labels(axes, shares, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
-            axes.legend(loc="lower right", frameon=False, labelcolor=INK, **above)
+            axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **above)
         else:
             _draw_cells(axes, shares)
     return drawn
@@ -135,7 +124,7 @@ class _PopulationShares:
     @property
     def colour(self) -> str:
         """The colour of the mechanism."""
-        return COLOURS["linear" if self.exact else "optimal"]
+        return style.COLOURS["linear" if self.exact else "optimal"]
 
 
 def _value_range(found: Population | ReportedPopulation) -> tuple[float, float]:
@@ -170,14 +159,14 @@ def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
         axes.scatter(shares.examples[shown], rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
     if shares.truth is not None:
         axes.scatter(
-            shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=INK, zorder=4, label="truth"
+            shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(
         rows,
-        [text_or_fallback(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
-        color=INK,
+        [style.text_or_fallback(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
+        color=style.INK,
         parse_math=False,
     )
     axes.grid(axis="y", visible=False)
@@ -202,12 +191,12 @@ def _draw_cells(axes: Axes, shares: _PopulationShares) -> None:
     if shares.examples is not None:
         axes.stairs(shares.examples / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
     if shares.truth is not None:
-        axes.stairs(shares.truth / width, edges, color=INK, linewidth=1.2, linestyle="--", label="truth")
+        axes.stairs(shares.truth / width, edges, color=style.INK, linewidth=1.2, linestyle="--", label="truth")
     axes.set_xlim(*shares.span)
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
     axes.set_xlabel(f"value; band: {_interval_label(shares)}")
     axes.set_ylabel("density of the average client")
-    axes.legend(loc="upper right", frameon=False, labelcolor=INK)
+    axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
 def _estimate_label(shares: _PopulationShares) -> str:
@@ -238,8 +227,8 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
         raise DiscreetError("found tested no event; there is nothing to draw")
     if title is None and ax is None:
         title = f"Claimed ε = {found.epsilon:g}: {'refuted' if found.is_refuted else 'not refuted'}"
-    with library_style():
-        drawn, (left, right) = figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
+    with style.library_style():
+        drawn, (left, right) = style.figure_and_panels(ax, title, size=(10.0, 4.0), panels=(1, 2))
         _draw_frequencies(left, found)
         _draw_bounds(right, found)
     return drawn
@@ -247,14 +236,15 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    panel_title(axes, "The leading event", text_or_fallback(shorten_name(event.description, 52), "event 1"))
+    style.panel_title(axes, "The leading event", style.text_or_fallback(shorten_name(event.description, 52), "event 1"))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
     names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
-    bars = axes.bar([0, 1], heights, width=0.5, color=[COLOURS["mollifier"], COLOURS["held"]])
+    bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
     told = [
-        text_or_fallback(shorten_name(name, 24), f"input {number}") for name, number in zip(names, numbers, strict=True)
+        style.text_or_fallback(shorten_name(name, 24), f"input {number}")
+        for name, number in zip(names, numbers, strict=True)
     ]
     axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
@@ -263,14 +253,16 @@ def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
 
 def _draw_bounds(axes: Axes, found: BlackBoxAudit) -> None:
     claim, bounds = found.epsilon, [event.empirical_epsilon_lower_bound for event in found.events]
-    panel_title(axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it")
+    style.panel_title(
+        axes, "What each event proves", "a lower bound for epsilon, on draws that had no part in choosing it"
+    )
     places = list(range(len(bounds)))
-    colours = [COLOURS["mollifier"] if bound > claim else COLOURS["optimal"] for bound in bounds]
+    colours = [style.COLOURS["mollifier"] if bound > claim else style.COLOURS["optimal"] for bound in bounds]
     bars = axes.barh(places, bounds, height=0.5, color=colours)
     axes.bar_label(bars, [f"{bound:.3f}" for bound in bounds], padding=3)
-    axes.axvline(claim, color=QUIET, linewidth=1.2, linestyle="--")
+    axes.axvline(claim, color=style.QUIET, linewidth=1.2, linestyle="--")
     axes.annotate(f"claimed {claim:g}", (claim, 1.0), (4, -2), xycoords=("data", "axes fraction"),
-                  textcoords="offset points", color=QUIET, fontsize=9, va="top")  # fmt: skip
+                  textcoords="offset points", color=style.QUIET, fontsize=9, va="top")  # fmt: skip
     axes.set_yticks(places, [f"event {place + 1}" for place in places])
     axes.set_ylim(len(bounds) - 0.5, -0.9)
     axes.set_xlim(0.0, 1.2 * max(claim, *bounds))

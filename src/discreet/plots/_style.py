@@ -34,6 +34,13 @@ COLOURS = {  # Okabe and Ito's palette
     "linear": "#009E73",
     "held": "#999999",
 }
+OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#F0E442", "#000000")  # the rest of it, for mechanisms of one's own
+
+
+def mechanism_colour(name: str, place: int = 0) -> str:
+    """The colour of a mechanism; those that are not ours get the others in turn."""
+    return COLOURS.get(name, OTHER_COLOURS[place % len(OTHER_COLOURS)])
+
 
 _SCRIPTS = (  # fonts for scripts that the default lacks, if installed
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "IPAexGothic", "PingFang SC", "Hiragino Sans",

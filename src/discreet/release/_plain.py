@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.projection import NARROW as NOT_LONG, NEGLIGIBLE, scale_laws, solve_listed, solve_uniform
+from discreet.release import _keyed as keyed
 from discreet.release._clients import (
     CEILING,
     FLOOR,
@@ -32,19 +33,7 @@ from discreet.release._clients import (
     ReferencePlan,
     UniformPlan,
 )
-from discreet.release._keyed import (
-    DIGEST_WORDS,
-    DRAW_PERSON,
-    INTEGER_CLIENT,
-    NARROW_FORM,
-    TEXT_CLIENT,
-    WIDE_FORM,
-    WORDS,
-    RunKey,
-    as_integer,
-    integer_law_of_counts,
-    integer_law_of_weights,
-)
+from discreet.release._keyed import RunKey
 from discreet.release._lattice import TOTAL, is_sum_within
 from discreet.release._randomness import BITS
 
@@ -187,10 +176,10 @@ def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) 
 def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
     """The eight words of each client, a row each, as `discreet.release._keyed.draw_words` gives them."""
     hashed = [
-        hashlib.blake2b(message, key=key.value, person=DRAW_PERSON, digest_size=8 * WORDS).digest()
+        hashlib.blake2b(message, key=key.value, person=keyed.DRAW_PERSON, digest_size=8 * keyed.WORDS).digest()
         for message in messages
     ]
-    return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, WORDS)
+    return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, keyed.WORDS)
 
 
 def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64], digest: NDArray[np.uint64]) -> None:
@@ -198,7 +187,7 @@ def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64]
     if order.size:
         order[rows] = words[:, 1]
     if digest.size:
-        digest += words[:, WORDS - DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
+        digest += words[:, keyed.WORDS - keyed.DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
 def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
@@ -254,7 +243,7 @@ def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int])
                 row, place, REFUSED_OUTSIDE if outcome >= size else REFUSED_NEGATIVE if count < 0 else REFUSED_OVERFLOW
             )
         total += count
-    return integer_law_of_counts(outcomes, counts)
+    return keyed.integer_law_of_counts(outcomes, counts)
 
 
 def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[float]) -> dict[int, int]:
@@ -270,7 +259,7 @@ def _integer_weights(row: int, size: int, outcomes: list[int], weights: list[flo
         total += each
     if total == math.inf:
         raise RefusedRow(row, 0, REFUSED_OVERFLOW)
-    return integer_law_of_weights(outcomes, weights)
+    return keyed.integer_law_of_weights(outcomes, weights)
 
 
 def _law_of_numbers(numbers: dict[int, int]) -> Law:
@@ -296,15 +285,17 @@ def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_M
     ends = (clients.text_ends[first : last + 1] - start).tolist()
     for begin, end in pairwise(ends):
         name = text[begin:end]
-        client = as_integer(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
+        client = keyed.as_integer(name.decode()) if end - begin <= _LONGEST_INTEGER and name[-1:].isdigit() else name
         if isinstance(client, int):
             yield _integer_head(client)
         else:
-            yield _MessageHead(TEXT_CLIENT + 256 * NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8))
+            yield _MessageHead(
+                keyed.TEXT_CLIENT + 256 * keyed.NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8)
+            )
 
 
 def _integer_head(client: int) -> _MessageHead:
-    return _MessageHead(INTEGER_CLIENT + 256 * NARROW_FORM, struct.pack("<q", client))
+    return _MessageHead(keyed.INTEGER_CLIENT + 256 * keyed.NARROW_FORM, struct.pack("<q", client))
 
 
 def _encode_message(head: _MessageHead, law: Law) -> bytes:
@@ -312,7 +303,7 @@ def _encode_message(head: _MessageHead, law: Law) -> bytes:
     outcomes, numbers = law
     if numbers.size and (int(numbers.max()) >> 32 or int(outcomes[-1]) >> 32):
         pairs = np.column_stack((outcomes, numbers)).astype("<u8").tobytes()
-        return struct.pack("<Q", head.header + 256 * (WIDE_FORM - NARROW_FORM)) + head.rest + pairs
+        return struct.pack("<Q", head.header + 256 * (keyed.WIDE_FORM - keyed.NARROW_FORM)) + head.rest + pairs
     return struct.pack("<Q", head.header) + head.rest + ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from discreet._base.doors import lazy_names
 from discreet.research import data as data
 from discreet.research._boosted import BoostedLaw, BoostedSampler, Training
+from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
 if TYPE_CHECKING:
     from discreet.research._explorer import Explorer as Explorer, page as page
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         POPULATION as POPULATION,
         choose_experiments as choose_experiments,
         experiment as experiment,
+        reproduce,
         write_designs as write_designs,
         write_follow_up as write_follow_up,
         write_learned as write_learned,
@@ -66,12 +68,21 @@ if TYPE_CHECKING:
     from discreet.research.experiments._paper_figures import MixtureClient as MixtureClient, RingLaw as RingLaw
     from discreet.research.experiments._records import (
         PAPER_DIVERGENCES as PAPER_DIVERGENCES,
-        RecordedRun as RecordedRun,
+        RecordedRun,
         records_path as records_path,
         run_experiment as run_experiment,
     )
 
-__all__ = ["BoostedLaw", "BoostedSampler", "Training"]
+__all__ = [
+    "BoostedLaw",
+    "BoostedSampler",
+    "Comparison",
+    "ComparisonRecord",
+    "RecordedRun",
+    "Training",
+    "compare",
+    "reproduce",
+]
 
 __getattr__ = lazy_names(
     __name__,
@@ -85,7 +96,7 @@ __getattr__ = lazy_names(
         ),
         "_report_population": "population_findings",
         "_reproduction": (
-            "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment write_designs "
+            "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment reproduce write_designs "
             "write_follow_up write_learned write_paper write_population"
         ),
         "experiments._flights": (

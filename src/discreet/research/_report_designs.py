@@ -10,15 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._report_pages import (
-    Finding,
-    finding_items,
-    html_table,
-    mark_quick,
-    picture_tag,
-    set_title,
-    write_page,
-)
+from discreet.research import _report_pages as pages
+from discreet.research._report_pages import Finding
 from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._learned import LearnedRun, ReweightedSet
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun
@@ -336,21 +329,21 @@ def learned_page(learned: RecordedRun[LearnedRun], reweighted: RecordedRun[Rewei
     for times in sorted({row.times for row in learned.rows}):
         parts += [
             f"<h2>Share of the gap that was closed, {times} times the clients</h2>",
-            html_table(*learned_table(learned.rows, times), rule_on=None),
+            pages.html_table(*learned_table(learned.rows, times), rule_on=None),
         ]
     for drawn in dict.fromkeys(row.drawn for row in reweighted.rows):
         parts += [
             f"<h2>TV from the estimate to the average served client, {html.escape(drawn)} examples</h2>",
-            html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
+            pages.html_table(*reweighted_table(reweighted.rows, drawn), texts=2),
             f"<h2>Mean squared error of a share times 10^6, {html.escape(drawn)} examples</h2>",
-            html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
+            pages.html_table(*reweighted_table(reweighted.rows, drawn, squared=True), texts=2),
         ]
-    return write_page(
+    return pages.write_page(
         "designs learned privately",
         "Designs learned privately, and what their samples tell",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="one set, one budget." if header.quick else None,
-        findings=finding_items(said),
+        findings=pages.finding_items(said),
         parts=parts,
     )
 
@@ -371,7 +364,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
     down = -(-len(found) // _ACROSS)
     with library_style():
         drawn = figure(11.6, 1.2 + 2.7 * down)
-        set_title(
+        pages.set_title(
             drawn, "Mean KL of clients that no design has seen, as a multiple of what no private sampler can go below"
         )
         grid = drawn.subplots(down, min(_ACROSS, len(found)), squeeze=False, sharex=True)
@@ -382,7 +375,7 @@ def design_figure(run: RecordedRun[DesignedSplit]) -> Figure:
             axes.set_visible(False)
         panels[0].legend(frameon=False, fontsize=9, loc="upper left")
         if run.header.quick:
-            mark_quick(drawn)
+            pages.mark_quick(drawn)
     return drawn
 
 
@@ -415,24 +408,24 @@ def design_page(
 ) -> str:
     """The page; the picture is the PNG bytes of `design_figure`."""
     header = designs.header
-    parts = [picture_tag({"designs": picture}, "designs")]
+    parts = [pages.picture_tag({"designs": picture}, "designs")]
     for f in PAPER_DIVERGENCES:
         parts += [
             f"<h2>{html.escape(divergence_label(f))}, mean over clients that were not used</h2>",
-            html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
+            pages.html_table(*design_table(designs.rows, f), texts=2, rule_on=None),
         ]
     parts += [
         "<h2>With the worst case kept</h2>",
         "<p class='quiet'>Gain in mean KL over Q*, of the proved largest gain of any sampler.</p>",
-        html_table(*keep_table(keeps.rows), rule_on=None),
+        pages.html_table(*keep_table(keeps.rows), rule_on=None),
         "<h2>Made on one kind of clients, serving another: mean KL</h2>",
-        html_table(*shift_table(shifts.rows), rule_on=None),
+        pages.html_table(*shift_table(shifts.rows), rule_on=None),
     ]
-    return write_page(
+    return pages.write_page(
         "designs",
         "Designs for clients they have not seen",
         f"By discreet {html.escape(header.version)}: {html.escape(header.computes)}.",
         quick="few clients of each set, one split." if header.quick else None,
-        findings=finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
+        findings=pages.finding_items([*design_findings(designs.rows), *shift_findings(shifts.rows)]),
         parts=parts,
     )

@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research import _published as published
-from discreet.research._report_pages import (
-    Finding,
-    add_legend,
-    finding_items,
-    html_table,
-    mark_quick,
-    picture_tag,
-    set_title,
-    write_page,
-)
+from discreet.research import _published as published, _report_pages as pages
+from discreet.research._report_pages import Finding
 from discreet.research.experiments._follow_up import (
     ORDERED_MECHANISMS,
     ClassAtBudget,
@@ -168,36 +159,36 @@ def follow_up_page(runs: Mapping[str, RecordedRun[Any]], pictures: Mapping[str, 
     quick = runs["ordered"].header.quick  # published maxima are over a hundred mixtures: fewer have smaller ones
     parts = [
         "<h2>Published numbers</h2>",
-        html_table(*published_table(finite, [] if quick else mixtures), texts=4),
+        pages.html_table(*published_table(finite, [] if quick else mixtures), texts=4),
         "<h2>Finite spaces</h2>",
-        picture_tag(pictures, "local_finite"),
+        pages.picture_tag(pictures, "local_finite"),
     ]
     for outcomes in sorted({row.outcomes for row in finite}):
         parts += [
             f"<h3>{outcomes} outcomes, minimax values</h3>",
-            html_table(*minimax_table(finite, outcomes), texts=2),
+            pages.html_table(*minimax_table(finite, outcomes), texts=2),
         ]
-    parts += ["<h2>Random mixtures</h2>", picture_tag(pictures, "local_mixtures")]
+    parts += ["<h2>Random mixtures</h2>", pages.picture_tag(pictures, "local_mixtures")]
     for f in SHOWN:
-        parts += [f"<h3>{divergence_label(f)}</h3>", html_table(*mixture_table(mixtures, f), texts=3)]
+        parts += [f"<h3>{divergence_label(f)}</h3>", pages.html_table(*mixture_table(mixtures, f), texts=3)]
     parts += [
         "<h2>Four Laplace laws in the plane</h2>",
-        picture_tag(pictures, "local_plane"),
+        pages.picture_tag(pictures, "local_plane"),
         _plane_table(runs["local_plane"].rows),
     ]
     parts += [
         "<h2>Ordered outcomes of real clients</h2>",
-        picture_tag(pictures, "ordered"),
-        html_table(*ordered_table(ordered)),
+        pages.picture_tag(pictures, "ordered"),
+        pages.html_table(*ordered_table(ordered)),
     ]
-    return write_page(
+    return pages.write_page(
         "the follow-up reproduced",
         "The follow-up's figures, theirs and ours",
         "<em>Locally Optimal Private Sampling: Beyond the Global Minimax</em> (Ghoukasian, Lee, Asoodeh; NeurIPS 2025), "
         f"by discreet {html.escape(runs['ordered'].header.version)}. Squared Hellinger is the text's (1 − √x)²; the published code "
         "prints half.",
         quick="fewer clients, budgets and shapes." if quick else None,
-        findings=finding_items(follow_up_findings(runs)),
+        findings=pages.finding_items(follow_up_findings(runs)),
         parts=parts,
     )
 
@@ -208,7 +199,7 @@ def _plane_table(rows: Sequence[PlaneLaw]) -> str:
         for row in rows
         if row.costs
     ]
-    return html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
+    return pages.html_table(["notion", "class", "mechanism", *map(divergence_label, SHOWN)], body, texts=3)
 
 
 def _all_classes(rows: Iterable[FiniteClasses | MixtureClasses]) -> list[ClassAtBudget]:
@@ -269,7 +260,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
     """Distances against epsilon, and one client, for delays and cholesterol if available."""
     names = [name for name in _WANTED if any(row.set == name for row in rows)]
     drawn = figure(11.6, 0.9 + 3.2 * len(names))
-    set_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
+    pages.set_title(drawn, "Ordered outcomes: how far a sample's law is from the client's own, at equal ε")
     grid = drawn.subplots(len(names), 3, squeeze=False, width_ratios=(1.0, 1.0, 1.9))
     for line, name in zip(grid, names, strict=True):
         those = sorted((row for row in rows if row.set == name), key=lambda row: row.epsilon)
@@ -278,7 +269,7 @@ def ordered_figure(rows: Sequence[OrderedSet]) -> Figure:
         _draw_distance_lines(line[1], those, "single_outcome")
         panel_title(line[1], "worst client", "with a single outcome")
         _draw_example_client(line[2], min(those, key=lambda row: abs(row.epsilon - _SHOWN_AT)))
-    add_legend(drawn, grid[0][0])
+    pages.add_legend(drawn, grid[0][0])
     return drawn
 
 
@@ -336,7 +327,7 @@ def follow_up_figures(runs: Mapping[str, RecordedRun[Any]]) -> dict[str, Figure]
         found = {name: draw(runs[name].rows) for name, draw in drawers.items()}
         for name, drawn in found.items():
             if runs[name].header.quick:
-                mark_quick(drawn)
+                pages.mark_quick(drawn)
     return found
 
 
@@ -346,7 +337,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
     those = [row for row in rows if row.outcomes == fewest]
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in those)]
     drawn = figure(11.0, 1.0 + 2.3 * len(kinds))
-    set_title(
+    pages.set_title(
         drawn,
         f"The smallest worst case on {fewest} outcomes: all clients (global), clients near uniform (local)",
     )
@@ -371,7 +362,7 @@ def _finite_figure(rows: Sequence[FiniteClasses]) -> Figure:
                 )
             _label_budget_axis(axes, places, own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], divergence_label(f))
-    add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
+    pages.add_legend(drawn, grid[0][0], ("global, ours", "local, ours", _published_label("local")))
     return drawn
 
 
@@ -380,7 +371,7 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
     shapes = list(dict.fromkeys(row.shape for row in rows))
     kinds = [kind for kind in KIND_LABELS if any(row.kind == kind for row in rows)]
     drawn = figure(3.3 * len(kinds) + 0.4, 1.0 + 2.3 * len(shapes))
-    set_title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
+    pages.set_title(drawn, "Random mixtures near a public law: the worst client's KL (bars) and the mean (dots)")
     grid = drawn.subplots(len(shapes), len(kinds), squeeze=False)
     for line, shape in zip(grid, shapes, strict=True):
         for axes, kind in zip(line, kinds, strict=True):
@@ -388,7 +379,7 @@ def _mixtures_figure(rows: Sequence[MixtureClasses]) -> Figure:
             _mixture_panel(axes, own)
             _label_budget_axis(axes, np.arange(len(own)), own, KIND_LABELS[kind][1])
             panel_title(axes, KIND_LABELS[kind][0], own[0].title)
-    add_legend(
+    pages.add_legend(
         drawn, grid[0][0], tuple(f"{name}, {how}" for name in _FULL for how in ("linear, as published", "projection"))
     )
     return drawn
@@ -415,7 +406,7 @@ def _plane_figure(rows: Sequence[PlaneLaw]) -> Figure:
         ("gaussian/{}/projection", "projection, ours"),
     ]
     drawn = figure(9.6, 8.4)
-    set_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
+    pages.set_title(drawn, "Four Laplace laws in the plane and what is sampled instead")
     grid = drawn.subplots(len(lines), 3, sharex=True, sharey=True)
     brightest = max(max(row.density) for row in rows)
     for line, (unit, mechanism) in zip(grid, lines, strict=True):

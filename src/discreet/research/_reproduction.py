@@ -4,11 +4,11 @@ The experiments are the figures of the paper and of its follow-up, and the compa
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_flag, check_path
 from discreet.plots import Figure, save
 from discreet.research._report_designs import design_figure, design_page, learned_page
 from discreet.research._report_follow_up import follow_up_figures, follow_up_page
@@ -25,7 +25,7 @@ from discreet.research.experiments._paper_figures import (
     RandomMixtures,
 )
 from discreet.research.experiments._population import PopulationComparison, SetAtBudget
-from discreet.research.experiments._records import Experiment, Header, Record, RecordedRun
+from discreet.research.experiments._records import Experiment, Header, Record, RecordedRun, run_experiment
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")
 POPULATION = "population"
@@ -33,6 +33,7 @@ DESIGNS = ("designs", "keeps", "shifts")  # run with the population
 LEARNED = ("learned", "reweighted")  # likewise
 FOLLOW_UP = "follow-up"
 FOLLOWING = ("local_finite", "local_mixtures", "local_plane", "ordered")  # its parts
+EXPERIMENTS = (*FIGURES, *FOLLOWING, POPULATION, *DESIGNS, *LEARNED)
 OUTCOMES = {"fig3": 10, "fig5": 5, "fig6": 20, "fig7": 100}
 QUICK_CLIENTS = 20
 QUICK_REPETITIONS = 20
@@ -76,6 +77,33 @@ def experiment(name: str, *, quick: bool = False, device: str = "cpu", corrected
     }  # fmt: skip
     full, changes = planned[name]
     return cast("Experiment[Record]", replace(full, quick=True, **changes) if quick else full)
+
+
+def reproduce(name: str, folder: str | Path, *, quick: bool = False, **changes: Any) -> RecordedRun[Any]:
+    """Run one experiment of the paper or of the follow-up, as published or with changes, and keep its records in a folder.
+
+    An interrupted run continues where it stopped. Records of other parameters in the folder are an error, not overwritten.
+
+    Args:
+        name: "fig1" to "fig7", or a part of the others: "local_finite", "ordered", "population", "designs", ...
+        folder: for the records, as JSON lines.
+        quick: fewer clients and less training.
+        changes: fields of the experiment to replace, such as `epsilons=(1.0, 2.0)`, `outcomes=50`, `clients=20`, `seed=7`.
+
+    Returns:
+        The records: `.rows`, `.columns`, `.frame()`.
+
+    Raises:
+        DiscreetError: for another name, a field that the experiment does not have, or records of another run in the folder.
+    """
+    if not isinstance(name, str) or name not in EXPERIMENTS:
+        raise DiscreetError(f"name = {name!r} is not one of {', '.join(EXPERIMENTS)}")
+    planned: Any = experiment(name, quick=check_flag("quick", quick))
+    known = [each.name for each in fields(planned) if each.name not in ("name", "record", "computes", "quick")]
+    for field in changes:
+        if field not in known:
+            raise DiscreetError(f"{name} has no field {field!r} to change; it has {', '.join(known)}")
+    return run_experiment(replace(planned, **changes), check_path("folder", folder))
 
 
 def write_paper(runs: Mapping[str, RecordedRun[Any]], folder: Path) -> Path:

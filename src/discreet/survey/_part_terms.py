@@ -215,9 +215,10 @@ def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
         case HistogramQuestion():
             return projections == [CellOf(question.columns[0], question.cells)]
         case LinearQuestion(matrix=matrix):
+            if projections != [Together(question.columns)]:
+                return False
             blocks = parts[0].blocks
-            told = not isinstance(blocks, WeightedBlocks) or blocks.tells(matrix)
-            return projections == [Together(question.columns)] and told
+            return not isinstance(blocks, WeightedBlocks) or blocks.tells(matrix)
         case ShareQuestion():
             weighted = any(isinstance(part.blocks, WeightedBlocks) for part in parts)
             return projections == [Together(question.columns)] and not weighted

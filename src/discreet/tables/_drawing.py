@@ -28,8 +28,9 @@ from discreet.domain import Interval
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
 from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-from discreet.mechanisms import OptimalSampler, ReportSampler
+from discreet.mechanisms import OptimalSampler, OwnSampler, ReportSampler, draw_from_weights
 from discreet.release import (
+    BITS,
     DIGEST_WORDS,
     REFUSED_INFINITE,
     REFUSED_NAN,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
 _REPORTS_TOGETHER = 1 << 16
+_OWN_ENTRIES = 1 << 22  # of laws that are held at a time for a mechanism of somebody's own
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT, _SECONDS_A_REPORT = 2e-6, 1e-5, 3e-5  # roughly, without compiled code
 _PROBLEMS = {
@@ -108,11 +110,14 @@ class Kernel:
         self._reports: ReportSampler | SurveySampler | None = None
         self._outcome_type = pa.from_numpy_dtype(job.outcome_type)
         self._plan: Any = None
+        self._own: OwnSampler | None = None
         match job.sampler:
             case SurveySampler():
                 self._reports, self._size = job.sampler, job.sampler.survey.columns.size
             case ReportSampler():
                 self._reports, self._plan, self._size = job.sampler, job.sampler.plan, job.sampler.family.size
+            case OwnSampler():
+                self._own, self._size = job.sampler, job.sampler.carrier.size
             case sampler:
                 self._plan, self._size = plan_of(sampler.lattice, sampler.mixing), sampler.carrier.size
         self._columns = job.reading.columns
@@ -155,10 +160,12 @@ class Kernel:
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
         number = len(clients)
-        compiled = _is_worth_compiling(clients, self._reports is not None)
+        compiled = self._own is None and _is_worth_compiling(clients, self._reports is not None)
         code = import_module("discreet.release._sparse" if compiled else "discreet.release._plain")
         draw: Any = code.draw if compiled or self._reports is None else _draw_reports
         plan: Any = self._plan if compiled or self._reports is None else self._reports
+        if self._own is not None:
+            draw, plan, threads = _draw_by_own_law, self._own, 1
         state = code.state_of(self._key)
         if compiled and isinstance(self._reports, SurveySampler):
             draw, plan, state = _draw_survey, self._reports, (self._key, state)
@@ -222,6 +229,42 @@ def _draw_survey(
         laws, messages = laws_and_messages(size, clients, first + row, first + row + 1)
         reports[row] = sampler.release_messages(keys[0], messages, laws)[0]
     _write_halves(reports, low[first:last], high[first:last])
+    return -1
+
+
+def _draw_by_own_law(
+    sampler: OwnSampler,
+    clients: ClientColumns,
+    key: RunKey,
+    first: int,
+    last: int,
+    drawn: NDArray[np.int64],
+    order: NDArray[np.uint64],
+    within: NDArray[np.float64],
+    digest: NDArray[np.uint64],
+    problem: NDArray[np.int64],
+) -> int:
+    """As the functions that draw samples, by the integer weights of a mechanism of somebody's own, whose law is asked once a client."""
+    size = sampler.carrier.size
+    step = max(1, min(_REPORTS_TOGETHER, _OWN_ENTRIES // size))
+    for start in range(first, last, step):
+        stop = min(start + step, last)
+        try:
+            laws, messages = laws_and_messages(size, clients, start, stop)
+        except RefusedRow as bad:
+            problem[0], problem[1] = bad.place, bad.why
+            return bad.row
+        words, rows = word_rows(key, messages), np.zeros((stop - start, size))
+        for row, (outcomes, numbers) in zip(rows, laws, strict=True):
+            row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
+        totals = rows.sum(axis=1)
+        some, weights = totals > 0.0, np.tile(sampler.reference_weights, (stop - start, 1))
+        weights[some] = sampler.weights(rows[some] / totals[some, None])
+        uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
+        drawn[start:stop] = draw_from_weights(weights, uniform)
+        note_words(words, slice(start, stop), order, digest)
+        if within.size:
+            within[start:stop] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return -1
 
 

@@ -30,6 +30,7 @@ from discreet.mechanisms import (
     MEMBERS_ALONE,
     AnyFamily,
     LinearSampler,
+    OwnSampler,
     ReportSampler,
     Sampler,
     mechanism_for,
@@ -194,6 +195,8 @@ class Request:
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
         family = agreed_clients(agreement, coding)
+        if agreement.own is not None:
+            return self._own_sampler(agreement, family)
         return sampler_named(
             self.mechanism,
             family,
@@ -201,6 +204,16 @@ class Request:
             discretisation=agreement.family.discretisation,
             reference=None if agreement.reference is None else agreement.reference.reference(family),
         )
+
+    def _own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
+        """A mechanism of somebody's own: its law may answer otherwise when it is asked again, so nothing is promised for a second time."""
+        if self.secret is not None:
+            raise DiscreetError(
+                "secret (--secret) promises the same samples again, which depends on the code of a mechanism of one's own; leave it out, and "
+                "keep what was released"
+            )
+        found: OwnSampler = agreement.sampler(family)
+        return found
 
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
         """The job on a table with these columns, which messages call `where`."""

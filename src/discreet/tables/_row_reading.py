@@ -13,20 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.tables._coding import (
-    FIRST_MARK,
-    MARK_ABOVE,
-    MARK_BELOW,
-    MARK_LISTED,
-    MARK_MISSING,
-    MARK_NAN,
-    MARK_OUTSIDE,
-    MARK_UNREADABLE,
-    Columns,
-    MisfitCounts,
-    RowCoding,
-    mark_among,
-)
+from discreet.tables import _coding as marks
+from discreet.tables._coding import Columns, MisfitCounts, RowCoding
 from discreet.tables._records import Reading
 
 _MARKED = np.uint64(1 << 63)
@@ -107,14 +95,14 @@ class RowReading:
         for place, (name, part) in enumerate(zip(names, self.parts, strict=True)):
             code, stride = pl.col(name), self.coding.columns.strides[part.value]
             if part.coding.has_cells:
-                beyond = code.is_in([int(MARK_BELOW), int(MARK_ABOVE)])
+                beyond = code.is_in([int(marks.MARK_BELOW), int(marks.MARK_ABOVE)])
                 moved = moved + beyond.cast(pl.UInt32)
                 last = pl.lit(part.coding.size - 1, pl.UInt32)
-                nearest = pl.when(code == int(MARK_BELOW)).then(pl.lit(0, pl.UInt32))
-                code = nearest.when(code == int(MARK_ABOVE)).then(last).otherwise(code)
+                nearest = pl.when(code == int(marks.MARK_BELOW)).then(pl.lit(0, pl.UInt32))
+                code = nearest.when(code == int(marks.MARK_ABOVE)).then(last).otherwise(code)
             wide = code.cast(pl.UInt64)
             mark = wide + pl.lit(int(_MARKED) + (place << 32), pl.UInt64)
-            is_mark = code >= int(FIRST_MARK)
+            is_mark = code >= int(marks.FIRST_MARK)
             found = pl.when(is_mark).then(mark) if found is None else found.when(is_mark).then(mark)
             row = row + wide * pl.lit(stride, pl.UInt64)
         return frame.select([*self.parts[0].prepared_columns(found.otherwise(row)), moved.alias(_MOVED)])
@@ -129,8 +117,8 @@ class RowReading:
         marked = np.flatnonzero(rows >= _MARKED)
         if not marked.size:
             return rows, tallies
-        found, marks = rows.copy(), rows[marked]
-        reasons, places = marks.astype(np.uint32), (marks - _MARKED) >> np.uint64(32)
+        found, bad = rows.copy(), rows[marked]
+        reasons, places = bad.astype(np.uint32), (bad - _MARKED) >> np.uint64(32)
         for place in range(len(self.parts)):
             here = reasons[places == place]
 
@@ -138,9 +126,9 @@ class RowReading:
                 return int(np.count_nonzero(here == mark))
 
             tallies[place] += MisfitCounts(
-                many(MARK_MISSING), many(MARK_NAN), many(MARK_UNREADABLE), many(MARK_OUTSIDE)
+                many(marks.MARK_MISSING), many(marks.MARK_NAN), many(marks.MARK_UNREADABLE), many(marks.MARK_OUTSIDE)
             )
-        found[marked] = mark_among(MARK_LISTED if self.coding.lenient else MARK_MISSING, rows)
+        found[marked] = marks.mark_among(marks.MARK_LISTED if self.coding.lenient else marks.MARK_MISSING, rows)
         return found, tallies
 
     def refuse_misfits(self, tallies: Sequence[MisfitCounts], rows: int, shown_values: Sequence[Any] | None) -> None:

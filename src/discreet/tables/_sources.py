@@ -4,6 +4,7 @@ A source has columns and yields its rows as frames, batch by batch. Files are sc
 before they are read. Errors of a reader become errors of ours, which show no value of a record.
 """
 
+import abc
 import fnmatch
 import itertools
 import json
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -55,30 +56,35 @@ _READER_MESSAGES = {  # messages of polars, and ours
 Prepare = Callable[[Any], Any]
 
 
-class Source(Protocol):
-    """Rows that are read once."""
+class FramesWanted(NamedTuple):
+    """Which frames a source is asked for: see `Source.frames`."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def schema(self) -> pl.Schema: ...
-    @property
-    def is_untyped(self) -> bool: ...
-    @property
-    def untyped_columns(self) -> bool | Collection[str]:
-        """Whether columns are texts that get their types from a domain: all, none, or those named (partition keys)."""
+    columns: Sequence[str] | None
+    room: int
+    client: str | Sequence[str] | None
+    numbers: Collection[str]
 
-    @property
-    def is_guarded(self) -> bool:
-        """Whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`)."""
 
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, if it is known without reading."""
+class Source(abc.ABC):
+    """Rows that are read once.
 
-    @property
-    def agreement(self) -> str | None:
-        """The agreement that samples carry, as JSON, or None. Records name their own: see `tallies`."""
+    Attributes:
+        name: of the file or table, for messages.
+        schema: the columns and their types.
+        is_untyped: whether all columns are texts that get their types from a domain.
+        untyped_columns: the same as a boolean, or the names of those that are (partition keys).
+        is_guarded: whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`).
+        rows: the number of rows, if it is known without reading.
+        agreement: the agreement that samples carry, as JSON, or None. Records name their own: see `tallies`.
+    """
+
+    name: str
+    schema: pl.Schema
+    is_untyped: bool
+    untyped_columns: bool | Collection[str]
+    is_guarded: bool
+    rows: int | None
+    agreement: str | None
 
     def frames(
         self,
@@ -95,7 +101,13 @@ class Source(Protocol):
         any, or several; a value that cannot be a name is an error if the format can tell (JSON). `numbers`: columns that may hold integers
         in one file and floats in another.
         """
+        return self._frames(prepare, FramesWanted(columns, room, client, numbers))
 
+    @abc.abstractmethod
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        """The frames that were asked for."""
+
+    @abc.abstractmethod
     def examples(self, prepare: Prepare, column: str, number: int) -> list[Any]:
         """A few distinct values of a column among the rows that `prepare` keeps."""
 
@@ -105,7 +117,7 @@ def sample_texts(source: Source, column: str) -> pl.Expr:
     return unguard_text(pl.col(column)) if source.is_guarded else pl.col(column)
 
 
-class ScannedSource:
+class ScannedSource(Source):
     """A frame that polars scans."""
 
     def __init__(
@@ -117,22 +129,14 @@ class ScannedSource:
         rows: int | None = None,
         agreement: str | None = None,
     ) -> None:
-        self.untyped_columns: bool | Collection[str] = untyped
+        self.untyped_columns = untyped
         self.is_guarded = self.is_untyped = untyped is True
         self.name, self.rows, self.agreement = name, rows, agreement
         self._frame = frame
         with _reader_errors(name):
             self.schema = frame.collect_schema()
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         with _reader_errors(self.name):
             rows = prepare(self._frame)
         return _collect_batches(self.name, rows)
@@ -143,7 +147,7 @@ class ScannedSource:
         return _distinct_in(self.name, [rows], column, number)
 
 
-class FilesSource:
+class FilesSource(Source):
     """Parquet or CSV files that polars scans, all at once where they have the same columns."""
 
     def __init__(
@@ -157,22 +161,14 @@ class FilesSource:
     ) -> None:
         self.name, self.schema, self.columns, self._scan = columns.name, columns.schema, columns, scan
         self.is_guarded = self.is_untyped = untyped
-        self.untyped_columns: bool | Collection[str] = untyped or columns.keys
+        self.untyped_columns = untyped or columns.keys
         self.rows, self.agreement = rows, agreement
         self._used: Sequence[str] | None = None
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        self._used = columns
-        self.columns.check(self.schema if columns is None else columns, numbers)
-        scans = list(self._scans(columns))
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        self._used = wanted.columns
+        self.columns.check(self.schema if wanted.columns is None else wanted.columns, wanted.numbers)
+        scans = list(self._scans(wanted.columns))
         with _reader_errors(self.name):
             parts = [prepare(pl.concat(scans[first : first + _SCANS])) for first in range(0, len(scans), _SCANS)]
         first, *others = parts
@@ -210,22 +206,14 @@ class ParquetSource(FilesSource):
             agreement=carried_agreement(name, (file.metadata for file in self._files)),
         )
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        columns = list(self.schema) if columns is None else list(columns)
-        self.columns.check(columns, numbers)
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
+        self.columns.check(columns, wanted.numbers)
         sizes = [chunks for file in self._files for chunks in file.chunks(columns)]
-        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= room:
-            return super().frames(prepare, columns, numbers=numbers)
+        if max((sum(chunk.unpacked for chunk in chunks) for chunks in sizes), default=0) <= wanted.room:
+            return super()._frames(prepare, wanted._replace(columns=columns))
         for chunk in (chunk for chunks in sizes for chunk in chunks):
-            if chunk.nested and chunk.unpacked > max(room, ROOM):
+            if chunk.nested and chunk.unpacked > max(wanted.room, ROOM):
                 raise DiscreetError(
                     f"{self.name}: a row group of column {chunk.column!r} would unpack to {chunk.unpacked:,} bytes of lists; write the "
                     "file with smaller row groups, or give more memory"
@@ -243,16 +231,7 @@ class ParquetSource(FilesSource):
                     yield prepared
 
 
-class FramesWanted(NamedTuple):
-    """What a stream of frames is asked for: see `Source.frames`."""
-
-    columns: Sequence[str] | None
-    room: int
-    client: str | Sequence[str] | None
-    numbers: Collection[str]
-
-
-class StreamSource:
+class StreamSource(Source):
     """Frames that come one after the other, perhaps only once."""
 
     def __init__(
@@ -267,20 +246,12 @@ class StreamSource:
         agreement: str | None = None,
     ) -> None:
         self.name, self.schema, self.rows, self.agreement = name, schema, rows, agreement
-        self.untyped_columns: bool | Collection[str] = untyped
+        self.untyped_columns = untyped
         self.is_guarded, self.is_untyped = guarded, untyped is True
         self._given, self._last = given, pl.DataFrame()
 
-    def frames(
-        self,
-        prepare: Prepare,
-        columns: Sequence[str] | None = None,
-        *,
-        room: int = ROOM,
-        client: str | Sequence[str] | None = None,
-        numbers: Collection[str] = (),
-    ) -> Iterator[pl.DataFrame]:
-        for frame in _each(self.name, self._given(FramesWanted(columns, room, client, numbers))):
+    def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
+        for frame in _each(self.name, self._given(wanted)):
             self._last = frame
             with _reader_errors(self.name):
                 prepared = prepare(frame)
@@ -399,7 +370,7 @@ def source_of(table: Any) -> Source:
             return _batches("the stream", table.schema, batches_of_stream(table))
         case str() | Path():
             return file_source(str(table))
-        case ScannedSource() | FilesSource() | StreamSource():
+        case Source():
             return table
     if hasattr(table, "__arrow_c_stream__"):  # a pandas frame, or any other with this protocol
         return _arrow_stream_source(table)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
-from discreet.mechanisms import ReportSampler
+from discreet.mechanisms import OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
@@ -415,7 +415,13 @@ def _job(request: Request, frame: DataFrame, where: str, keys: Collection[str] =
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
         )
-    return request.job(_polars_schema(frame), untyped=keys, where=where)
+    job = request.job(_polars_schema(frame), untyped=keys, where=where)
+    if isinstance(job.sampler, OwnSampler):
+        raise DiscreetError(
+            f"{job.sampler!r} is not for Spark, which draws again after a failure: another answer of its law would be another sample; "
+            "use the local engine"
+        )
+    return job
 
 
 def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:

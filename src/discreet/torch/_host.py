@@ -344,6 +344,20 @@ def output(rows: TensorRows, terms: Terms) -> Floats:
     return found
 
 
+def output_and_free_outcomes(rows: TensorRows, terms: Terms) -> tuple[Floats, NDArray[np.bool_]]:
+    """The output distributions (n, k), and which outcomes lie strictly between their bounds."""
+    found, free = np.zeros(tuple(rows.p.shape)), np.zeros(tuple(rows.p.shape), dtype=bool)
+    for part in _reference_groups(rows, terms):
+        if part.sampler is None:
+            found[part.rows, part.columns] = 1.0
+            continue
+        box = part.sampler.box
+        law = box.project(part.laws)
+        found[part.rows, part.columns] = law
+        free[part.rows, part.columns] = (law > box.lower) & (law < box.upper)
+    return found, free
+
+
 def refuse_bad_rows(rows: TensorRows) -> None:
     """Raise the error for rows that a GPU found not to be distributions."""
     laws(rows)

@@ -13,17 +13,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from importlib.util import find_spec
-from typing import ParamSpec
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 import torch
 
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
-from discreet.release import TOTAL, IntegerFiller, SystemEntropy
+from discreet.release import TOTAL, FixedIntegers, IntegerFiller, SystemEntropy, seeded_randomness
 from discreet.torch import _host as host
+from discreet.torch._gradients import (
+    differentiable_output,
+    needs_gradients,
+    numpy_generator,
+    refuse_reference_gradients,
+)
 from discreet.torch._host import TensorRows, Terms, make_terms, rows_of
 
 P = ParamSpec("P")
@@ -91,6 +97,42 @@ def _accept_keywords_of(
     return taking
 
 
+def _accept_generator(draw: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The same function with a keyword `rng`, for reproducible draws."""
+    rng_is = "        rng: a seeded numpy or torch Generator, for experiments; the outcomes are then NOT private, and a warning says so.\n"
+
+    @wraps(draw)
+    def call(*arguments: Any, rng: Any = None, **keywords: Any) -> torch.Tensor:
+        if rng is None:
+            return draw(*arguments, **keywords)
+        rows, terms = _check_arguments(*arguments, **keywords)
+        source = FixedIntegers(seeded_randomness(numpy_generator(rng)).integers(len(rows.p)))
+        return draw_outcomes(rows, terms, source).reshape(rows.shape)
+
+    shown = inspect.signature(draw)
+    rng = inspect.Parameter(
+        "rng", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="np.random.Generator | torch.Generator | None"
+    )
+    call.__dict__["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), rng])
+    call.__doc__ = (draw.__doc__ or "").replace("\n\n    Returns:", f"\n{rng_is}\n    Returns:", 1)
+    return call
+
+
+def _accept_gradients(describe: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
+    """The same function, differentiable in the clients' rows where torch records gradients."""
+
+    @wraps(describe)
+    def call(*arguments: Any, **keywords: Any) -> torch.Tensor:
+        refuse_reference_gradients(keywords.get("reference"))
+        for given in (keywords.get("logits"), keywords.get("probabilities")):
+            if isinstance(given, torch.Tensor) and needs_gradients(given):
+                return differentiable_output(given, *_check_arguments(*arguments, **keywords))
+        return describe(*arguments, **keywords)
+
+    return cast("Callable[P, torch.Tensor]", call)
+
+
+@_accept_generator
 @_accept_keywords_of(_check_arguments)
 def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     """One private outcome for each row, from integer weights and the operating system's entropy.
@@ -124,9 +166,13 @@ def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return _integer_weights(rows, terms).reshape(*rows.shape, rows.size)
 
 
+@_accept_gradients
 @_accept_keywords_of(_check_arguments)
 def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
-    """The output distribution Q(.|P) of each row.
+    """The output distribution Q(.|P) of each row, differentiable in logits or probabilities.
+
+    The derivative is that of the projection, in closed form; where an outcome just reaches its bound, it is the one of the clipped side. A
+    tensor that needs gradients takes the arithmetic of float64 on the host, also from a GPU. A reference that needs gradients is refused.
 
     Returns:
         Probabilities (..., k) in the input's dtype and on its device.

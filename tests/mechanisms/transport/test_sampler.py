@@ -1,7 +1,9 @@
 """The smallest worst Wasserstein-1 distance: against the programme over all mechanisms, on lines and other spaces, in whole numbers."""
 
+import json
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,10 +12,13 @@ from numpy.typing import NDArray
 
 import discreet as dc
 from discreet._base.numerics import exp_lower
-from discreet.audit import certificate_of
+from discreet.accounting import profile_of
+from discreet.audit import certificate, certificate_of
+from discreet.ledger import Budget, Ledger
 from discreet.mechanisms._transport_floor import even_floor, make_metric_space
 from discreet.release import TOTAL
 from tests.mechanisms.transport.programmes import grid, over_all_mechanisms
+from tests.soaking import wide
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +34,7 @@ def test_a_line_of_eleven() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(wide(12, 5)))
 def test_no_mechanism_has_a_smaller_worst_case(seed: int) -> None:
     rng = np.random.default_rng(seed)
     k, epsilon = int(rng.integers(2, 13)), float(rng.choice([0.1, 1.0, 3.0]))
@@ -136,7 +141,6 @@ def test_a_thousand_points_on_a_line() -> None:
     assert sampler.worst == pytest.approx(315.853, abs=0.001)
 
 
-OTHER: Any = dc.TransportSampler(range(3), epsilon=1.0)
 BAD: list[tuple[Any, str]] = [
     (lambda: dc.TransportSampler(epsilon=1.0), "either points .* or metric="),
     (lambda: dc.TransportSampler([1, 2], metric=[[0, 1], [1, 0]], epsilon=1.0), "one of the two"),
@@ -162,7 +166,6 @@ BAD: list[tuple[Any, str]] = [
     (lambda: dc.TransportSampler(range(5000), epsilon=1.0), "5000 points; it takes 2 to 2,000"),
     (lambda: dc.TransportSampler(range(3), epsilon=1.0).release([0.5, 0.6, 0.2]), "sums to 1.3"),
     (lambda: dc.TransportSampler(range(3), epsilon=1.0).release([0.5, 0.5]), "p has"),
-    (lambda: dc.Agreement.of(OTHER), "cannot be agreed on yet"),
 ]  # fmt: skip
 
 
@@ -244,3 +247,49 @@ def test_the_closed_form_for_a_large_epsilon_agrees_with_the_programme(epsilon: 
     assert even.bound <= best.worst * (1 + 1e-9)
     assert best.bound <= even.value * (1 + 1e-9)
     assert even.value == pytest.approx(best.worst, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        dc.TransportSampler([30.0, 0.0, 15.0], epsilon=1.0),
+        dc.TransportSampler([[5, 0], [0, 1], [2, 2]], norm=math.inf, epsilon=1.0),
+        dc.TransportSampler(metric=[[0, 4, 7], [4, 0, 5], [7, 5, 0]], epsilon=1.0),
+    ],
+    ids=repr,
+)
+def test_it_goes_through_the_same_door_as_other_samplers(sampler: dc.TransportSampler, tmp_path: Path) -> None:
+    """Certificates, profiles, agreements and ledgers take it; the floor that was agreed on is not searched for again."""
+    assert isinstance(sampler, dc.Sampler)
+    assert certificate(sampler).holds
+    assert profile_of(sampler).epsilon == 1.0
+    agreement = dc.Agreement.of(sampler, purpose="a trial")
+    agreement.write(tmp_path / "agreed.json")
+    read = dc.Agreement.read(tmp_path / "agreed.json")
+    found = read.sampler()
+    assert read.id == agreement.id
+    assert np.array_equal(found.weights(np.eye(3)), sampler.weights(np.eye(3)))
+    assert found.worst == pytest.approx(sampler.worst, rel=1e-9)
+    assert "_best_floor" not in vars(found)
+    ledger = Ledger.create(tmp_path / "ledger", Budget(epsilon=1.0))
+    first = ledger.release(found, [1.0, 0.0, 0.0], agreement=read)
+    assert np.array_equal(ledger.release(found, [0.0, 1.0, 0.0], agreement=read), first)
+
+
+def test_another_floor_than_the_one_agreed_on_is_refused() -> None:
+    document = json.loads(dc.Agreement.of(dc.TransportSampler([0, 1, 5], epsilon=1.0)).text)
+    document["own"]["parameters"]["floor"][0] *= 1.01
+    with pytest.raises(dc.DiscreetError, match="has another box here than the one agreed on"):
+        dc.Agreement.from_json(json.dumps(document)).sampler()
+    document["family"]["size"] = 4
+    with pytest.raises(dc.DiscreetError, match="the outcomes of these points by number"):
+        dc.Agreement.from_json(json.dumps(document)).sampler()
+
+
+@pytest.mark.parametrize(
+    ("floor", "said"),
+    [([0.1, 0.1], "floor has shape"), ([0.5, 0.5, 0.5], "sums to 1.5"), ([0.1, -0.1, 0.2], "negative")],
+)
+def test_wrong_floors(floor: list[float], said: str) -> None:
+    with pytest.raises(dc.DiscreetError, match=said):
+        dc.TransportSampler([0, 1, 5], epsilon=1.0, floor=floor)

@@ -22,6 +22,7 @@ from discreet._base.numerics import exp_nearest
 from discreet.cli._app import app
 from discreet.estimation._planning import exact_variance, outlook
 from discreet.research._explorer import Explorer, page
+from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
 
@@ -57,17 +58,25 @@ def browser() -> Iterator[Any]:
         yield found
 
 
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Any]:
-    """The page at its usual state; whatever it complains of fails the test."""
+@pytest.fixture(scope="module")
+def visits(browser: Any) -> Iterator[Any]:
+    """The context of all pages: they keep nothing, and a page costs a fifth of a context."""
     context = new_context(browser, viewport={"width": 1280, "height": 900})
-    found = context.new_page()
+    yield context
+    assert context.storage_state() == {"cookies": [], "origins": []}
+    context.close()
+
+
+@pytest.fixture
+def opened(visits: Any) -> Iterator[Any]:
+    """The page at its usual state; whatever it complains of fails the test."""
+    found = visits.new_page()
     complaints = watched(found)
     served(found, {"/": page()})
     _go(found, "")
     yield found
     assert complaints() == []
-    context.close()
+    found.close()
 
 
 def _go(found: Any, address: str) -> None:
@@ -268,6 +277,11 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
     until(opened, f"document.getElementById('agreement-words').textContent.includes('{beside.id}')")
     opened.locator("#file").set_input_files(tampered)
     until(opened, "document.getElementById('agreement-problem').textContent.includes('bits = 61 is not 62')")
+    assert opened.locator("#agreement-words dd").count() == 0
+    asked = Survey({"region": ["north", "south"], "hour": 24}, [shares("region", "hour")])
+    dc.Agreement.of(SurveySampler(asked, epsilon=1.0)).write(tmp_path / "survey.json")
+    opened.locator("#file").set_input_files(tmp_path / "survey.json")
+    until(opened, "document.getElementById('agreement-problem').textContent.includes('on a survey of several columns')")
     assert opened.locator("#agreement-words dd").count() == 0
     opened.locator("#file").set_input_files(hostile)
     opened.wait_for_selector("#agreement-words dd")

@@ -17,6 +17,7 @@ from discreet.research._reproduction import FIGURES, experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
 from discreet.research.experiments._records import read_records, records_path, run_experiment
 from tests.pictures import assert_picture
+from tests.soaking import wide
 
 TINY = Training(epochs=2, samples=100, batch=50, burn_in=5)
 
@@ -46,7 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn(runs: dict[str, Any], name: str, tmp_path: Path) -> None:
     drawn = paper_figure(runs[name])
-    for suffix in (".png", ".pdf"):
+    for suffix in wide((".png", ".pdf"), (".pdf",) if name == "fig1" else (".png",)):
         save(drawn, tmp_path / f"{name}{suffix}")
         assert_picture(tmp_path / f"{name}{suffix}")
     said = " ".join(text.get_text() for text in drawn.texts)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers  # its classes take seconds to load, when they are first used
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
 with contextlib.redirect_stdout(io.StringIO()):
     import this
@@ -23,15 +23,15 @@ def tokenizer() -> Any:
     found.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.BpeTrainer(vocab_size=SIZE - 8, special_tokens=["<unk>", "<end>"], show_progress=False)
     found.train_from_iterator(ZEN.splitlines(), trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=found, unk_token="<unk>", eos_token="<end>")
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=found, unk_token="<unk>", eos_token="<end>")
 
 
 def config(kind: str) -> Any:
     if kind == "gpt2":
-        return GPT2Config(
+        return transformers.GPT2Config(
             vocab_size=SIZE, n_positions=128, n_embd=32, n_layer=2, n_head=2, bos_token_id=1, eos_token_id=1
         )
-    return LlamaConfig(
+    return transformers.LlamaConfig(
         vocab_size=SIZE, max_position_embeddings=128, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, bos_token_id=1, eos_token_id=1,
     )  # fmt: skip
@@ -41,7 +41,7 @@ def config(kind: str) -> Any:
 def model(kind: str = "gpt2") -> Any:
     """A model whose laws depend on what it has read: its random weights are made larger."""
     torch.manual_seed(1)
-    found = AutoModelForCausalLM.from_config(config(kind))
+    found = transformers.AutoModelForCausalLM.from_config(config(kind))
     with torch.no_grad():
         for parameter in found.parameters():
             if parameter.ndim > 1:
@@ -57,4 +57,6 @@ def saved(folder: Path, kind: str = "gpt2") -> Path:
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
-    return AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    return transformers.AutoModelForCausalLM.from_pretrained(folder).eval(), transformers.AutoTokenizer.from_pretrained(
+        folder
+    )

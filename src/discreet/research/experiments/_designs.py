@@ -43,15 +43,14 @@ from discreet.design import (
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, MollifierSampler, OptimalSampler, Sampler
 from discreet.research import data
-from discreet.research.experiments._population import POPULATION_BUDGETS
 from discreet.research.experiments.client_sets import (
     CLIENT_SETS,
     GENRES,
     ClientSet,
+    SetComparison,
     cholesterol_cells,
     delay_cells,
     each_with_laws,
-    names_present,
     outcome_counts,
     rdataset,
     seen_genres,
@@ -92,18 +91,14 @@ class DesignedSplit:
 
 @final
 @dataclass(frozen=True)
-class DesignComparison:
+class DesignComparison(SetComparison):
     """Designs against every other sampler on unseen clients. A unit is one set at one epsilon in one split."""
 
     name: str = "designs"
-    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     splits: int = 5
     share: float = 0.2
     keep: float = KEEP_SMOOTHED
     clients: int | None = None  # of each set; all of them by default
-    seed: int | None = 7
-    quick: bool = False
-    sets: tuple[ClientSet, ...] = CLIENT_SETS
     computes: str = "mean divergences of designs on clients they were not made on, and what no sampler can go below"
     record: type[DesignedSplit] = DesignedSplit
 
@@ -117,17 +112,12 @@ class DesignComparison:
             "clients": self.clients,
             "parts": PARTS,
             "model": [MODEL, STRAY, ANYBODY, MARGIN, HALF, SURELY, SEEN, PAYING],
-            "sets": {one.name: len(one.outcomes) for one in self.sets},
+            "sets": self.set_sizes,
         }
 
     @property
     def units(self) -> Sequence[str]:
-        return [
-            f"{name}/{epsilon:g}/{split}"
-            for name in names_present(self.sets)
-            for epsilon in self.epsilons
-            for split in range(self.splits)
-        ]
+        return self.units_at(*range(self.splits))
 
     def results(self, units: Sequence[str]) -> Iterator[list[DesignedSplit]]:
         for declared, laws, (epsilon, split) in each_with_laws(units, self.sets):
@@ -233,14 +223,11 @@ class KeptAtBudget:
 
 @final
 @dataclass(frozen=True)
-class KeepComparison:
+class KeepComparison(SetComparison):
     """The bundled sets, designed on a fifth of their clients and measured on the others."""
 
     name: str = "keeps"
-    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     share: float = 0.2
-    seed: int | None = 7
-    quick: bool = False
     sets: tuple[ClientSet, ...] = tuple(one for one in CLIENT_SETS if one.bundled)
     computes: str = (
         "the mean KL that designs reach while part of the best worst case is kept, and the least there could be"
@@ -253,7 +240,7 @@ class KeepComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        return [f"{one.name}/{epsilon:g}" for one in self.sets for epsilon in self.epsilons]
+        return self.units_at()
 
     def results(self, units: Sequence[str]) -> Iterator[list[KeptAtBudget]]:
         for declared, laws, (epsilon,) in each_with_laws(units, self.sets):

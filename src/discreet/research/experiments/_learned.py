@@ -19,7 +19,6 @@ Examples are drawn at random, so that they are like the served, or skewed: a cli
 the first principal axis of the set in standard deviations.
 """
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -32,17 +31,9 @@ from discreet.divergences import divergence
 from discreet.estimation import inversion_of, nearest_law, reweight_examples
 from discreet.families import Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, MollifierSampler, OptimalSampler, ReportSampler, Sampler
-from discreet.research.experiments._population import (
-    POPULATION_BUDGETS,
-    LocalHashing,
-    MeanEstimate,
-    SubsetSelection,
-    UnaryEncoding,
-    estimate_distances,
-    raw_draws,
-    reported_shares,
-)
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, each_with_laws, names_present
+from discreet.research.experiments import _population as population
+from discreet.research.experiments._population import MeanEstimate
+from discreet.research.experiments.client_sets import ClientSet, SetComparison, each_with_laws
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -102,16 +93,12 @@ class LearnedRun:
 
 @final
 @dataclass(frozen=True)
-class LearnedComparison:
+class LearnedComparison(SetComparison):
     """Designs learned privately, batch after batch. A unit is one set at one epsilon and number of clients, in one order."""
 
     name: str = "learned"
-    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     times: tuple[int, ...] = (1, 10, 100)
     splits: int = 3
-    seed: int | None = 7
-    quick: bool = False
-    sets: tuple[ClientSet, ...] = CLIENT_SETS
     computes: str = "mean KL of clients served by designs that were learned from private samples of earlier clients"
     record: type[LearnedRun] = LearnedRun
 
@@ -123,18 +110,13 @@ class LearnedComparison:
             "splits": self.splits,
             "batches": BATCHES,
             "shares": [BITS, FIRST],
-            "sets": {one.name: len(one.outcomes) for one in self.sets},
+            "sets": self.set_sizes,
         }
 
     @property
     def units(self) -> Sequence[str]:
-        return [
-            f"{name}/{epsilon:g}/{times}/{split}"
-            for name in names_present(self.sets)
-            for epsilon in self.epsilons
-            for times in self.times
-            for split in range(self.splits if times == 1 else 1)
-        ]
+        splits = {times: range(self.splits if times == 1 else 1) for times in self.times}
+        return self.units_at(*(f"{times}/{split}" for times, each in splits.items() for split in each))
 
     def results(self, units: Sequence[str]) -> Iterator[list[LearnedRun]]:
         for unit, (declared, laws, (epsilon, times, split)) in zip(
@@ -144,7 +126,7 @@ class LearnedComparison:
 
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, times: int, split: int) -> LearnedRun:
         """Everything recorded of one unit."""
-        rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
+        rng = self.unit_chances(unit)
         crowd = _ClientQueue(laws, rng) if times == 1 else _ResampledClients(laws, rng, times)
         family, bit = Simplex(laws.shape[1]), OptimalSampler(Simplex(2), epsilon=epsilon)
         spread = bit, crowd.samples(crowd.next(BITS), bit, of_spread=True)
@@ -207,7 +189,7 @@ class _ClientQueue:
     def samples(self, laws: Floats, sampler: Sampler[Any], *, of_spread: bool = False) -> Integers:
         """The count of each outcome released by these clients, one sample each; seeded, so not private."""
         held = concentration_law(laws) if of_spread else laws
-        drawn = raw_draws(np.asarray(sampler.output(held)), self._rng)
+        drawn = population.raw_draws(np.asarray(sampler.output(held)), self._rng)
         return np.bincount(drawn, minlength=held.shape[1])
 
 
@@ -252,16 +234,13 @@ class ReweightedSet:
 
 @final
 @dataclass(frozen=True)
-class ReweightedComparison:
+class ReweightedComparison(SetComparison):
     """Designed samples, raw and with reweighted examples, against frequency oracles. A unit is one set at one epsilon."""
 
     name: str = "reweighted"
     epsilons: tuple[float, ...] = REWEIGHTED_BUDGETS
     repetitions: int = 10
     share: float = 0.2
-    seed: int | None = 7
-    quick: bool = False
-    sets: tuple[ClientSet, ...] = CLIENT_SETS
     computes: str = (
         "the error of the estimated average law of clients who are no examples, from designed samples and from oracles"
     )
@@ -276,17 +255,12 @@ class ReweightedComparison:
             "keep": KEEP,
             "skews": SKEWS,
             "without examples": ["reports", *MECHANISMS],
-            "sets": {one.name: len(one.outcomes) for one in self.sets},
+            "sets": self.set_sizes,
         }
 
     @property
     def units(self) -> Sequence[str]:
-        return [
-            f"{name}/{epsilon:g}/{drawn}"
-            for name in names_present(self.sets)
-            for epsilon in self.epsilons
-            for drawn in SKEWS
-        ]
+        return self.units_at(*SKEWS)
 
     def results(self, units: Sequence[str]) -> Iterator[list[ReweightedSet]]:
         for unit, (declared, laws, (epsilon, drawn)) in zip(units, each_with_laws(units, self.sets), strict=True):
@@ -294,7 +268,7 @@ class ReweightedComparison:
 
     def row(self, unit: str, declared: ClientSet, laws: Floats, epsilon: float, drawn: str) -> ReweightedSet:
         """Everything recorded of one set at one budget."""
-        rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
+        rng = self.unit_chances(unit)
         axis = SKEWS[drawn] * _principal_coordinates(laws)
         number = max(1, round(self.share * len(laws)))
         found: dict[str, dict[str, list[float]]] = {"tv": {}, "mse": {}}
@@ -305,7 +279,7 @@ class ReweightedComparison:
             estimates, target = _population_estimates(examples, served, epsilon, rng)
             estimates |= _estimates_without_examples(served, epsilon, reporting)
             for name, law in estimates.items():
-                away = estimate_distances(law, target)
+                away = population.estimate_distances(law, target)
                 for measure, each in found.items():
                     each.setdefault(name, []).append(float(away[measure]))
         errors, squared = (
@@ -333,13 +307,13 @@ def _population_estimates(
     """Every estimate of the average served client, and that client."""
     k = served.shape[1]
     sampler = design(Simplex(k), epsilon=epsilon, clients=examples, keep=KEEP).sampler
-    counts = np.bincount(raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
+    counts = np.bincount(population.raw_draws(np.asarray(sampler.output(served)), rng), minlength=k)
     found = reweight_examples([(sampler, counts)], examples)
-    raw = raw_draws(served, rng)
+    raw = population.raw_draws(served, rng)
     oracles = {
-        "subset": SubsetSelection(k, epsilon=epsilon),
-        "unary": UnaryEncoding(k, epsilon=epsilon),
-        "hashing": LocalHashing(k, epsilon=epsilon),
+        "subset": population.SubsetSelection(k, epsilon=epsilon),
+        "unary": population.UnaryEncoding(k, epsilon=epsilon),
+        "hashing": population.LocalHashing(k, epsilon=epsilon),
     }
     return {
         "samples": counts / counts.sum(),
@@ -353,10 +327,14 @@ def _population_estimates(
 def _estimates_without_examples(served: Floats, epsilon: float, rng: np.random.Generator) -> dict[str, Floats]:
     """Block reports, and samples of the mechanisms that take no examples."""
     family = Simplex(served.shape[1])
-    found = {"reports": reported_shares(ReportSampler(family, epsilon=epsilon), raw_draws(served, rng), rng)}
+    found = {
+        "reports": population.reported_shares(
+            ReportSampler(family, epsilon=epsilon), population.raw_draws(served, rng), rng
+        )
+    }
     for name, kind in MECHANISMS.items():
         sampler = kind(family, epsilon=epsilon)
-        drawn = raw_draws(np.asarray(sampler.output(served)), rng)
+        drawn = population.raw_draws(np.asarray(sampler.output(served)), rng)
         found[name] = np.bincount(drawn, minlength=family.size) / len(served)
         if isinstance(sampler, LinearSampler):
             found[name] = np.asarray(inversion_of(sampler).low(family.reference, found[name]))

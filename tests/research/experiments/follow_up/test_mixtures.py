@@ -13,6 +13,7 @@ from scipy.stats import norm
 from discreet.families import Mixture
 from discreet.research import _published as published
 from discreet.research.experiments._follow_up import LocalMixtures, draw_client, mixture_classes
+from tests.soaking import wide
 
 Floats = NDArray[np.float64]
 BOUNDS = {"global": (math.exp(-1.0) / 3.0, 3.0 * math.e), "local": (1 / 3, 3.0)}
@@ -97,7 +98,7 @@ def test_the_numbers_by_the_library(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["laplace", "plane", "gaussian"])
 def test_nobody_is_served_worse_and_all_are_members(shape: str) -> None:
-    experiment = replace(LocalMixtures(), shapes=(shape,), clients=8, budgets=(1.0,), seeds=(3,))
+    experiment = replace(LocalMixtures(), shapes=(shape,), clients=wide(8, 3), budgets=(1.0,), seeds=(3,))
     for rows in experiment.results(experiment.units):
         for row in rows:
             for name, found in row.classes.items():

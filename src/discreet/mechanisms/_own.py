@@ -1,0 +1,701 @@
+"""`OwnSampler`: a mechanism of one's own that is released exactly; `Mechanism`: what pictures, comparisons and audits need to know of any.
+
+You state the output law q(p) of one client, and a floor m that it stays above. The rest follows: integer weights, an exact release,
+certificates, ledgers, and agreements if a package offers the class under an entry point.
+
+Theorem. A release is epsilon-LDP for every function `law`, right or wrong. *Proof.* The floor is read once, without a client, and gives a
+lattice L <= W <= U with U <= e^epsilon L in whole numbers, or the sampler is refused (`discreet.release._lattice`). The law of a client is
+asked for once. Its answer may be NaN, have a wrong sum, differ from the one before, or be an exception: in every case it is turned into a row
+of integers. The row is compared with L and U, and its sum with 2^62, in integers and without a tolerance. The sample is drawn from that very
+row. So for any two clients, and any two answers, W_x <= U_x <= e^epsilon L_x <= e^epsilon W'_x.   QED
+
+A wrong law costs utility. An answer outside the box is projected onto it; where there is no usable answer, the sample is one of the reference
+m/|m|. Both are warned of. Neither is an error, because a missing sample would tell something about the client. A law that is wrong for public
+inputs, the extreme members of the family, is refused when the sampler is made.
+
+The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
+sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here.
+
+`output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or anything else that a release
+rests on, are refused.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet import divergences
+from discreet._base.numerics import exp_nearest
+from discreet.divergences import FDivergence
+from discreet.errors import DiscreetError, OutsideBoxWarning, check_kind, warn_caller
+from discreet.families import (
+    Bounds,
+    ContinuousFamily,
+    FiniteFamily,
+    Simplex,
+    as_floats,
+    check_family,
+    check_laws,
+    extreme_laws,
+    refuse_bad_entries,
+)
+from discreet.mechanisms._discretisation import LawsOnAtoms
+from discreet.mechanisms._sampler import Sampler
+from discreet.mechanisms._several_samples import ComposedSampler
+from discreet.mechanisms._worst_case import point_mass_risk
+from discreet.privacy import Privacy, Pure
+from discreet.privacy.tradeoff import Constants, Risk
+from discreet.projection import Box
+from discreet.release import TOTAL, Lattice, Randomness
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+ENTRY_POINTS = "discreet.mechanisms"
+RESERVED = ("optimal", "linear", "mollifier", "reports", "survey")
+_LARGEST_EXPONENT = 554.0
+_ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
+_SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
+_BLOCK = 1 << 22  # integers held at a time
+_HALF = 31
+_MASK = (1 << _HALF) - 1
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """What pictures, comparisons and the black-box audit need to know of a mechanism. Every sampler here is one.
+
+    A class of your own needs these five names and no base class. Nothing is claimed about its privacy: `privacy` is the claim, and
+    `black_box_audit` tries to refute it.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name for legends and tables."""
+
+    @property
+    def family(self) -> Any:
+        """The family of client distributions."""
+
+    @property
+    def privacy(self) -> Privacy:
+        """The privacy that one release claims."""
+
+    def output(self, p: Any, /) -> Any:
+        """The output distributions (..., k) of clients with distributions (..., k)."""
+
+    def release(self, p: Any, /, *, rng: np.random.Generator | None = None) -> Any:
+        """One sample for each client."""
+
+
+def check_protocol(mechanism: object, argument: str = "mechanism") -> None:
+    """Reject an object without one of the five names of a `Mechanism`."""
+    if isinstance(mechanism, type):
+        raise DiscreetError(f"{argument} = {mechanism!r} is a class; pass an instance")
+    missing = [name for name in ("name", "family", "privacy", "output", "release") if not hasattr(mechanism, name)]
+    if missing:
+        raise DiscreetError(
+            f"{argument} = {mechanism!r} has no {' and no '.join(missing)}; a mechanism has name, family, privacy, output(p) and "
+            "release(p, rng=...)"
+        )
+
+
+class OwnSampler(Sampler[FiniteFamily]):
+    """A mechanism of your own on a finite family, released exactly. Subclass it and define `law` and `floor`.
+
+    Set parameters of your own before you call `super().__init__`, and return them from `parameters`. A class with `linear = True` may leave
+    `floor` out: its law is then the matrix of the laws of point masses, and the floor the smallest entry of each column.
+
+    Args:
+        family: the family of client distributions: `Simplex(...)` or `Band(...)`.
+        epsilon: the privacy budget of one release, in (0, inf); short for `privacy=Pure(epsilon)`.
+        privacy: a notion of privacy in place of epsilon; other notions than `Pure` need a `ceiling`.
+
+    Raises:
+        DiscreetError: for a floor or a ceiling that no law fits between or that does not keep the privacy, and for a law that fails or leaves
+            the box for a public client: a point mass or another extreme member of the family.
+
+    Example:
+        >>> class Shrink(OwnSampler):
+        ...     name = "shrink"
+        ...     def law(self, p):
+        ...         kept = math.tanh(self.epsilon / 4)
+        ...         return kept * p + (1 - kept) / len(p)
+        ...     @property
+        ...     def floor(self):
+        ...         return np.full(self.family.size, (1 - math.tanh(self.epsilon / 4)) / self.family.size)
+        >>> colour = Shrink(Simplex(2), epsilon=1.0).release([0.7, 0.3])
+    """
+
+    name: str = "own"
+
+    linear: ClassVar[bool] = False
+    """Whether the law is linear in p. If so it is read off at point masses once, and is p times that matrix from then on."""
+
+    checked_clients: ClassVar[int] = 64
+    """For how many extreme members of the family the law is tried when a sampler is made; fewer where a law takes long."""
+
+    _SEALED: ClassVar[frozenset[str]] = frozenset(
+        {
+            *(
+                "output",
+                "box",
+                "constants",
+                "reference",
+                "bounds",
+                "mixing",
+                "matrix",
+                "with_samples",
+                "reference_weights",
+            ),
+            *(
+                "can_draw_in_constant_time",
+                "_weights_of_rows",
+                "_numbers",
+                "_number_in_constant_time",
+                "_reference_number",
+            ),
+            *("_laws_in_box", "_answer"),
+        }
+    )
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not isinstance(cls.name, str) or not cls.name or cls.name in RESERVED:
+            raise DiscreetError(
+                f"{cls.__name__}.name = {cls.name!r} is not a name for a mechanism of your own; choose a text other than "
+                f"{', '.join(RESERVED)}"
+            )
+
+    def __init__(self, family: FiniteFamily, *, epsilon: float | None = None, privacy: Privacy | None = None) -> None:
+        check_family(family)
+        if isinstance(family, ContinuousFamily):
+            raise DiscreetError(
+                f"family = {family!r} is continuous; a mechanism of your own is on outcomes: cut a line into cells, "
+                "Simplex(Interval(low, high, cells=n))"
+            )
+        super().__init__(family, epsilon=epsilon, privacy=privacy)
+        self._matrix: Floats | None = None
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Read what the class states, and refuse what is not private or fails for public clients."""
+        if self.linear:
+            self._matrix = self._read_matrix()
+        _check_lattice(self.lattice, self.privacy)
+        self._check_public_clients()
+
+    # what a subclass states
+
+    @abc.abstractmethod
+    def law(self, p: Floats) -> ArrayLike:
+        """The output law q(p) of one client: define this.
+
+        Args:
+            p: the client's distribution (k,), a copy of its own. Every client comes alone, so that none depends on another.
+
+        Returns:
+            k probabilities.
+        """
+
+    @property
+    def floor(self) -> ArrayLike:
+        """m: a positive lower bound of every client's law, for each outcome; define this unless the law is linear.
+
+        It is read once and must not depend on clients. `self.family`, `self.privacy` and, for pure privacy, `self.epsilon` are set. Its sum
+        is at most 1. A method without arguments serves as well as a property.
+        """
+        if self._matrix is None:
+            raise DiscreetError(
+                f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client"
+            )
+        least, most = self._matrix.min(axis=0), self._matrix.max(axis=0)
+        if isinstance(self.privacy, Pure) and (least > 0.0).all():
+            worst = int(np.argmax(most / least))
+            lost = math.log(most[worst] / least[worst])
+            if lost > self.privacy.epsilon * (1.0 + _ROUNDING) + _ROUNDING:
+                raise DiscreetError(
+                    f"law gives outcome {worst} the probability {most[worst]:.6g} for one client and {least[worst]:.6g} for another, a "
+                    f"ratio of {most[worst] / least[worst]:.6g}, more than e^{self.privacy.epsilon:g}; its epsilon is {lost:.6g}"
+                )
+        return np.asarray(least)
+
+    @property
+    def ceiling(self) -> ArrayLike | None:
+        """An upper bound of every client's law, for each outcome; None, the default, for e^epsilon times the floor."""
+        return None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The further arguments that the sampler was made with, as JSON values; agreements state them."""
+        return {}
+
+    @classmethod
+    def from_parameters(cls, family: FiniteFamily, privacy: Privacy, parameters: Mapping[str, Any]) -> Self:
+        """The sampler that an agreement states: that of a family, a notion of privacy and `parameters`.
+
+        Args:
+            family: the family of client distributions.
+            privacy: the privacy of one release.
+            parameters: as the property gives them.
+
+        Returns:
+            The sampler.
+
+        Raises:
+            DiscreetError: as for the class.
+            TypeError: for parameters that the class does not take.
+        """
+        return cls(family, privacy=privacy, **parameters)
+
+    # what follows
+
+    @property
+    def matrix(self) -> Floats | None:
+        """The matrix (k, k) of a linear law: row x is the output law of a client that holds x for certain. None for other laws."""
+        return self._matrix
+
+    @property
+    def mixing(self) -> None:
+        return None
+
+    def _check_privacy(self) -> None:
+        """The lattice decides, when it is made."""
+
+    @cached_property
+    def box(self) -> Box:
+        """{Q : floor <= Q <= ceiling}, in floating point."""
+        return Box(self.carrier.size, *self._own_bounds)
+
+    @cached_property
+    def constants(self) -> Constants:
+        lower, upper = self._own_bounds
+        b, ratio = float(lower.sum()), float(np.max(upper / lower))
+        return Constants(
+            (1.0 - b) / (b * ratio - b) if ratio > 1.0 else 1.0, b, b * ratio, 0.0, math.inf, 0.0, 1.0, math.inf
+        )
+
+    @cached_property
+    def reference(self) -> Floats:
+        """The floor, normalised: the law of a client about whom nothing is known."""
+        return np.asarray(self._own_bounds[0] / self._own_bounds[0].sum())
+
+    @property
+    def bounds(self) -> Bounds:
+        served, ratio = self.family.served_bounds, np.asarray(self.family.reference) / self.reference
+        return Bounds(served.lower * min(1.0, float(ratio.min())), served.upper * max(1.0, float(ratio.max())))
+
+    @property
+    def can_draw_in_constant_time(self) -> bool:
+        """Never: the time that a law of your own takes may depend on the client."""
+        return False
+
+    def output(self, p: Any) -> Any:
+        """The output distribution Q(.|P): the integers that a sample is drawn with, over 2^62.
+
+        Args:
+            p: probabilities (k,) or (..., k), or a dict, a Series or a frame by label.
+
+        Returns:
+            Probabilities of the same shape.
+
+        Raises:
+            DiscreetError: if p is not a distribution.
+        """
+        return self.weights(p) / TOTAL
+
+    def risk(self, divergence: str | FDivergence) -> Risk:
+        """An upper bound on the divergence of any client from its output; the worst case itself for a linear law on a `Simplex`.
+
+        Args:
+            divergence: a name such as "kl" or "tv", or an `FDivergence`.
+
+        Returns:
+            A `Risk`, which is `attained` in the second case. For other laws it is the worst law in the box for the worst client.
+
+        Raises:
+            DiscreetError: for an unknown divergence.
+        """
+        f = divergences.divergence(divergence)
+        if self._matrix is not None:  # D_f(P || P K) is convex in P, so a point mass is worst
+            kept = np.diagonal(self.output(np.eye(self.family.size)))
+        else:
+            lower, upper = self._own_bounds
+            kept = np.maximum(lower, 1.0 - (upper.sum() - upper))
+        least = float(np.min(kept))
+        exact = self._matrix is not None and isinstance(self.family, Simplex)
+        return Risk(point_mass_risk(f, least, 1.0 - least), tight=False, attained=exact)
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        return self.from_parameters(self.family, privacy, self.parameters)
+
+    def with_samples(self, samples: int) -> ComposedSampler:
+        """A sampler for several samples of each client, drawn one by one with a share of the budget each.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `ComposedSampler`.
+
+        Raises:
+            DiscreetError: for a number out of range, or a budget that cannot be split so often.
+        """
+        return ComposedSampler(self, samples=samples)
+
+    @staticmethod
+    def of(
+        family: FiniteFamily,
+        law: Callable[[Floats], ArrayLike] | ArrayLike,
+        *,
+        floor: ArrayLike | None = None,
+        ceiling: ArrayLike | None = None,
+        epsilon: float | None = None,
+        privacy: Privacy | None = None,
+        name: str = "own",
+    ) -> OwnSampler:
+        """The sampler of a function or of a matrix. (An agreement, and several samples of a client, need a class: see above.)
+
+        Args:
+            family: the family of client distributions.
+            law: a function from one client's distribution (k,) to k probabilities; or a matrix (k, k), whose row x is the law of a client
+                that holds x for certain.
+            floor: a positive lower bound of every client's law, for each outcome; a matrix has the least entries of its columns.
+            ceiling: an upper bound of it, by default e^epsilon times the floor.
+            epsilon: the privacy budget of one release.
+            privacy: a notion of privacy in place of epsilon; other notions than `Pure` need a `ceiling`.
+            name: for legends and tables.
+
+        Returns:
+            The sampler.
+
+        Raises:
+            DiscreetError: as for `OwnSampler(...)`, and for a function without a floor.
+        """
+        kind = _FunctionSampler if callable(law) else _MatrixSampler
+        return kind(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
+
+    # from a law to integers
+
+    def _read_matrix(self) -> Floats:
+        """The laws of point masses."""
+        rows = [self._answer(row) for row in np.eye(self.carrier.size)]
+        for place, row in enumerate(rows):
+            if isinstance(row, str):
+                raise DiscreetError(f"law of the client that holds outcome {place} for certain: {row}")
+        found = np.array(rows)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def _own_bounds(self) -> tuple[Floats, Floats]:
+        """The floor and the ceiling, read once and checked."""
+        lower = _positive_numbers("floor", _value_of(self.floor), self.carrier.size)
+        given = _value_of(self.ceiling)
+        if given is None:
+            if not isinstance(self.privacy, Pure):
+                raise DiscreetError(
+                    f"privacy = {self.privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
+                )
+            upper = lower * exp_nearest(min(self.privacy.epsilon, _LARGEST_EXPONENT))
+        else:
+            upper = _positive_numbers("ceiling", given, self.carrier.size)
+        if not (lower <= upper).all():
+            place = int(np.argmax(lower > upper))
+            raise DiscreetError(f"ceiling[{place}] = {upper[place]:g} is below floor[{place}] = {lower[place]:g}")
+        upper = np.minimum(upper, 1.0)
+        if not (lower.sum() <= 1.0 + _ROUNDING and upper.sum() >= 1.0 - _ROUNDING):
+            raise DiscreetError(
+                f"no law lies between a floor that sums to {lower.sum():g} and a ceiling that sums to {upper.sum():g}; the sums have 1 "
+                "between them"
+            )
+        for bound in (lower, upper):
+            bound.setflags(write=False)
+        return lower, upper
+
+    def _check_public_clients(self) -> None:
+        """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
+        mu = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
+        names, laws = extreme_laws(mu, self.family.bounds, max(2, self.checked_clients))
+        names, laws = ("the reference", *names), np.vstack([mu / mu.sum(), laws])
+        if self._matrix is not None:
+            names, laws = tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
+        for name, p in zip(names, laws, strict=True):
+            found = self._answer(p)
+            if isinstance(found, str):
+                raise DiscreetError(f"law of a public client ({name}): {found}")
+            outside = _is_outside(found, *self._own_bounds)
+            if outside.any():
+                (lower, upper), place = self._own_bounds, int(np.argmax(outside))
+                raise DiscreetError(
+                    f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
+                    f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
+                    "change the law"
+                )
+
+    def _answer(self, p: Floats) -> Floats | str:
+        """The law of one client, normalised; or what is wrong with it, without a look at its values. It is asked for once."""
+        if self._matrix is not None:
+            return np.asarray(p @ self._matrix)
+        try:
+            found = np.array(self.law(p.copy()), dtype=np.float64, subok=False)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # it is the user's own code, which may raise anything
+            return f"it raised {type(error).__name__}"
+        if found.shape != p.shape:
+            return f"it has the shape {found.shape}, not {p.shape}"
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = float(found.sum())
+        if not abs(total - 1.0) <= _SUM_ROUNDING or not found.min() >= 0.0:
+            return "it is no distribution: entries are finite and at least 0, and sum to 1"
+        return found / total
+
+    def _laws_in_box(self, rows: Floats) -> Floats:
+        """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
+        check_laws(rows)
+        if self._matrix is None:
+            answers = [self._answer(p) for p in rows]
+            problems = [each for each in answers if isinstance(each, str)]
+            found = np.array([self.reference if isinstance(each, str) else each for each in answers]).reshape(
+                rows.shape
+            )
+        else:
+            problems, found = [], rows @ self._matrix
+        outside = _is_outside(found, *self._own_bounds).any(axis=1)
+        found[outside] = self.box.project(found[outside])
+        if problems:
+            warn_caller(
+                f"the law of {self.name!r} is not usable for {len(problems)} of {len(rows)} clients ({problems[0]}): their samples are draws "
+                "of the reference, and private",
+                OutsideBoxWarning,
+            )
+        if outside.any():
+            warn_caller(
+                f"the law of {self.name!r} leaves its box for {int(outside.sum())} of {len(rows)} clients: their samples follow its "
+                "projection, and are private",
+                OutsideBoxWarning,
+            )
+        return found
+
+    def _weights_of_rows(self, rows: Floats) -> Integers:
+        step = max(1, _BLOCK // self.box.size)
+        laws = self._laws_in_box(rows)
+        found = [
+            _weights_as_given(self.lattice, laws[start : start + step]) for start in range(0, max(1, len(laws)), step)
+        ]
+        return np.concatenate(found)
+
+    def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+        weights = self._weights_of_rows(held.rows)
+        return draw_from_weights(weights, randomness.integers(len(weights)))
+
+    def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+        raise DiscreetError(
+            "constant_time is not for a mechanism of your own: the time that its law takes may depend on the client"
+        )
+
+    @cached_property
+    def reference_weights(self) -> Integers:
+        """The integers (k,) that a client without data is drawn with; its law is not asked for."""
+        return np.asarray(_weights_as_given(self.lattice, self.reference[None, :])[0])
+
+    def _reference_number(self, law: Floats, uniform: int) -> int:
+        return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
+
+    def __repr__(self) -> str:
+        more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
+        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
+        return f"{type(self).__name__}({self.family!r}, {budget}{more})"
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (
+            *super()._identity(),
+            repr(sorted(self.parameters.items())),
+            *(bound.tobytes() for bound in self._own_bounds),
+        )
+
+
+class _GivenSampler(OwnSampler):
+    """A sampler of a function or a matrix that was given, for one budget."""
+
+    def __init__(
+        self,
+        family: FiniteFamily,
+        law: Any,
+        floor: ArrayLike | None,
+        ceiling: ArrayLike | None,
+        name: str,
+        *,
+        epsilon: float | None,
+        privacy: Privacy | None,
+    ) -> None:
+        check_kind("name", name, str, "pass a name for legends and tables")
+        if not name or name in RESERVED:
+            raise DiscreetError(f"name = {name!r} is taken; choose another than {', '.join(RESERVED)}")
+        self._given, self._floor, self._ceiling, self.name = law, floor, ceiling, name
+        super().__init__(family, epsilon=epsilon, privacy=privacy)
+
+    @property
+    def floor(self) -> ArrayLike:
+        return super().floor if self._floor is None else self._floor
+
+    @property
+    def ceiling(self) -> ArrayLike | None:
+        return self._ceiling
+
+    def with_privacy(self, privacy: Privacy) -> Self:
+        raise DiscreetError(
+            f"{self!r} is for one budget; subclass OwnSampler, so that law and floor follow from self.epsilon"
+        )
+
+    def __repr__(self) -> str:
+        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
+        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget})"
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (*super()._identity(), self.name, id(self._given))
+
+
+@final
+class _FunctionSampler(_GivenSampler):
+    def law(self, p: Floats) -> ArrayLike:
+        found: ArrayLike = self._given(p)
+        return found
+
+    @property
+    def floor(self) -> ArrayLike:
+        if self._floor is None:
+            raise DiscreetError(
+                "floor is not given; pass floor=, the least probability of each outcome for any client (the law is private only if it "
+                "stays between a floor and e^epsilon times it)"
+            )
+        return self._floor
+
+
+@final
+class _MatrixSampler(_GivenSampler):
+    linear = True
+
+    def __init__(self, family: FiniteFamily, law: Any, *given: Any, **keywords: Any) -> None:
+        matrix = as_floats(law, "law")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise DiscreetError(
+                f"law has shape {matrix.shape}; a matrix has a row and a column for each outcome, anything else is a function of p"
+            )
+        super().__init__(family, matrix.copy(), *given, **keywords)
+
+    def law(self, p: Floats) -> ArrayLike:
+        if self._given.shape != (len(p), len(p)):
+            raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
+        return np.asarray(self._given[int(np.argmax(p))])
+
+
+def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
+    """The outcome that each uniform integer falls on, in rows of weights (n, k) that sum to 2^62."""
+    return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
+
+
+def _weights_as_given(lattice: Lattice, laws: Floats) -> Integers:
+    """Laws (n, k) as integers of the lattice, checked."""
+    weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
+    _check_weights(lattice, weights)
+    return weights
+
+
+def _check_weights(lattice: Lattice, weights: Integers) -> None:
+    """Compare rows of weights (n, k) with the lattice: every weight with its bounds, every sum with 2^62, in integers."""
+    inside = (weights >= lattice.lower) & (weights <= lattice.upper)
+    low = (weights & _MASK).sum(axis=1)
+    high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
+    if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
+        raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
+
+
+def _check_lattice(lattice: Lattice, privacy: Privacy) -> None:
+    """Refuse a lattice that does not certainly keep the privacy, in rationals."""
+    if not lattice.keeps_privacy(privacy):
+        raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
+
+
+def _is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """At which outcomes laws (..., k) leave the box by more than rounding."""
+    return np.asarray(
+        (laws < lower * (1.0 - _ROUNDING) - _ROUNDING**2) | (laws > upper * (1.0 + _ROUNDING) + _ROUNDING**2)
+    )
+
+
+def _value_of(stated: Any) -> Any:
+    """What a property states, or a method without arguments in its place."""
+    return stated() if callable(stated) else stated
+
+
+def _positive_numbers(name: str, given: Any, size: int) -> Floats:
+    """One positive number for each outcome."""
+    found = as_floats(given, name)
+    if found.shape not in ((), (size,)):
+        raise DiscreetError(f"{name} has shape {found.shape}; it is one number for each of the {size} outcomes")
+    numbers = np.array(np.broadcast_to(found, size))
+    refuse_bad_entries(numbers, name)
+    if not (numbers > 0.0).all():
+        place = int(np.argmin(numbers))
+        raise DiscreetError(
+            f"{name}[{place}] = 0: an outcome that one client can never release has infinite epsilon for others; leave it out of the family, "
+            "or give it a positive probability"
+        )
+    return numbers
+
+
+class InstalledMechanism(NamedTuple):
+    """A mechanism that an installed package offers: the class, and where it comes from."""
+
+    kind: type[OwnSampler]
+    package: str
+    version: str
+
+
+BUILT_IN: dict[str, InstalledMechanism] = {}  # of this package; the versions are those of the mechanisms
+
+
+def installed_mechanism(name: str) -> InstalledMechanism:
+    """The mechanism of that name that an installed package offers under the entry points `discreet.mechanisms`.
+
+    Args:
+        name: of the entry point, and of the class.
+
+    Returns:
+        The class, and the package with its version.
+
+    Raises:
+        DiscreetError: if there is none, or several, or if it is not an `OwnSampler` of that name.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
+    if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
+        packages = ", ".join(sorted({each.dist.name for each in found if each.dist is not None}))
+        many = f"several packages offer the mechanism {name!r} ({packages}); keep one of them"
+        raise DiscreetError(
+            many
+            if found
+            else f'no installed package offers the mechanism {name!r}; one does by [project.entry-points."{ENTRY_POINTS}"] in its '
+            f'pyproject.toml: {name} = "module:Class"'
+        )
+    point = found[0]
+    assert point.dist is not None
+    try:
+        kind = point.load()
+    except (ImportError, AttributeError) as error:
+        raise DiscreetError(f"mechanism {name!r} of the package {point.dist.name} cannot be loaded: {error}") from None
+    if not isinstance(kind, type) or not issubclass(kind, OwnSampler) or kind.name != name:
+        raise DiscreetError(
+            f"entry point {name!r} of the package {point.dist.name} is {kind!r}, not a class of OwnSampler with name = {name!r}"
+        )
+    return InstalledMechanism(kind, point.dist.name, point.dist.version)

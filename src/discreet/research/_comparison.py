@@ -1,0 +1,381 @@
+"""`compare`: mechanisms, ours and one's own, side by side on the same clients; as records, tables for papers, and a picture.
+
+A record is one mechanism at one budget under one divergence: mean, median and largest divergence of the clients from their output laws, and
+the worst case over the whole family. The worst case is exact or an upper bound, which the record says. `smallest` is the minimax value of any
+private sampler, where a theorem gives it. Nothing is drawn, so the same clients give the same records; no seed is needed. Clients may be
+compared in several processes, a part of the budgets in each.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.files import atomic_write
+from discreet._base.labelled import LawLike
+from discreet.design import minimax_risk
+from discreet.divergences import FDivergence, divergence
+from discreet.errors import DiscreetError, check_choice, check_count, need_extra
+from discreet.families import ContinuousFamily, FiniteFamily, Simplex, check_family, check_laws
+from discreet.mechanisms import MECHANISMS, Mechanism, OwnSampler, check_protocol, installed_mechanism
+from discreet.privacy import Pure, check_epsilon
+
+if TYPE_CHECKING:
+    from discreet.plots import Axes, Figure
+
+Floats = NDArray[np.float64]
+MechanismSource = str | Callable[..., Mechanism] | Mechanism
+VALUES = ("mean", "median", "largest", "worst_case")
+_BLOCK = 1 << 22
+_PLAIN = str.maketrans(
+    {each: "\\" + each for each in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
+
+
+@dataclass(frozen=True)
+class ComparisonRecord:
+    """One mechanism at one budget, under one divergence.
+
+    Attributes:
+        mechanism: its name.
+        epsilon: the budget; of another notion than pure epsilon, NaN.
+        privacy: the promise in words.
+        divergence: its name.
+        clients: how many.
+        mean: divergence of a client from its output law.
+        median: of the same.
+        largest: of the same.
+        worst_case: over the whole family; NaN where the mechanism states none.
+        exact: whether some client attains the worst case; else it is an upper bound.
+        smallest: the smallest worst case of any private sampler; NaN where no theorem gives it.
+    """
+
+    mechanism: str
+    epsilon: float
+    privacy: str
+    divergence: str
+    clients: int
+    mean: float
+    median: float
+    largest: float
+    worst_case: float
+    exact: bool
+    smallest: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The records of a comparison, in the order of budgets, divergences and mechanisms.
+
+    Attributes:
+        records: one for each mechanism, budget and divergence.
+    """
+
+    records: tuple[ComparisonRecord, ...]
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The records by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        rows = [asdict(record) for record in self.records]
+        return {each.name: [row[each.name] for row in rows] for each in fields(ComparisonRecord)}
+
+    def frame(self) -> Any:
+        """The records as a polars data frame.
+
+        Returns:
+            A frame with a row for each record.
+
+        Raises:
+            MissingExtraError: where polars is not installed.
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            need_extra("cli", error)
+        return pl.DataFrame(self.columns)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The records as CSV, with full digits.
+
+        Args:
+            path: of a file to write as well.
+
+        Returns:
+            The text.
+
+        Raises:
+            DiscreetError: if the file cannot be written, or exists.
+        """
+        text = io.StringIO()
+        columns = self.columns
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+        return _written(text.getvalue(), path)
+
+    def to_latex(self, path: str | Path | None = None, *, value: str = "mean", digits: int = 3) -> str:
+        """A table for a paper (package booktabs): a row for each budget and divergence, a column for each mechanism; the least is bold.
+
+        A worst case that is an upper bound has the sign for "at most", and is never bold.
+
+        Args:
+            path: of a file to write as well.
+            value: "mean", "median", "largest" or "worst_case".
+            digits: how many after the point.
+
+        Returns:
+            The text.
+
+        Raises:
+            DiscreetError: for another value, and if the file cannot be written, or exists.
+        """
+        check_choice("value", value, VALUES)
+        check_count("digits", digits, least=0, most=12)
+        names = self.mechanisms
+        lines = [
+            f"\\begin{{tabular}}{{ll{'r' * len(names)}}}",
+            "\\toprule",
+            " & ".join(["privacy", "divergence", *(name.translate(_PLAIN) for name in names)]) + " \\\\",
+            "\\midrule",
+        ]
+        for (privacy, name), found in self._by_setting().items():
+            numbers = {each: float(getattr(record, value)) for each, record in found.items()}
+            bounds = {each for each, record in found.items() if value == "worst_case" and not record.exact}
+            known = [numbers[each] for each in numbers if each not in bounds and not math.isnan(numbers[each])]
+            least = min((round(each, digits) for each in known), default=math.nan)
+            cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
+            lines.append(" & ".join([privacy.translate(_PLAIN), name.translate(_PLAIN), *cells]) + " \\\\")
+        return _written("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
+
+    def to_pgf(self, path: str | Path | None = None, *, value: str = "mean", divergence: str | None = None) -> str:
+        """A picture for a paper (package pgfplots): the value against epsilon, a line for each mechanism. LaTeX sets its letters.
+
+        Args:
+            path: of a file to write as well.
+            value: "mean", "median", "largest" or "worst_case".
+            divergence: which one, where there are several.
+
+        Returns:
+            The text: a `tikzpicture`, whose style the document's own `\\pgfplotsset` decides.
+
+        Raises:
+            DiscreetError: for another value or divergence, and if the file cannot be written, or exists.
+        """
+        check_choice("value", value, VALUES)
+        from discreet.plots import divergence_label
+
+        known = tuple(dict.fromkeys(record.divergence for record in self.records))
+        chosen = known[0] if divergence is None and len(known) == 1 else divergence
+        check_choice("divergence", chosen, known)
+        label = f"{value.replace('_', ' ')} {divergence_label(str(chosen))}".translate(_PLAIN)
+        lines = [
+            "\\begin{tikzpicture}",
+            f"\\begin{{axis}}[xlabel={{$\\varepsilon$}}, ylabel={{{label}}}, legend pos=outer north east]",
+        ]
+        for name in self.mechanisms:
+            points = [
+                f"({record.epsilon!r}, {getattr(record, value)!r})"
+                for record in self.records
+                if record.mechanism == name and record.divergence == chosen and not math.isnan(record.epsilon)
+            ]
+            if points:
+                lines += [
+                    f"\\addplot coordinates {{{' '.join(points)}}};",
+                    f"\\addlegendentry{{{name.translate(_PLAIN)}}}",
+                ]
+        return _written("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
+
+    def plot(
+        self,
+        *,
+        value: str = "mean",
+        ax: "Axes | Sequence[Axes] | None" = None,
+        title: str | None = None,
+        colours: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        style: Mapping[str, Any] | None = None,
+    ) -> "Figure":
+        """Draw the value against epsilon, a panel for each divergence and a line for each mechanism.
+
+        Args:
+            value: "mean", "median", "largest" or "worst_case".
+            ax: axes to draw on, one for each divergence; by default a new figure.
+            title: above a new figure.
+            colours: of mechanisms by name, in place of ours.
+            labels: for the legend, by name.
+            style: settings of matplotlib (rcParams) in place of ours: `{}` leaves the caller's own.
+
+        Returns:
+            The figure.
+
+        Raises:
+            DiscreetError: for another value, and for axes that are not as many as divergences.
+        """
+        check_choice("value", value, VALUES)
+        from discreet.plots import comparison
+
+        return comparison(self.records, value=value, ax=ax, title=title, colours=colours, labels=labels, style=style)
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The names of the mechanisms, in order."""
+        return tuple(dict.fromkeys(record.mechanism for record in self.records))
+
+    def _by_setting(self) -> dict[tuple[str, str], dict[str, ComparisonRecord]]:
+        found: dict[tuple[str, str], dict[str, ComparisonRecord]] = {}
+        for record in self.records:
+            found.setdefault((record.privacy, record.divergence), {})[record.mechanism] = record
+        return found
+
+
+def compare(
+    family: FiniteFamily,
+    clients: LawLike,
+    *,
+    mechanisms: Sequence[MechanismSource] = ("optimal", "linear", "mollifier"),
+    epsilons: Sequence[float] = (1.0,),
+    divergences: Sequence[str | FDivergence] = ("kl", "tv", "hellinger"),
+) -> Comparison:
+    """Compare mechanisms on the same clients.
+
+    Args:
+        family: the family of client distributions: `Simplex(...)` or `Band(...)`.
+        clients: their distributions (n, k), or dicts, or a frame by label.
+        mechanisms: each is a name ("optimal", or one that an installed package offers), a class or function that is called as
+            `kind(family, epsilon=...)`, or a `Mechanism` itself, which has a budget of its own.
+        epsilons: the budgets at which names and classes are compared.
+        divergences: names, or `FDivergence` of your own.
+
+    Returns:
+        The comparison, with `.records`, `.frame()`, `.to_csv()`, `.to_latex()`, `.to_pgf()` and `.plot()`.
+
+    Raises:
+        DiscreetError: for an argument that is not a family, clients that are no distributions on it, an unknown name, or a mechanism that
+            refuses the family or a budget.
+    """
+    check_family(family)
+    if isinstance(family, ContinuousFamily):
+        raise DiscreetError(
+            f"family = {family!r} is continuous; compare on outcomes, or on cells: Simplex(Interval(low, high, cells=n))"
+        )
+    laws = np.atleast_2d(family.as_rows(clients, "clients")).reshape(-1, family.size)
+    check_laws(laws)
+    if not len(laws):
+        raise DiscreetError("clients is empty; give the distribution of at least one")
+    functions = [divergence(each) for each in _listed("divergences", divergences)]
+    made = _made_mechanisms(
+        family, _listed("mechanisms", mechanisms), [check_epsilon(each) for each in _listed("epsilons", epsilons)]
+    )
+    costs = {id(each): _costs(each, laws, functions) for each in made}
+    records = []
+    promises = dict.fromkeys(str(each.privacy) for each in made)
+    for promise in promises:
+        for place, f in enumerate(functions):
+            for each in made:
+                if str(each.privacy) == promise:
+                    records.append(_record(each, f, costs[id(each)][place], _smallest(family, each, f)))
+    return Comparison(tuple(records))
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    """A list, not a text or a single value in its place."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
+    return list(given)
+
+
+def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[float]) -> list[Any]:
+    """Every mechanism at every budget; one that has a budget of its own, once."""
+    found: list[Any] = []
+    for source in sources:
+        if isinstance(source, str):
+            kind: Any = MECHANISMS[source] if source in MECHANISMS else installed_mechanism(source).kind
+        elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
+            kind = source
+        else:
+            check_protocol(source)
+            found.append(source)
+            continue
+        for epsilon in epsilons:
+            made = kind(family, epsilon=epsilon)
+            check_protocol(made)
+            found.append(made)
+    named = [(each.name, str(each.privacy)) for each in found]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise DiscreetError(f"two mechanisms are called {twice[0]!r} at {twice[1]}; give them names that differ")
+    return found
+
+
+def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
+    """The divergences of all clients from their output laws, for each function; outputs are computed once."""
+    if mechanism.family.size != laws.shape[1]:
+        raise DiscreetError(
+            f"{mechanism.name!r} is on {mechanism.family.size} outcomes, and the clients on {laws.shape[1]}"
+        )
+    step, found = max(1, _BLOCK // laws.shape[1]), []
+    for start in range(0, len(laws), step):
+        rows = laws[start : start + step]
+        outputs = np.asarray(mechanism.output(rows), dtype=np.float64)
+        if outputs.shape != rows.shape:
+            raise DiscreetError(
+                f"output of {mechanism.name!r} has shape {outputs.shape} for clients of shape {rows.shape}"
+            )
+        found.append([np.atleast_1d(f(rows, outputs)) for f in functions])
+    return [np.concatenate([part[place] for part in found]) for place in range(len(functions))]
+
+
+def _record(mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
+    risk = mechanism.risk(f) if hasattr(mechanism, "risk") else None
+    privacy = mechanism.privacy
+    return ComparisonRecord(
+        mechanism=mechanism.name,
+        epsilon=privacy.epsilon if isinstance(privacy, Pure) else math.nan,
+        privacy=str(privacy),
+        divergence=f.name,
+        clients=len(costs),
+        mean=float(costs.mean()),
+        median=float(np.median(costs)),
+        largest=float(costs.max()),
+        worst_case=math.nan if risk is None else float(risk),
+        exact=risk is not None and bool(risk.attained),
+        smallest=smallest,
+    )
+
+
+def _smallest(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
+    """The minimax value, where a theorem gives it."""
+    if (
+        not isinstance(family, Simplex)
+        and isinstance(mechanism, OwnSampler)
+        and not isinstance(mechanism.privacy, Pure)
+    ):
+        return math.nan
+    found = minimax_risk(family, privacy=mechanism.privacy, divergence=f)
+    return float(found) if found.tight else math.nan
+
+
+def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> str:
+    if math.isnan(number):
+        return "--"
+    if math.isinf(number):
+        return "$\\infty$"
+    shown = f"{number:.{digits}f}"
+    if bound:
+        return f"$\\leq$ {shown}"
+    return f"\\textbf{{{shown}}}" if round(number, digits) == least else shown
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    """The text, after writing it to a new file if one is named."""
+    if path is not None:
+        with atomic_write(path, what="file", replace=True, folders=True) as file:
+            file.write(text.encode())
+    return text
