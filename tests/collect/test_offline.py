@@ -119,7 +119,7 @@ def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any
         assert "waits on this device until there is one" in page.locator("#field-told").inner_text()
         assert page.locator("#outbox-told").inner_text() == "This page can now be used without a network."
         collector.stop()
-    sent: list[Any] = []
+    sent: list[dict[str, Any]] = []
     for place in range(5):
         for address in addresses:
             page.goto(address)

@@ -46,9 +46,23 @@ export function ticketHere(collection) {
   }
 }
 
+/** Change what stands after the # of the address, and what the browser's history has there. */
+export function nameInAddress(field, value) {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  value === undefined ? fields.delete(field) : fields.set(field, value);
+  history.replaceState(null, "", `${location.pathname}${location.search}${fields.size ? `#${fields}` : ""}`);
+}
+
+/** The token that a link brought, which is taken out of the address: whoever comes next at this browser does not find it there. */
+export function takeToken() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
+  if (token !== undefined) nameInAddress("token", undefined);
+  return token;
+}
+
 /** Open the page for a person, anew: nothing of what it showed stays. */
 export function openFor(name) {
-  history.replaceState(null, "", `${location.pathname}${location.search}#person=${name === "" ? 1 : name}`);
+  nameInAddress("person", name === "" ? 1 : name);
   location.reload();
 }
 

@@ -21,7 +21,7 @@ import { drawnFrom } from "./drawn.js";
 import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
-import { forgetRecord, nextPerson, openFor, peopleHere, personButtons, personOf } from "./people.js";
+import { forgetRecord, nextPerson, nameInAddress, openFor, takeToken, peopleHere, personButtons, personOf } from "./people.js";
 import { Choice, Form, optionTold, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
@@ -45,6 +45,7 @@ let records;
 let law; // of what was entered
 let answered; // the sample, once it is drawn
 let stop = new AbortController();
+let linkToken = takeToken(); // of a person who came by a link of their own
 let sendingKey; // of the request that is on its way
 
 /** The limit that just covers an agreement, all rounds of it: rounded up, whatever floats make of the product. */
@@ -337,6 +338,7 @@ function shown(answer, spoken) {
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
   by("token-field").hidden = !enrolment;
+  if (enrolment && linkToken) by("token").value = linkToken;
   const preview = () => {
     const body = request(answer);
     by("send").disabled = !body;
@@ -523,7 +525,7 @@ by("raise").addEventListener("click", () => {
 });
 for (const id of ["somebody-else", "nobody-of-these"]) by(id).addEventListener("click", () => openFor(nextPerson(peopleHere())));
 by("back-to-others").addEventListener("click", () => {
-  history.replaceState(null, "", `${location.pathname}${location.search}`);
+  nameInAddress("person", undefined);
   location.reload();
 });
 by("forget").addEventListener("click", async (event) => {
@@ -536,7 +538,10 @@ by("forget").addEventListener("click", async (event) => {
 });
 for (const id of ["next", "next-after"]) by(id).addEventListener("click", nextTurn);
 for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in
-addEventListener("pagehide", forget);
+addEventListener("pagehide", () => {
+  linkToken = undefined;
+  forget();
+});
 addEventListener("pageshow", ({ persisted }) => persisted && forget()); // a page that comes back from memory
 useCatalogue(JSON.parse(by("catalogue").textContent));
 open();

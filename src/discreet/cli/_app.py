@@ -35,6 +35,7 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "tokens": ("tokens", "A private text of a language model, and its guarantee."),
     "collect": ("collect", "A service that collects samples and shows estimates."),
     "enrol": ("store", "Make tokens for the clients of a collection."),
+    "invite": ("store", "Links and QR codes to take part by, one for each token."),
     "send": ("send", "Send a private sample for each client of a table."),
     "export": ("store", "The samples of a collection, as a table to estimate from."),
     "close": ("store", "End a collection: nothing more is counted."),

@@ -1,6 +1,7 @@
-"""`discreet enrol`, `export`, `close` and `publish`: manage the store of a collection from the command line.
+"""`discreet enrol`, `invite`, `export`, `close` and `publish`: manage the store of a collection from the command line.
 
-`enrol` makes the tokens by which a collector knows its clients, adds them to a store and revokes them. `export` writes the samples of a
+`enrol` makes the tokens by which a collector knows its clients, adds them to a store and revokes them. `invite` writes links and QR codes to
+take part by. `export` writes the samples of a
 collection as a table that `discreet estimate` reads. `close` ends a collection, and `publish` writes its result as a folder. None needs
 the packages of the service.
 """
@@ -21,10 +22,12 @@ from discreet.collect import (
     close_collection,
     enrol_tokens,
     export as exported,
+    invitation_links,
     open_store,
     publish as published,
     read_tokens,
     token_digest,
+    write_invitations,
     write_tokens,
 )
 from discreet.errors import DiscreetError
@@ -123,6 +126,49 @@ def _change_tokens(
             store.replace_gateways([(token_digest(a), token_digest(b)) for a, b in zip(old, now, strict=True)])
             done["replaced"] = len(old)
     return done
+
+
+def invite(
+    store: StoreArgument,
+    address: Annotated[str, typer.Option(metavar="URL", help="Where people reach the service, https://...")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")],
+    tokens: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A link for each of these tokens, in an order by chance (`discreet enrol`)."),
+    ] = None,
+    agreement: SampleAgreement = None,
+    lang: Annotated[
+        str | None, typer.Option(metavar="CODE", help="The language of the page, such as de. [default: the browser's]")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="The page can be opened without a network later.")] = False,
+    field: Annotated[bool, typer.Option("--field", help="For a device that goes from person to person.")] = False,
+    json: JsonOutput = False,
+) -> None:
+    """Write links to take part by, and a sheet of QR codes to print, to a new folder that only you may read.
+
+    Without tokens there is one link for everybody. A token stands after the # of its link, which browsers do not send: it is in no log. A
+    link names the digest of the questions, and opens no others.
+    """
+    given = [] if tokens is None else read_tokens(tokens)
+    if field and given:
+        raise DiscreetError("--field is for a device of many people, and --tokens for one link each; choose one")
+    fields = [
+        *([] if lang is None else [f"lang={lang}"]),
+        *(["field"] if field else []),
+        *(["offline"] if offline else []),
+    ]
+    if lang is not None and not (lang.replace("-", "").isalnum() and lang.isascii()):
+        raise DiscreetError(f"lang = {lang!r} is not a code of a language such as de")
+    with closing(open_store(store, create=False)) as opened:
+        links = invitation_links(opened, address, given, agreement=agreement, more="&".join(fields))
+        purpose = choose_agreement(opened.agreements(), agreement).agreement.purpose
+    write_invitations(output, links, purpose)
+    if json:
+        write_json({"folder": str(output), "links": len(links)})
+        return
+    print_blocks(
+        f"{pluralise(len(links), 'link')} in {safe_text(output)}: links.csv and invitations.html (for you alone)"
+    )
 
 
 def export(

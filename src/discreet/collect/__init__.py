@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from discreet.collect._catalogue import collectable as collectable
     from discreet.collect._enrolment import (
         enrol_tokens as enrol_tokens,
+        invitation_links as invitation_links,
         read_tokens as read_tokens,
         token_digest as token_digest,
+        write_invitations as write_invitations,
         write_tokens as write_tokens,
     )
     from discreet.collect._export import export
@@ -26,7 +28,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_catalogue": "collectable",
-        "_enrolment": "enrol_tokens read_tokens token_digest write_tokens",
+        "_enrolment": "enrol_tokens invitation_links read_tokens token_digest write_invitations write_tokens",
         "_export": "export",
         "_publish": "close_collection publish",
         "_service": "service",

@@ -13,17 +13,26 @@ day. No table contains their samples. Without tokens nobody is known, and anybod
 (`discreet.client._protocol.CollectionStatement`). Devices that have pinned the key accept it. The store keeps it beside the agreement, so
 every service of the store shows it, with or without the key. The key itself stays in its file. A store has one key. Another one is taken
 only if the operator says so, since devices that have pinned the first reject the second.
+
+**Invitations.** A link opens the page to take part by. After its # stand a person's token and the first digits of the questions' digest,
+which browsers send to nobody: they appear in no log of a server. As a QR code it can be printed.
 """
 
 import asyncio
+import csv
+import hashlib
+import html
 import re
 import secrets
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
-from discreet._base.files import atomic_write, read_private
+from discreet._base.files import atomic_write, error_reason, read_private
 from discreet.client import (
     MOST_NAME,
     CollectionStatement,
@@ -32,9 +41,10 @@ from discreet.client import (
     has_valid_signature,
     short_key,
 )
+from discreet.collect._pages import TAKE_PART
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Enrolment, Store, refuse_shared_tokens, text_digest
-from discreet.errors import DiscreetError, StoreError, check_count, check_texts
+from discreet.collect._store import Enrolment, Store, choose_agreement, refuse_shared_tokens, text_digest
+from discreet.errors import DiscreetError, StoreError, check_count, check_texts, need_extra, visible
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
@@ -156,3 +166,94 @@ def check_key(store: Store, key: CollectorKey | None, *, replace_key: bool) -> N
             f"the store is signed by another key, {short_key(others[0])}, not by {named}, and devices that have pinned it "
             "would refuse this one; give the file of that key, or replace it with --replace-key"
         )
+
+
+_DIGITS = 16  # of the questions' digest in a link: too many to find other words for
+_MOST_PRINTED = 2_000  # invitations with a picture
+_SHEET = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 12pt/1.4 system-ui, sans-serif; margin: 1cm; color: #000; background: #fff; }}
+ul {{ list-style: none; padding: 0; display: grid; grid-template-columns: repeat(auto-fill, minmax(8cm, 1fr)); gap: .6cm; }}
+li {{ border: 1px dashed #777; padding: .5cm; break-inside: avoid; overflow-wrap: anywhere; }}
+svg {{ display: block; width: 5cm; height: 5cm; }}
+small {{ font-size: 8pt; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<ul>
+{cards}
+</ul>
+</body>
+</html>
+"""
+
+
+def invitation_links(
+    store: Store, address: str, tokens: Sequence[str] = (), *, agreement: str | None = None, more: str = ""
+) -> list[str]:
+    """A link for each token, in an order by chance; without tokens one link for everybody.
+
+    Args:
+        store: from `open_store`.
+        address: where people reach the service, such as "https://example.org".
+        tokens: of clients who are enrolled in the store.
+        agreement: its id, or 12 or more of its first digits; by default the newest.
+        more: further fields of the address, such as "lang=de" or "offline".
+
+    Raises:
+        DiscreetError: for a token that is not enrolled, and tokens that are missing where the store is enrolled.
+    """
+    kept = choose_agreement(store.agreements(), agreement)
+    (site,) = check_addresses([address])
+    given = check_texts("tokens", tokens, "pass a token for each client")
+    digests = [token_digest(token) for token in given]
+    if len(store.known_tokens(digests)) < len(set(digests)):
+        raise DiscreetError(
+            "tokens holds some that are not enrolled in the store; add them first: discreet enrol --add"
+        )
+    if store.enrolment().needed and not given:
+        raise DiscreetError("the store takes samples of enrolled clients only; name their tokens: --tokens FILE")
+    secrets.SystemRandom().shuffle(given)
+    page = f"{site}{TAKE_PART}?agreement={kept.agreement.id}{f'&{more}' if more else ''}"
+    words = (
+        [] if kept.questions is None else [f"questions={hashlib.sha256(kept.questions.encode()).hexdigest()[:_DIGITS]}"]
+    )
+    fragments = ["&".join([*words, f"token={quote(token, safe='')}"]) for token in given] or ["&".join(words)]
+    return [f"{page}#{fragment}" if fragment else page for fragment in fragments]
+
+
+def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> None:
+    """Write links as a table and as a sheet of QR codes to a new folder that only its owner may read; it appears whole or not at all."""
+    try:
+        import segno
+    except ImportError as error:
+        need_extra("collect", error)
+    target = Path(folder)
+    if target.exists():
+        raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
+    try:
+        with (partial / "links.csv").open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["link"])
+            rows.writerows([link] for link in links)
+        cards = []
+        for link in links[:_MOST_PRINTED]:
+            picture = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
+            cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
+        named = html.escape(visible(title) or "Take part")
+        (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")
+        partial.rename(target)
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,137 @@
+"""Links and QR codes to take part by: what they hold, that a token goes to no log, and that each opens the page for its person."""
+
+import csv
+import json
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from discreet.cli._app import app
+from discreet.collect import open_store
+from discreet.collect._enrolment import enrol_tokens, invitation_links, read_tokens, write_tokens
+from discreet.collect._pages import Questions
+from discreet.errors import DiscreetError
+from tests.collect.running import agreed, running
+from tests.javascript.browser import chromium, new_context, until, watched
+from tests.needed import needed_module
+
+LABELS = ["red", "green", "blue"]
+READY = "document.documentElement.dataset.ready"
+TOKENS = 12
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store with questions and enrolled people, and their tokens."""
+    agreement = agreed(tmp_path, LABELS)
+    write_tokens(tmp_path / "tokens.txt", TOKENS)
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        store.add(agreement)
+        store.ask(agreement.id, Questions.parse({"title": "Which colour?"}, agreement).text)
+        enrol_tokens(store, read_tokens(tmp_path / "tokens.txt"))
+    return tmp_path
+
+
+def test_each_token_has_a_link_in_an_order_by_chance(folder: Path) -> None:
+    tokens = read_tokens(folder / "tokens.txt")
+    with closing(open_store(folder / "samples.db")) as store:
+        (kept,) = store.agreements()
+        links = invitation_links(store, "https://Example.org/", tokens, more="lang=de")
+        fragments = [parse_qs(urlsplit(link).fragment) for link in links]
+        found = [fragment["token"][0] for fragment in fragments]
+        assert sorted(found) == sorted(tokens)
+        assert found != tokens  # one chance in 479 million
+        assert all(kept.questions is not None and len(fragment["questions"][0]) == 16 for fragment in fragments)
+        pages = {link.partition("#")[0] for link in links}
+        assert pages == {f"https://example.org/take-part?agreement={kept.agreement.id}&lang=de"}
+        with pytest.raises(DiscreetError, match="enrolled clients only"):
+            invitation_links(store, "https://example.org")
+        with pytest.raises(DiscreetError, match="not enrolled in the store"):
+            invitation_links(store, "https://example.org", ["x" * 20])
+        with pytest.raises(DiscreetError, match="address"):
+            invitation_links(store, "example", tokens)
+
+
+def test_a_command_writes_a_table_and_a_sheet_that_nobody_else_may_read(folder: Path) -> None:
+    segno = needed_module("segno", "pip install '.[collect]'")
+    store, address = str(folder / "samples.db"), "https://example.org"
+    command = [
+        "invite",
+        store,
+        "--address",
+        address,
+        "--tokens",
+        str(folder / "tokens.txt"),
+        "-o",
+        str(folder / "letters"),
+    ]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "12 links" in done.output
+    assert not any(token in done.output for token in read_tokens(folder / "tokens.txt"))
+    assert stat.S_IMODE((folder / "letters").stat().st_mode) == 0o700
+    with (folder / "letters" / "links.csv").open() as file:
+        links = [row["link"] for row in csv.DictReader(file)]
+    sheet = (folder / "letters" / "invitations.html").read_text()
+    assert len(links) == sheet.count("<svg") == TOKENS
+    for link in links:
+        drawn = segno.make(link, error="m", micro=False).svg_inline(scale=1, omitsize=True, border=4)
+        assert f"{drawn}<small>" in sheet
+    assert not re.search(r"<script|\son\w+=|src=", sheet)
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code != 0  # nothing is overwritten
+    both = CliRunner().invoke(app, [*command[:-1], str(folder / "other"), "--field"])
+    assert both.exit_code != 0
+
+
+def test_an_open_collection_has_one_link(tmp_path: Path) -> None:
+    agreement = agreed(tmp_path, LABELS)
+    with closing(open_store(tmp_path / "samples.db")) as store:
+        store.add(agreement)
+        assert invitation_links(store, "http://localhost:8000") == [
+            f"http://localhost:8000/take-part?agreement={agreement.id}"
+        ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_a_link_opens_the_page_for_its_person_and_its_token_goes_to_no_log(browser: Any, folder: Path) -> None:
+    tokens = read_tokens(folder / "tokens.txt")
+    context = new_context(browser, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    complaints = watched(page)
+    asked: list[Any] = []
+    page.on("request", lambda request: asked.append(request))
+    with running(folder) as collector:
+        with closing(open_store(folder / "samples.db")) as store:
+            link = invitation_links(store, collector.address, tokens)[0]
+        token = parse_qs(urlsplit(link).fragment)["token"][0]
+        page.goto(link)
+        until(page, READY)
+        assert token not in page.url  # and not in the list of pages to go back to
+        assert "questions=" in page.url
+        page.get_by_label("green").check()
+        page.locator("#draw").click()
+        page.wait_for_selector("#sample-card:not([hidden])")
+        assert page.locator("#token").input_value() == token
+        page.locator("#send").click()
+        page.wait_for_selector("#receipt-card:not([hidden])")
+        (sent,) = [request for request in asked if request.method == "POST"]
+        assert json.loads(sent.post_data)["client"] == token
+        assert not [request for request in asked if token in request.url or token in str(request.headers)]
+        assert token not in page.evaluate("JSON.stringify(localStorage)")
+        assert collector.said == ""
+    assert complaints() == []
+    context.close()
