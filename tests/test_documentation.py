@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from benchmarks import field
@@ -139,6 +140,7 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
     entries = (tmp_path / "api" / "discreet.html").read_text(encoding="utf-8")
     public = [name for name in discreet.__all__ if not name.startswith("_")]
     assert [name for name in public if f'id="discreet.{name}"' not in entries] == wide([], public)
+    assert list(_dead_links(tmp_path)) == []
     with chromium() as browser:
         page = new_context(browser).new_page()
         complaints, asked = watched(page), []
@@ -156,6 +158,18 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
             assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
         assert complaints() == []
+
+
+def _dead_links(site: Path) -> Iterator[tuple[str, str]]:
+    """Links and pictures of the site's pages, as files, that lead to no file; MkDocs checks only some kinds."""
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'(?:href|src)="([^"]+)"', page.read_text(encoding="utf-8")):
+            parts = urlsplit(link)
+            local = (
+                parts.path and not parts.scheme and not parts.netloc and page.name not in ("404.html", "explore.html")
+            )
+            if local and not (page.parent / unquote(parts.path)).exists():
+                yield page.name, link
 
 
 def _search_and_explore(page: Any, site: str) -> None:

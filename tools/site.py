@@ -74,6 +74,7 @@ def on_files(files: Files, config: Any) -> Files:
         "start.md": _page_of("README.md"),
         "changes.md": _page_of("CHANGELOG.md"),
         "contributing.md": _page_of("CONTRIBUTING.md"),
+        "CITATION.cff": (ROOT / "CITATION.cff").read_bytes(),
         "explorer.md": _EXPLORER,
         "explore.html": explorer_page(),
         _SHIM: _SEARCH_FROM_FILES,
@@ -91,7 +92,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A page of docs/ with links that stay on the site."""
-    return OUTSIDE.sub(r"\1", markdown).replace("](../README.md)", "](start.md)").replace(".ipynb)", ".md)")
+    return (
+        OUTSIDE.sub(r"\1", markdown)
+        .replace("](../README.md)", "](start.md)")
+        .replace("](../../CITATION", "](../CITATION")
+        .replace(".ipynb)", ".md)")
+    )
 
 
 def on_post_build(config: Any) -> None:
