@@ -340,7 +340,7 @@ class Bent(OwnSampler):
     linear = True
 
     def law(self, p: Floats) -> ArrayLike:
-        return 0.3 * p**2 / (p**2).sum() + 0.7 / len(p)
+        return np.asarray(0.3 * p**2 / (p**2).sum() + 0.7 / len(p))
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final, runtime_checkable
@@ -481,7 +481,6 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def _laws_in_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
-        check_laws(rows)
         if self._matrix is None:
             answers = [self._answer(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
@@ -507,16 +506,22 @@ class OwnSampler(Sampler[FiniteFamily]):
         return found
 
     def _weights_of_rows(self, rows: Floats) -> Integers:
-        step = max(1, _BLOCK // self.box.size)
-        laws = self._laws_in_box(rows)
-        found = [
-            _weights_as_given(self.lattice, laws[start : start + step]) for start in range(0, max(1, len(laws)), step)
-        ]
-        return np.concatenate(found)
+        return np.concatenate(
+            [_weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+        )
 
     def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
-        weights = self._weights_of_rows(held.rows)
-        return draw_from_weights(weights, randomness.integers(len(weights)))
+        found = []
+        for rows in self._row_blocks(held.rows):
+            weights = _weights_as_given(self.lattice, self._laws_in_box(rows))
+            found.append(draw_from_weights(weights, randomness.integers(len(weights))))
+        return np.concatenate(found)
+
+    def _row_blocks(self, rows: Floats) -> Iterator[Floats]:
+        """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
+        check_laws(rows)
+        step = max(1, _BLOCK // self.box.size)
+        return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
     def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         raise DiscreetError(
