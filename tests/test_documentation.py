@@ -141,6 +141,8 @@ def test_the_site_builds_and_is_found_through_without_a_network(tmp_path: Path) 
     public = [name for name in discreet.__all__ if not name.startswith("_")]
     assert [name for name in public if f'id="discreet.{name}"' not in entries] == wide([], public)
     assert list(_dead_links(tmp_path)) == []
+    texts = {page.name: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
+    assert [name for name, text in texts.items() if re.search(r">[\w-]+\.(md|ipynb)</a>", text)] == []
     with chromium() as browser:
         page = new_context(browser).new_page()
         complaints, asked = watched(page), []
