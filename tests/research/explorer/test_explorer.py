@@ -26,7 +26,7 @@ from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
 
-STATES = wide(500, 40)
+STATES = wide(500, 20)
 MEASURES = ("tv", "kl", "hellinger", "chi2")
 SAMPLERS = ("optimal", "linear", "mollifier", "designed")
 SHOW = """(hash) => new Promise((done) => {
