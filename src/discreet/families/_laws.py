@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-9
+_HINTS = {  # for what other packages compute with
+    "torch": "; for a tensor that records gradients use discreet.torch.output, or pass p.detach()",
+    "jax": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
+    "jaxlib": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
+}
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 
 
@@ -70,7 +75,10 @@ def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
         if array.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
-        raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
+        kind = type(values).__module__.partition(".")[0]
+        raise DiscreetError(
+            f"{name} is not an array of numbers with rows of equal length{_HINTS.get(kind, '')}"
+        ) from None
     return array
 
 
