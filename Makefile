@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 COMMAND := $(VENV)/.command
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
+READ := $(VENV)/.read
 TOOLS := clients/js/node_modules/.ready
 # Python compiles a module when it is first imported; pip would compile 16,000, of which most are never used.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
@@ -29,7 +30,7 @@ test:
 WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
 # What fails beside other tests runs once more, alone: a fault fails twice, a browser that had to wait too long does not. Both runs are printed.
-suite: lint $(COMPILED) $(TOOLS)
+suite: lint $(COMPILED) $(READ) $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || { [ $$? = 1 ] && echo "Once more, alone:" \
 		&& $(BIN)/python -m pytest -v -rA --last-failed --last-failed-no-failures none; }
 
@@ -97,6 +98,11 @@ $(READY): $(COMMAND)
 $(COMPILED): $(COMMAND) $(shell find src -name '*.py')
 	PYTHONPATH=src $(BIN)/python -m discreet.tables.warm_up
 	PYTHONPATH=src $(BIN)/python -m discreet.research.warm_up
+	touch $@
+
+# Python compiles the tests and all that they import when it first reads them: once, here, and not in every worker at the same time.
+$(READ): $(READY)
+	-$(BIN)/python -m pytest --collect-only -qq > /dev/null
 	touch $@
 
 clean:

@@ -52,6 +52,27 @@ def test_citation_repeats_version_and_date() -> None:
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", version.__date__)
 
 
+def test_bibtex_entries_repeat_the_citation_file() -> None:
+    """Of the software with the fields that `cffconvert --format bibtex` writes, and of both papers: names, title, address, year."""
+    citation = needed_module("yaml", "pip install --group dev").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    page = (ROOT / "docs" / "reference" / "citing.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```bibtex\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    entries = [dict(re.findall(r"^(\w+) = \{(.*)\}", block, re.MULTILINE)) for block in blocks]
+    papers = [citation["preferred-citation"], *citation["references"]]
+    for entry, paper in zip(entries[:-1], papers, strict=True):
+        names = " and ".join(f"{author['family-names']}, {author['given-names']}" for author in paper["authors"])
+        expected = {"author": names, "booktitle": paper["collection-title"], "year": str(paper["year"])}
+        assert entry == {**expected, "title": paper["title"], "url": paper["url"]}
+    released = citation["date-released"]
+    assert entries[-1] == {
+        "author": " and ".join(author["name"] for author in citation["authors"]),
+        "month": str(released.month),
+        "note": f"Version {discreet.__version__}",
+        "title": citation["title"],
+        "year": str(released.year),
+    }
+
+
 def test_the_newest_changes_are_of_this_version() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+) \((.*)\)$", changes, re.MULTILINE)

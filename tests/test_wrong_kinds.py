@@ -29,6 +29,7 @@ from discreet.release import generator
 from discreet.research import BoostedSampler, compare
 from discreet.survey import Survey, SurveySampler, shares
 from tests.public import is_interface, is_record, public_callables, public_modules
+from tests.soaking import wide
 
 LINE = dc.GaussianMixtures()
 FINITE = dc.OptimalSampler(dc.Simplex(3), epsilon=1.0)
@@ -537,7 +538,7 @@ def errors_of(function: Callable[..., Any], made: Call) -> set[type[dc.DiscreetE
         warnings.simplefilter("ignore")
         with pytest.raises(dc.DiscreetError) if made.refused else contextlib.nullcontext():
             function(*made.arguments, **made.options)
-        for wrong in WRONG[:_FEW] if made.few else WRONG:
+        for wrong in WRONG[:_FEW] if made.few else wide(WRONG, [*WRONG[:_FEW], FINITE, float("nan"), True, LAW]):
             for place in [*range(len(made.arguments)), *made.options]:
                 name = names[place] if isinstance(place, int) else place
                 if name in made.fixed or (name in made.slow_numbers and isinstance(wrong, int | float)):

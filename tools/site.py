@@ -8,6 +8,7 @@ import base64
 import importlib
 import json
 import re
+from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -20,6 +21,7 @@ from discreet.research._explorer import page as explorer_page
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:\.\./)*(?:src|tests|tools|benchmarks|clients|LICENSE)[^)]*\)")
+NAMED_BY_FILE = re.compile(r"\[([\w-]+\.(?:md|ipynb))\]\(")
 KINDS = (("tutorials", "Tutorials"), ("how-to", "How-to"), ("explanation", "Explanation"), ("reference", "Reference"))
 _EXPLORER = """---
 hide: [navigation, toc]
@@ -74,6 +76,7 @@ def on_files(files: Files, config: Any) -> Files:
         "start.md": _page_of("README.md"),
         "changes.md": _page_of("CHANGELOG.md"),
         "contributing.md": _page_of("CONTRIBUTING.md"),
+        "CITATION.cff": (ROOT / "CITATION.cff").read_bytes(),
         "explorer.md": _EXPLORER,
         "explore.html": explorer_page(),
         _SHIM: _SEARCH_FROM_FILES,
@@ -90,8 +93,13 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A page of docs/ with links that stay on the site."""
-    return OUTSIDE.sub(r"\1", markdown).replace("](../README.md)", "](start.md)").replace(".ipynb)", ".md)")
+    """A page of docs/ with links that stay on the site, named by the titles of their pages where the page names files."""
+    return (
+        NAMED_BY_FILE.sub(lambda link: f"[{_titles().get(link[1], link[1])}](", OUTSIDE.sub(r"\1", markdown))
+        .replace("](../README.md)", "](start.md)")
+        .replace("](../../CITATION", "](../CITATION")
+        .replace(".ipynb)", ".md)")
+    )
 
 
 def on_post_build(config: Any) -> None:
@@ -99,6 +107,14 @@ def on_post_build(config: Any) -> None:
     folder = Path(config.site_dir) / "search"
     index = (folder / "search_index.json").read_text(encoding="utf-8")
     (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """The title of each page that the index lists, by the name of its file."""
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    kinds = "|".join(kind for kind, _ in KINDS)
+    return {name: title for title, name in re.findall(rf"^\| \[([^\]]+)\]\((?:{kinds})/([^)]+)\)", index, re.MULTILINE)}
 
 
 def _of_notebook(name: str) -> str:

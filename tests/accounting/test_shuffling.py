@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
 from discreet.accounting import BoxProfile, _shuffling as shuffling, profile_of, shuffled_delta, shuffled_epsilon
-from tests.soaking import examples
+from tests.soaking import examples, wide
 
 
 def clone_pair_delta(profile: BoxProfile, clients: int, epsilon: float) -> float:
@@ -47,7 +47,7 @@ def test_the_sum_over_tails_is_the_sum_over_everything(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.05, 0.5])
+@pytest.mark.parametrize("alpha", wide([0.05, 0.5], [0.05]))
 def test_rounding_the_number_of_clones_down_costs_little(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = BoxProfile(epsilon=1.0, alpha=alpha)
     rounded = shuffled_epsilon(profile, clients=1_000, delta=1e-6)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import discreet as dc
 from discreet import Agreement, DiscreetError, OwnSampler, Simplex
 from discreet.audit import certificate, verify
+from discreet.cli._app import app
 from discreet.client import Client
 from discreet.collect import collectable
 from discreet.ledger import Budget, Ledger
@@ -93,6 +95,13 @@ def test_an_agreement_names_package_version_and_box(install: Install, tmp_path: 
     assert read.sampler() == sampler
     with pytest.raises(DiscreetError, match="belongs to agreement"):
         read.check_sampler(kind(Simplex(["a", "b", "c"]), epsilon=1.0))
+
+
+def test_the_command_names_the_mechanism(install: Install, tmp_path: Path) -> None:
+    Agreement.of(install()(Simplex(["a", "b"]), epsilon=1.0)).write(tmp_path / "agreed.json")
+    result = CliRunner().invoke(app, ["agree", "--check", str(tmp_path / "agreed.json")])
+    assert result.exit_code == 0, result.output
+    assert "reveal-or-obscure of obscurity 1.2" in " ".join(result.stdout.split())
 
 
 def test_the_box_is_what_was_agreed_on(install: Install) -> None:

@@ -38,6 +38,7 @@ from tests.client.hostile import (
 )
 from tests.collect.running import agreed, running
 from tests.needed import cannot_run
+from tests.soaking import wide
 
 COLOURS = ["red", "green", "blue"]
 AGREED = Agreement.of(dc.LinearSampler(dc.Simplex(COLOURS), epsilon=1.0))
@@ -186,7 +187,7 @@ def test_two_processes_of_one_device_say_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("careless", [False, True])
+@pytest.mark.parametrize("careless", wide([False, True], [False]))
 def test_a_device_that_is_killed_anywhere_speaks_once(careless: bool) -> None:
     """30 kills, at moments all over what it does; and a client that draws anew is found out."""
     done = subprocess.run(

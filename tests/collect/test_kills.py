@@ -21,7 +21,7 @@ def test_what_is_acknowledged_survives_kills_of_services_and_of_their_database()
     assert seen.acknowledged
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_store_that_writes_after_it_has_answered_is_found_out() -> None:
     """Within 300 kills: each of a service that serves loses what it has acknowledged in the last twentieth of a second."""
     with stores("sqlite") as (where, _), pytest.raises(AssertionError, match="acknowledged samples were lost"):

@@ -9,12 +9,13 @@ import discreet as dc
 from discreet.estimation._intervals import largest_average
 from discreet.mechanisms._sampler import Sampler
 from tests.estimation.coverage import LEAST, VALUES, exact_coverage, simulated_coverage, sparse_coverage
+from tests.soaking import wide
 
 FAMILY = dc.Simplex(VALUES.tolist())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("clients", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("clients", wide([1, 2, 3, 5, 9], [1, 5]))
 @pytest.mark.parametrize("kind", [dc.LinearSampler, dc.OptimalSampler])
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_few_clients(kind: type[Sampler[Any]], epsilon: float, clients: int) -> None:

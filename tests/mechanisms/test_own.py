@@ -316,6 +316,33 @@ def test_every_row_lies_in_one_lattice_of_ratio_e_to_epsilon(data: st.DataObject
         assert (row <= lattice.upper).all()
 
 
+class Late(OwnSampler):
+    """Its parameter is set too late."""
+
+    name = "late"
+
+    def __init__(self, family: Any, *, epsilon: float) -> None:
+        super().__init__(family, epsilon=epsilon)
+        self.kept = 0.3
+
+    def law(self, p: Floats) -> ArrayLike:
+        return self.kept * p + (1 - self.kept) / len(p)
+
+    @property
+    def floor(self) -> ArrayLike:
+        return np.full(2, (1 - self.kept) / 2)
+
+
+class Bent(OwnSampler):
+    """Not linear, whatever it says."""
+
+    name = "bent"
+    linear = True
+
+    def law(self, p: Floats) -> ArrayLike:
+        return np.asarray(0.3 * p**2 / (p**2).sum() + 0.7 / len(p))
+
+
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: OwnSampler.of(Simplex(2), lambda p: p, epsilon=1.0), "floor is not given"),
     (
@@ -346,6 +373,13 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         ),
         r"\(0.1, 1e-06\)-LDP",
     ),
+    (lambda: Late(Simplex(2), epsilon=1.0), r"no attribute 'kept'.*; set parameters of your own before super"),
+    (lambda: Bent(Simplex(3), epsilon=1.0), "says linear = True, and its law is not linear in p"),
+    (
+        lambda: OwnSampler.of(Simplex(2), lambda p: p[:, 0], floor=0.3, epsilon=1.0),
+        "IndexError: .*takes the 2 probabilities of one",
+    ),
+    (lambda: Wrong(Simplex(4), epsilon=0.8, way="raw").with_privacy(dc.Pure(0.5)), "cannot be made for another budget"),
     (lambda: RevealOrObscure(dc.GaussianMixtures(1), epsilon=1.0), "is continuous"),  # type: ignore[arg-type]
     (lambda: RevealOrObscure(3, epsilon=1.0), "family = 3"),  # type: ignore[arg-type]
     (lambda: RevealOrObscure(Simplex(3)), "epsilon"),

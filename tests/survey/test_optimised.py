@@ -287,7 +287,7 @@ def test_wrong_blocks_are_refused(terms: Any, message: str) -> None:
     ],
     ids=["constants", "large", "small", "mixed", "repeated", "a mean", "with zeros", "a long mean", "two of many"],
 )
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
+@pytest.mark.parametrize("epsilon", wide([1e-6, 1.0, 20.0], [1e-6, 20.0]))
 def test_unusual_sums_have_a_strategy(matrix: Floats, epsilon: float) -> None:
     sampler = sampler_of(matrix, epsilon)
     bound = at_most_exp(epsilon)

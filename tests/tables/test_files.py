@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from discreet._base.kernels import Code
 from discreet.errors import DiscreetError
 from discreet.tables import Request, sample_file
 from discreet.tables._clients import client_list
@@ -223,6 +224,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("either_code", [Code.NUMPY], indirect=True)  # nothing is drawn
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
 def test_a_kill_leaves_no_file_that_looks_whole(tmp_path: Path, kind: str) -> None:
     """Killed outright between two writes: the old file is still there, and what is left over is called partial."""

@@ -6,6 +6,7 @@ import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
 import { asked, atMost, certainty, percent, percentAtMost, short } from "../page/words.js";
 import { Bars, curve, NAMES } from "./chart.js";
+import { STEPS, verdict } from "./guide.js";
 import { MECHANISMS, MOST, numbers, samplerOf } from "./model.js";
 import { fitted, hashOf, pasted, stateOf, USUAL } from "./state.js";
 
@@ -99,11 +100,35 @@ function show() {
   const strangers = draws.reduce((sum, count, place) => sum + (counts[place] ? 0 : count), 0);
   say("draws-told", `Of 1,000 draws, ${strangers} name something this client never held.`);
   by("curve").setAttribute("aria-label", `What the worst client pays (${MEASURES[measure]}) against epsilon: at ${epsilon.toFixed(2)} it is ${short(found["optimal-worst"])} for Q* and the linear mechanism, ${short(found["mollifier-worst"])} for the mollifier, ${short(found["designed-worst"])} for the designed one.`);
+  showGuide(found);
   for (const name of ["explore", "agreement"]) {
     by(`tab-${name}`).setAttribute("aria-selected", name === tab);
     by(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
     by(name).hidden = name !== tab;
   }
+}
+
+/** The step of the guided path, its question, and how far the page is from an answer. */
+function showGuide(found) {
+  const step = STEPS[state.step - 1];
+  by("guide-step").hidden = !step;
+  by("guide-intro").hidden = Boolean(step);
+  for (const name of ["back", "again", "where", "solve"]) by(`guide-${name}`).hidden = !step;
+  say("guide-next", step ? (state.step < STEPS.length ? "Next" : "Finish") : "Start");
+  say("guide-heading", step ? `A guided path: step ${state.step} of ${STEPS.length}` : "A guided path");
+  if (!step) return;
+  const { solved, said } = verdict(step, found, state, USUAL);
+  for (const name of ["title", "told", "question"]) say(`guide-${name}`, step[name]);
+  by("guide-answer").classList.toggle("solved", solved);
+  const text = `${solved ? "✓ " : ""}${said}`;
+  if (by("guide-answer").textContent !== text) say("guide-answer", text);
+}
+
+/** Go to a step, with the page as it starts; 0 leaves the path, and the page as it is. */
+function goTo(number) {
+  const step = STEPS[number - 1];
+  change(step ? { ...USUAL, ...step.start, step: number } : { step: 0 });
+  by("guide-heading").focus();
 }
 
 /** The flights: "tail number|place:count,place:count" rows and the names of places, written into the page by Python. */
@@ -162,6 +187,19 @@ for (const [name, low, high] of [["target", 1e-4, 100], ["clients", 1, 1e9]]) {
 by("measure").addEventListener("change", ({ target }) => change({ measure: target.value, target: Math.min(state.target, MOST[target.value] * 0.99) }));
 for (const name of MECHANISMS) by(`show-${name}`).addEventListener("change", () => change({ shown: name }));
 by("again").addEventListener("click", show);
+by("guide-next").addEventListener("click", () => goTo((state.step + 1) % (STEPS.length + 1)));
+by("guide-back").addEventListener("click", () => goTo(state.step - 1));
+by("guide-again").addEventListener("click", () => goTo(state.step));
+by("guide-where").addEventListener("click", () => {
+  const place = by(STEPS[state.step - 1].where);
+  place.scrollIntoView({ block: "center" });
+  place.focus();
+});
+by("guide-solve").addEventListener("click", () => {
+  const step = STEPS[state.step - 1];
+  const usual = { ...USUAL, ...step.start, step: state.step };
+  change({ ...usual, ...step.solution(numbers(usual), usual) });
+});
 by("reset").addEventListener("click", () => change({ ...USUAL, tab: "explore" }));
 function readPasted(text) {
   try {

@@ -4,11 +4,11 @@ import { countsOf, isCount } from "../page/rows.js";
 export const USUAL = {
   labels: ["red", "orange", "yellow", "green", "blue", "violet"],
   counts: [60, 25, 10, 5, 0, 0],
-  epsilon: 1, spread: 2, measure: "tv", target: 0.3, clients: 1000, shown: "optimal", tab: "explore",
+  epsilon: 1, spread: 2, measure: "tv", target: 0.3, clients: 1000, shown: "optimal", tab: "explore", step: 0,
 };
 export const MOST_OUTCOMES = 120;
 const WORDS = { measure: ["tv", "kl", "hellinger", "chi2"], shown: ["optimal", "linear", "mollifier", "designed"], tab: ["explore", "agreement"] };
-const RANGES = { epsilon: [0.01, 20], spread: [1, MOST_OUTCOMES], target: [1e-4, 100], clients: [1, 1e9] };
+const RANGES = { epsilon: [0.01, 20], spread: [1, MOST_OUTCOMES], target: [1e-4, 100], clients: [1, 1e9], step: [0, 5] };
 
 export function stateOf(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
@@ -25,15 +25,15 @@ export function stateOf(hash) {
   return fitted(state);
 }
 
-/** The state with a spread that is possible for so many outcomes, and whole clients. */
+/** The state with a spread that is possible for so many outcomes, and with whole clients and steps of the guided path. */
 export function fitted(state) {
   const most = state.labels.length - 0.01;
-  return { ...state, spread: Math.min(Math.max(state.spread, 1), most), clients: Math.round(state.clients) };
+  return { ...state, spread: Math.min(Math.max(state.spread, 1), most), clients: Math.round(state.clients), step: Math.round(state.step) };
 }
 
 export function hashOf(state) {
   const fields = new URLSearchParams();
-  for (const name of ["epsilon", "spread", "measure", "target", "clients", "shown", "tab"]) {
+  for (const name of ["epsilon", "spread", "measure", "target", "clients", "shown", "tab", "step"]) {
     if (state[name] !== USUAL[name]) fields.set(name, state[name]);
   }
   if (state.labels.join("\n") !== USUAL.labels.join("\n") || state.counts.join() !== USUAL.counts.join()) {

@@ -577,11 +577,3 @@ def _event_description(candidate: _Candidate) -> str:
     words = [candidate.partition.described(int(cell)) for cell in candidate.cells[:3]]
     more = len(candidate.cells) - len(words)
     return " or ".join(words) + (f" or {more} more cells" if more else "")
-
-
-def largest_ratio_seen(audit: BlackBoxAudit) -> float:
-    """The plain estimate log(first/second) of the leading event, which more draws would approach. Not a bound."""
-    if not audit.events or not audit.events[0].first_count:
-        return 0.0
-    event = audit.events[0]
-    return math.log(event.first_count / event.second_count) if event.second_count else math.inf

@@ -26,6 +26,7 @@ for an agreement holds its id and the text that the id is the digest of, so that
 """
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,6 +60,7 @@ FORMAT = "discreet certificate"
 VERSION = 1
 WITH_PRIVACY = 2
 MOST_INPUTS = 64
+_LONGEST_TOTAL = 1 << 16  # bits
 
 
 @with_short_repr
@@ -236,10 +238,11 @@ def certificate(
 
     On a continuous family the outcomes are the cells or points that it releases by, and the clients are laws on those. For a `JointSampler`
     the outcomes are the multisets, and the clients are the same as for one sample. For a `ReportSampler` they are the classes of blocks that
-    contain both, one or none of two outcomes, and the clients hold one of these for certain.
+    contain both, one or none of two outcomes, and the clients hold one of these for certain. For a `SurveySampler` they are the same of each
+    part, and the clients hold the first row, or the last one: every column at its first outcome, or at its last.
 
     Args:
-        sampler: a `Sampler`, a `JointSampler` or a `ReportSampler`.
+        sampler: a `Sampler`, a `JointSampler`, a `ReportSampler` or a `SurveySampler`.
         epsilon: the claim, by default the sampler's own. For a sampler with another promise it is the pure budget of its box, and its own
             notion is claimed as well.
         privacy: a notion to claim in place of the sampler's own.
@@ -256,9 +259,7 @@ def certificate(
     if agreement is not None:
         _check_agreed(agreement, sampler, epsilon, privacy)
     if isinstance(sampler, SurveySampler):
-        raise DiscreetError(
-            "a survey has no certificate yet; sampler.probability(report, row) is the rational that is drawn, and its docstring has the proof"
-        )
+        return _survey_certificate(sampler, epsilon, privacy, agreement)
     if isinstance(sampler, ReportSampler):
         return _report_certificate(sampler, epsilon, privacy, agreement)
     if not isinstance(sampler, JointSampler):
@@ -295,8 +296,7 @@ def _report_certificate(
     sampler: ReportSampler, epsilon: float | None, privacy: Privacy | None, agreement: Agreement | None
 ) -> Certificate:
     """Of two clients that hold different outcomes for certain; which ones does not matter."""
-    if privacy is not None and not isinstance(privacy, Pure):
-        raise DiscreetError(f"privacy = {privacy}: reports are certified for pure epsilon; pass epsilon=")
+    claim = _pure_claim(sampler, epsilon, privacy)
     if sampler.family.size < 2:
         raise DiscreetError("a single outcome has a single report; there are no two clients to compare")
     blocks, uniform = sampler.blocks, sampler.uniform_weight
@@ -308,11 +308,38 @@ def _report_certificate(
     there = [each for each in classes if each[0]]
     rows = tuple(tuple(each[0] * each[1 + client] for each in there) for client in range(2))
     box = tuple(number * low for number, _, _ in there), tuple(number * high for number, _, _ in there)
-    claim = (
-        privacy.epsilon if isinstance(privacy, Pure) else sampler.epsilon if epsilon is None else check_epsilon(epsilon)
-    )
     names = ("one outcome for certain", "another outcome for certain")
     return Certificate(claim, repr(sampler), names, rows, box, None, agreement)
+
+
+def _pure_claim(sampler: ReportSampler | SurveySampler, epsilon: float | None, privacy: Privacy | None) -> float:
+    """The epsilon that is claimed of reports."""
+    if privacy is not None and not isinstance(privacy, Pure):
+        raise DiscreetError(f"privacy = {privacy}: reports are certified for pure epsilon; pass epsilon=")
+    if isinstance(privacy, Pure):
+        return privacy.epsilon
+    return sampler.epsilon if epsilon is None else check_epsilon(epsilon)
+
+
+def _survey_certificate(
+    sampler: SurveySampler, epsilon: float | None, privacy: Privacy | None, agreement: Agreement | None
+) -> Certificate:
+    """Of two clients that hold the first and the last row for certain. The box is that of any two clients: it holds or misses each class."""
+    claim, size = _pure_claim(sampler, epsilon, privacy), sampler.survey.columns.size
+    classes = sampler.report_classes((0, size - 1))
+    total = math.lcm(
+        TOTAL, *(chance.denominator for each in classes for chance in (*each.chances, each.least, each.most))
+    )
+    if total.bit_length() > _LONGEST_TOTAL:
+        raise DiscreetError(
+            f"the probabilities of this survey have a common denominator of {total.bit_length():,} bits, too long for a certificate; "
+            "sampler.probability(report, row) gives each as a rational"
+        )
+    rows = tuple(tuple(int(each.chances[client] * total) for each in classes) for client in range(2))
+    box = tuple(int(each.least * total) for each in classes), tuple(int(each.most * total) for each in classes)
+    return Certificate(
+        claim, repr(sampler), ("the first row for certain", "the last row for certain"), rows, box, None, agreement
+    )
 
 
 def _check_agreed(

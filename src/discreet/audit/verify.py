@@ -294,13 +294,14 @@ def departures(record: dict[str, Any]) -> list[str]:
         found.append("epsilon is not the one agreed on")
     if terms.get("privacy") != record.get("privacy"):
         found.append("the promise beside epsilon is not the one agreed on")
-    reports = (
-        terms.get("mechanism") == "reports"
-    )  # whose outcomes are classes of blocks, and totals multiples of 2^bits
+    reports = terms.get("mechanism") in (
+        "reports",
+        "survey",
+    )  # outcomes are classes of blocks, totals multiples of 2^bits
     if not is_whole(bits) or not 0 < bits < 10**4 or not has_agreed_total(record["total"], bits, reports):
         found.append("the total is not of as many bits as agreed on")
     if reports:
-        if len(record["weights"][0]) > 4:
+        if terms.get("mechanism") == "reports" and len(record["weights"][0]) > 4:
             found.append("the classes of blocks are more than two outcomes make")
     elif size is not None and (
         not is_whole(size) or not has_agreed_size(len(record["weights"][0]), size, terms.get("joint"))

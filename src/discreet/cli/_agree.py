@@ -161,6 +161,8 @@ def agree(
         return
     # the cost comes first, before any text that the agreement's author chose
     kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
+    if found.own is not None:
+        kind += f" ({found.own.name} of {found.own.package} {found.own.package_version})"
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [

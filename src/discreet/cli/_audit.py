@@ -27,6 +27,7 @@ from discreet.mechanisms import (
     sampler_named,
 )
 from discreet.privacy import Privacy, privacy_document
+from discreet.survey import SurveySampler
 
 REFUTED = 1
 _BAR = 40
@@ -135,7 +136,7 @@ def _stated_sampler(
     mechanism: str | None,
     lower: float | None,
     upper: float | None,
-) -> Sampler[FiniteFamily] | JointSampler | ReportSampler:
+) -> Sampler[FiniteFamily] | JointSampler | ReportSampler | SurveySampler:
     """The sampler that options state, or an agreement."""
     if agreement is not None:
         if any(given is not None for given in (outcomes, mechanism, lower, upper)):

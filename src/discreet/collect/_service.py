@@ -219,7 +219,7 @@ class _Service:
             Route(ESTIMATE, self._estimate),
             Route(GROUPS, self._groups),
             Route(CHANGE, self._change),
-            Route(POOLED, self._pooled),
+            Route(POOLED, self._stages),
             Route(COLLECTION, self._collection),
             Route(AGREEMENT, self._agreement),
             Route(WEIGHTS, self._weights),
@@ -313,7 +313,7 @@ class _Service:
             raise bad_request("by is not a column of the survey that a question asks for together with another one")
         return await self._answer(request, asked, "within", [(collected, number)], by)
 
-    async def _pooled(self, request: Request) -> Response:
+    async def _stages(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         stages = self._catalogue.stages_of(collected)

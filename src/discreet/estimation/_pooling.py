@@ -74,7 +74,7 @@ class PooledPopulation:
         return Shares(estimate, low, high, lower_ends_together(all_low), all_high)
 
     @cached_property
-    def _joined(self) -> tuple[AnyPopulation, ...]:
+    def _distinct_stages(self) -> tuple[AnyPopulation, ...]:
         """The stages, those of one sampler as one."""
         found: list[AnyPopulation] = []
         for stage in self.stages:
@@ -89,7 +89,7 @@ class PooledPopulation:
         return [each.clients / self.clients for each in stages]
 
     def _ends(self, among: int) -> Ends:
-        stages, weights = self._joined, self._weights(self._joined)
+        stages, weights = self._distinct_stages, self._weights(self._distinct_stages)
         error = 0.5 * (1.0 - self.confidence) / among
         if len(stages) == 1:
             (law,) = (replace(stages[0], confidence=self.confidence).law,)

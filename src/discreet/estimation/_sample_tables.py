@@ -104,7 +104,6 @@ def tally(
     coding: Coding,
     *,
     sample: str = "sample",
-    agreement_column: str = "agreement",
     client_column: str | None = None,
     rounds: int = 1,
 ) -> SampleTally:
@@ -122,9 +121,9 @@ def tally(
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = typed_column(source, sample, coding)
-    named = agreement_column in source.schema
-    others = pl.col(agreement_column).ne_missing(agreement.id) if named else pl.lit(False)
-    who = client_column_name(source, sample, agreement_column) if client_column is None else client_column
+    named = AGREEMENT in source.schema
+    others = pl.col(AGREEMENT).ne_missing(agreement.id) if named else pl.lit(False)
+    who = client_column_name(source, sample) if client_column is None else client_column
     clients = _DistinctClients(source, who) if who in source.schema else None
 
     def count_frame(frame: Any) -> Any:
@@ -138,10 +137,10 @@ def tally(
 
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
-    needed = [sample, *([agreement_column] if named else []), *([who] if clients else [])]
+    needed = [sample, *([AGREEMENT] if named else []), *([who] if clients else [])]
     for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=who if clients else None):
         if frame[_OTHERS].sum():
-            _refuse_other_agreements(source, agreement, agreement_column)
+            _refuse_other_agreements(source, agreement)
         outcomes = frame[_KEY] if typed.has_cells else frame.select(outcome_codes(typed, _KEY)).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
@@ -273,7 +272,7 @@ class _ReportReader:
         needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
         for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=self.who if clients else None):
             if frame[_OTHERS].sum():
-                _refuse_other_agreements(source, self._agreement, AGREEMENT)
+                _refuse_other_agreements(source, self._agreement)
             if frame[_KEY].null_count():
                 raise DiscreetError(
                     f"column {self._column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {self._layout}"
@@ -300,7 +299,7 @@ def _read_report_table(
     columns = [PLACE, COUNTED, *([AGREEMENT] if named else [])]
     table = pl.concat(list(source.frames(lambda frame: frame.select(columns), columns)))
     if named and table[AGREEMENT].ne_missing(agreement.id).any():
-        _refuse_other_agreements(source, agreement, AGREEMENT)
+        _refuse_other_agreements(source, agreement)
     counts = ReportCounts(sampler)
     places, counted = (table[name].cast(pl.Int64, strict=False) for name in (PLACE, COUNTED))
     if places.sort().to_list() != list(range(len(counts.table))) or counted.null_count():
@@ -365,10 +364,10 @@ def _rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -
     return np.array(held[_KEY].to_list(), dtype=object)
 
 
-def client_column_name(source: Source, sample: str = "sample", agreement: str = "agreement") -> str:
+def client_column_name(source: Source, sample: str = "sample") -> str:
     """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
     first, *others = source.schema
-    return first if others[:2] == [sample, agreement] else "client"
+    return first if others[:2] == [sample, AGREEMENT] else "client"
 
 
 class _DistinctClients:
@@ -421,13 +420,13 @@ def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, 
     return sample_texts(source, column).cast(kind, strict=False), fit_coding(coding, column, kind, agreed=True)
 
 
-def _refuse_other_agreements(source: Source, agreement: Agreement, column: str) -> None:
+def _refuse_other_agreements(source: Source, agreement: Agreement) -> None:
     """Raise an error that names the agreement of records made under another one."""
 
     def elsewhere(frame: Any) -> Any:
-        return frame.filter(pl.col(column).ne_missing(agreement.id)).with_columns(pl.col(column).cast(pl.String))
+        return frame.filter(pl.col(AGREEMENT).ne_missing(agreement.id)).with_columns(pl.col(AGREEMENT).cast(pl.String))
 
-    found = source.examples(elsewhere, column, 1)
+    found = source.examples(elsewhere, AGREEMENT, 1)
     agreement.check_record(found[0] if found else None)
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final, runtime_checkable
@@ -63,6 +63,7 @@ RESERVED = ("optimal", "linear", "mollifier", "reports", "survey")
 _LARGEST_EXPONENT = 554.0
 _ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
 _SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
+_TRIED = 16  # laws at which a linear law is compared with its matrix
 _BLOCK = 1 << 22  # integers held at a time
 _HALF = 31
 _MASK = (1 << _HALF) - 1
@@ -334,7 +335,13 @@ class OwnSampler(Sampler[FiniteFamily]):
         return Risk(point_mass_risk(f, least, 1.0 - least), tight=False, attained=exact)
 
     def with_privacy(self, privacy: Privacy) -> Self:
-        return self.from_parameters(self.family, privacy, self.parameters)
+        try:
+            return self.from_parameters(self.family, privacy, self.parameters)
+        except TypeError as error:
+            raise DiscreetError(
+                f"{type(self).__name__} cannot be made for another budget: {error}; let its constructor take family, privacy= and what "
+                "the property parameters returns"
+            ) from error
 
     def with_samples(self, samples: int) -> ComposedSampler:
         """A sampler for several samples of each client, drawn one by one with a share of the budget each.
@@ -386,18 +393,31 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def _read_matrix(self) -> Floats:
         """The laws of point masses."""
-        rows = [self._answer(row) for row in np.eye(self.carrier.size)]
+        rows = [self._answer(row, public=True) for row in np.eye(self.carrier.size)]
         for place, row in enumerate(rows):
             if isinstance(row, str):
                 raise DiscreetError(f"law of the client that holds outcome {place} for certain: {row}")
         found = np.array(rows)
+        tried = np.random.default_rng(0).dirichlet(np.ones(self.carrier.size), size=_TRIED)
+        for p in tried:
+            law = self._answer(p, public=True)
+            if isinstance(law, str) or not np.abs(law - p @ found).max() <= _ROUNDING:
+                raise DiscreetError(
+                    f"{type(self).__name__} says linear = True, and its law is not linear in p; leave that out, and state a floor"
+                )
         found.setflags(write=False)
         return found
 
     @cached_property
     def _own_bounds(self) -> tuple[Floats, Floats]:
         """The floor and the ceiling, read once and checked."""
-        lower = _positive_numbers("floor", _value_of(self.floor), self.carrier.size)
+        try:
+            stated = _value_of(self.floor)
+        except AttributeError as error:
+            raise DiscreetError(
+                f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
+            ) from error
+        lower = _positive_numbers("floor", stated, self.carrier.size)
         given = _value_of(self.ceiling)
         if given is None:
             if not isinstance(self.privacy, Pure):
@@ -428,7 +448,7 @@ class OwnSampler(Sampler[FiniteFamily]):
         if self._matrix is not None:
             names, laws = tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
         for name, p in zip(names, laws, strict=True):
-            found = self._answer(p)
+            found = self._answer(p, public=True)
             if isinstance(found, str):
                 raise DiscreetError(f"law of a public client ({name}): {found}")
             outside = _is_outside(found, *self._own_bounds)
@@ -440,8 +460,8 @@ class OwnSampler(Sampler[FiniteFamily]):
                     "change the law"
                 )
 
-    def _answer(self, p: Floats) -> Floats | str:
-        """The law of one client, normalised; or what is wrong with it, without a look at its values. It is asked for once."""
+    def _answer(self, p: Floats, *, public: bool = False) -> Floats | str:
+        """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
         try:
@@ -449,7 +469,8 @@ class OwnSampler(Sampler[FiniteFamily]):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # it is the user's own code, which may raise anything
-            return f"it raised {type(error).__name__}"
+            more = f": {error}; law(p) takes the {len(p)} probabilities of one client" if public else ""
+            return f"it raised {type(error).__name__}{more}"
         if found.shape != p.shape:
             return f"it has the shape {found.shape}, not {p.shape}"
         with np.errstate(invalid="ignore", over="ignore"):
@@ -460,7 +481,6 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def _laws_in_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
-        check_laws(rows)
         if self._matrix is None:
             answers = [self._answer(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
@@ -486,16 +506,22 @@ class OwnSampler(Sampler[FiniteFamily]):
         return found
 
     def _weights_of_rows(self, rows: Floats) -> Integers:
-        step = max(1, _BLOCK // self.box.size)
-        laws = self._laws_in_box(rows)
-        found = [
-            _weights_as_given(self.lattice, laws[start : start + step]) for start in range(0, max(1, len(laws)), step)
-        ]
-        return np.concatenate(found)
+        return np.concatenate(
+            [_weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+        )
 
     def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
-        weights = self._weights_of_rows(held.rows)
-        return draw_from_weights(weights, randomness.integers(len(weights)))
+        found = []
+        for rows in self._row_blocks(held.rows):
+            weights = _weights_as_given(self.lattice, self._laws_in_box(rows))
+            found.append(draw_from_weights(weights, randomness.integers(len(weights))))
+        return np.concatenate(found)
+
+    def _row_blocks(self, rows: Floats) -> Iterator[Floats]:
+        """Clients' laws, as many at a time as their integers fit in memory; all of them are checked first."""
+        check_laws(rows)
+        step = max(1, _BLOCK // self.box.size)
+        return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
     def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         raise DiscreetError(
@@ -595,7 +621,7 @@ class _MatrixSampler(_GivenSampler):
     def law(self, p: Floats) -> ArrayLike:
         if self._given.shape != (len(p), len(p)):
             raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
-        return np.asarray(self._given[int(np.argmax(p))])
+        return np.asarray(p @ self._given)
 
 
 def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:

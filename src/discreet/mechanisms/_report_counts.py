@@ -312,7 +312,7 @@ def _progressions(directions: Directions, reports: Reports) -> tuple[Integers, I
 
 def _count_compiled(directions: Directions, reports: Reports, table: Integers) -> None:
     """As `_count_affine` without compiled code, in several threads."""
-    add_progressions = import_module("discreet.mechanisms._report_kernels").add_progressions
+    add_progressions = import_module("discreet.release._blocks").add_progressions
     blocks, adding = directions.blocks, Lock()
 
     def count_part(part: Reports) -> None:

@@ -27,9 +27,10 @@ from discreet.privacy._notion import (
     at_most_exp as at_most_exp,
     check_budget as check_budget,
     check_epsilon as check_epsilon,
+    chosen_privacy,
     extreme_masses,
 )
-from discreet.privacy._parsing import chosen_privacy, privacy_document as privacy_document, read_privacy as read_privacy
+from discreet.privacy._parsing import privacy_document as privacy_document, read_privacy as read_privacy
 
 __all__ = [
     "LARGEST_EXPONENT",

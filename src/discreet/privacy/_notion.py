@@ -69,9 +69,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from discreet._base.numerics import exp_lower, stated_decimal
-from discreet.errors import POSITIVE, Range, check_rational
+from discreet.errors import POSITIVE, DiscreetError, Range, check_rational
 from discreet.families import Bounds
 
 EXPONENT = Range(0.0, 1e6)
@@ -320,3 +321,31 @@ class Approximate(Privacy):
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})-LDP"
+
+
+def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
+    """The notion given by either, of which exactly one is given; (epsilon, 0)-LDP is epsilon-LDP.
+
+    Args:
+        epsilon: a pure budget, or None.
+        privacy: a notion, or None.
+
+    Returns:
+        The notion.
+
+    Raises:
+        DiscreetError: for both or neither, and for what is neither.
+    """
+    if (epsilon is None) == (privacy is None):
+        raise DiscreetError(
+            f"epsilon = {epsilon!r} and privacy = {privacy!r}: pass one of the two, epsilon= (a number, for pure privacy) or privacy= "
+            "(Pure(...), Approximate(...), Gaussian(...), Functional(...))"
+        )
+    if privacy is None:
+        given: Any = epsilon
+        return Pure(given)
+    if not isinstance(privacy, Privacy):
+        raise DiscreetError(
+            f"privacy = {privacy!r} is not a notion of privacy; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
+        )
+    return Pure(privacy.epsilon) if isinstance(privacy, Approximate) and not privacy.delta else privacy

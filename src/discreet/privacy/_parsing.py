@@ -1,8 +1,7 @@
-"""A notion of privacy from a caller's arguments, and to and from the JSON of an agreement.
+"""A notion of privacy to and from the JSON of an agreement.
 
-A caller passes `epsilon=1.0`, which is short for `privacy=Pure(1.0)`, or `privacy=`; exactly one of the two. A document states the kind of
-the notion and its numbers. A trade-off function is stated by the corners of its broken line, as rationals "a/b". So the agreed function is
-exactly the one that is kept.
+A document states the kind of the notion and its numbers. A trade-off function is stated by the corners of its broken line, as rationals
+"a/b". So the agreed function is exactly the one that is kept.
 """
 
 from __future__ import annotations
@@ -14,36 +13,7 @@ from typing import Any
 from discreet.errors import DiscreetError
 from discreet.privacy._functional import Functional
 from discreet.privacy._gaussian import Gaussian
-from discreet.privacy._notion import Approximate, Privacy, Pure
-
-
-def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
-    """The notion given by either; (epsilon, 0)-LDP is epsilon-LDP.
-
-    Args:
-        epsilon: a pure budget, or None.
-        privacy: a notion, or None.
-
-    Returns:
-        The notion.
-
-    Raises:
-        DiscreetError: for both or neither, and for what is neither.
-    """
-    if (epsilon is None) == (privacy is None):
-        raise DiscreetError(
-            f"epsilon = {epsilon!r} and privacy = {privacy!r}: pass one of the two, epsilon= (a number, for pure privacy) or privacy= "
-            "(Pure(...), Approximate(...), Gaussian(...), Functional(...))"
-        )
-    if privacy is None:
-        given: Any = epsilon
-        return Pure(given)
-    if not isinstance(privacy, Privacy):
-        raise DiscreetError(
-            f"privacy = {privacy!r} is not a notion of privacy; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
-        )
-    return Pure(privacy.epsilon) if isinstance(privacy, Approximate) and not privacy.delta else privacy
-
+from discreet.privacy._notion import Approximate, Privacy
 
 _KINDS = {"approximate": ("epsilon", "delta"), "gaussian": ("nu",), "functional": ("points",)}
 _RATIONAL = re.compile("[0-9]{1,400}(/[1-9][0-9]{0,399})?")

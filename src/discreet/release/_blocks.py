@@ -1,4 +1,4 @@
-"""Reports in numba: the report of a client from its law and its key, and the blocks that it names.
+"""Reports in numba: the report of a client from its law and its key, the blocks that it names, and counts of reports.
 
 The families of blocks, and what a report says of its block, are those of `discreet.mechanisms._report_blocks`, number for number. All
 families share one type of plan, so that one compiled function draws from each.
@@ -22,6 +22,7 @@ _TOTAL = TOTAL
 _SPARE_BITS = np.uint64(64 - BITS)
 _HALF, _LOWER_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ONE, _NONE = np.uint64(1), np.uint64(0)
+_ADDED = np.uint16(1)
 
 
 @kernel()
@@ -159,3 +160,19 @@ def _inner_product(vector: Any, outcome: Any, prime: Any, digits: int) -> Any:
         vector, outcome = next_vector, next_outcome
     total += vector * outcome
     return total - (total // prime) * prime
+
+
+@kernel(nogil=True)
+def add_progressions(rows: Any, firsts: Any, strides: Any, prime: int, window: int, counts: Any) -> None:
+    """counts[row + v] += 1 for v = first, first + stride, ... modulo a prime below 2^31, `window` of them for each report.
+
+    The additions of a report lie anywhere in the table, so the time is that of the cache. Counts of 16 bits make the table small enough;
+    they are added to the real table before they can overflow.
+    """
+    q = np.uint32(prime)
+    for report in range(rows.size):
+        row, value, stride = np.uintp(rows[report]), np.uint32(firsts[report]), np.uint32(strides[report])
+        for _ in range(window):
+            counts[row + np.uintp(value)] += _ADDED
+            value = np.uint32(value + stride)
+            value = np.uint32(value - q) if value >= q else value

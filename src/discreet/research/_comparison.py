@@ -304,7 +304,12 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
             found.append(source)
             continue
         for epsilon in epsilons:
-            made = kind(family, epsilon=epsilon)
+            try:
+                made = kind(family, epsilon=epsilon)
+            except TypeError as error:
+                raise DiscreetError(
+                    f"mechanism {source!r} cannot be called as kind(family, epsilon=...): {error}; pass a function that can, or a mechanism"
+                ) from error
             check_protocol(made)
             found.append(made)
     named = [(each.name, str(each.privacy)) for each in found]

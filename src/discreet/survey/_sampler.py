@@ -21,6 +21,7 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -34,6 +35,7 @@ from discreet.domain import digest, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
+    BlockFamily,
     Reports,
     check_total,
     draw_reports,
@@ -598,6 +600,25 @@ class SurveySampler:
         )
         return np.concatenate(list(listed))
 
+    def report_classes(self, rows: tuple[int, int]) -> list[ReportClass]:
+        """All reports, in classes that two clients do not tell apart, with the exact chances of each class.
+
+        Args:
+            rows: the row that each of the two clients holds.
+
+        Returns:
+            The classes; the chances of each client add up to 1.
+        """
+        found = []
+        for place, part in enumerate(self.parts):
+            share, beta = self.exact_shares[place], Fraction(self.uniform_weights[place], TOTAL)
+            least, own = share * beta / part.blocks.blocks, share * (1 - beta) / part.blocks.holding
+            laws = [part.projection.law(self.survey.columns, row) for row in rows]
+            for held, many in _blocks_by_membership(part, laws).items():
+                chances = tuple(many * (least + own * inside) for inside in held)
+                found.append(ReportClass(chances, many * least, many * (least + own)))
+        return found
+
     def probability(self, report: int, row: int) -> Fraction:
         """The probability of a report from a client that holds one row, as it is drawn.
 
@@ -620,6 +641,40 @@ class SurveySampler:
         )
         drawn = beta / part.blocks.blocks + (1 - beta) * inside / part.blocks.holding
         return self.exact_shares[place] * drawn * int(part.blocks.copies_of(own)[0])
+
+
+@dataclass(frozen=True)
+class ReportClass:
+    """Reports that some clients send equally likely: their chance together for each client, and the least and the most for any."""
+
+    chances: tuple[Fraction, ...]
+    least: Fraction
+    most: Fraction
+
+
+def _blocks_by_membership(part: Part, laws: Sequence[dict[int, Fraction]]) -> dict[tuple[Fraction, ...], int]:
+    """How many reports of a part hold the outcomes of clients with these laws with which probabilities."""
+    blocks, found = part.blocks, dict[tuple[Fraction, ...], int]()
+    one, none = Fraction(1), Fraction(0)
+    if isinstance(blocks, BlockFamily):  # so many that they are counted, not listed; outcomes are certain
+        (first,), (second,) = laws
+        both = blocks.holding if first == second else blocks.holding_both
+        alone = blocks.holding - both
+        found = {
+            (one, one): both,
+            (one, none): alone,
+            (none, one): alone,
+            (none, none): blocks.blocks - both - 2 * alone,
+        }
+    else:
+        for report in blocks.every_report():
+            given = np.array([report], dtype=np.uint64)
+            held = tuple(
+                sum((chance for x, chance in law.items() if blocks.holds(given, np.array([x]))[0]), none)
+                for law in laws
+            )
+            found[held] = found.get(held, 0) + int(blocks.copies_of(given)[0])
+    return {held: many for held, many in found.items() if many}
 
 
 class _WordReader:

@@ -13,6 +13,7 @@ import discreet
 from discreet._base.kernels import _cache as cache
 from discreet.tables import warm_up
 from tests.base.kernels.test_cache import CALLEE, CALLER, COMPILING
+from tests.soaking import wide
 
 RELEASE = """
 import discreet as dc, polars as pl
@@ -89,7 +90,7 @@ def test_without_them_it_works_and_one_line_says_what_happens(site: Path, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["sample", "demo"])
+@pytest.mark.parametrize("command", wide(["sample", "demo"], ["sample"]))
 def test_commands_run(command: str, site: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("who,what\n" + "ann,tea\nbob,coffee\n" * 5)
     (tmp_path / "drinks.txt").write_text("tea\ncoffee\n")

@@ -18,6 +18,7 @@ from discreet.families._membership import sampling_deviation
 from discreet.mechanisms._cells_and_points import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
+from tests.soaking import wide
 
 CENTRE, WIDTH = 0.12345678, 1e-5
 SMOOTH = dc.Mixture([1.0], [0.0])
@@ -71,12 +72,15 @@ def test_the_law_of_a_spiked_client_is_that_of_the_rest() -> None:
     assert spiked.divergence("tv") == pytest.approx(lost + below, abs=1e-4)
 
 
+CENTRES = [(0.3, 0.2, 0.1), (0.4, 0.0, 0.0), (0.4, -1e-5, 0.0), (0.0, 0.0, 0.3)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [
     dc.GaussianMixtures(2), dc.GaussianMixtures(2, box=(-3.0, 4.0)), dc.GaussianMixtures(3), dc.LaplaceMixtures(2),
     dc.DensityBand(stats.multivariate_normal([0.0, 0.0]), lower=0.0, upper=4.0),
 ], ids=str)  # fmt: skip
-@pytest.mark.parametrize("centre", [(0.3, 0.2, 0.1), (0.4, 0.0, 0.0), (0.4, -1e-5, 0.0), (0.0, 0.0, 0.3)], ids=str)
+@pytest.mark.parametrize("centre", wide(CENTRES, CENTRES[2:]), ids=str)
 def test_a_spike_in_more_dimensions_is_seen(family: Any, centre: tuple[float, ...]) -> None:
     """Also on the line where the angle of polar coordinates begins anew, and on their axis."""
     means = np.stack([np.zeros(family.dim), np.array(centre)[: family.dim]])

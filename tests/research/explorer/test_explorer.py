@@ -26,7 +26,7 @@ from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
 
-STATES = wide(500, 40)
+STATES = wide(500, 20)
 MEASURES = ("tv", "kl", "hellinger", "chi2")
 SAMPLERS = ("optimal", "linear", "mollifier", "designed")
 SHOW = """(hash) => new Promise((done) => {
@@ -210,10 +210,78 @@ def test_an_address_that_makes_no_sense_is_the_usual_state(opened: Any) -> None:
     for address in (
         "#o=a&o=b&c=0,0", "#o=a&o=b&c=1,", "#o=a&o=b&c=1,-2", "#o=a&o=b&c=1,0.5", "#o=a&o=b&c=1,1e3", "#o=a&o=b&c=1", "#o=a&o=a&c=1,2",
         "#o=a&c=1", "#c=1,2", "#epsilon=0", "#epsilon=-1", "#epsilon=nan", "#epsilon=1e9", "#spread=x", "#clients=0", "#measure=w1",
-        "#shown=best", "#tab=__proto__", "#%ff%00", "#" + "o=x&" * 5000,
+        "#shown=best", "#tab=__proto__", "#%ff%00", "#step=6", "#step=-1", "#step=nan", "#" + "o=x&" * 5000,
     ):  # fmt: skip
         opened.evaluate(SHOW, address)
         assert _numbers(opened) == usual, address
+        assert opened.locator("#guide-step").is_hidden()
+
+
+@pytest.mark.slow
+def test_the_guided_path_has_five_questions_that_the_page_answers(opened: Any) -> None:
+    """No question is answered when its step starts. The change that "Show me" makes answers it, by Python's numbers too."""
+    simplex, seen = dc.Simplex(6), []
+    for step, changed in enumerate(("epsilon=4.56", "epsilon=2.46", "c=100", "shown=designed", "clients="), start=1):
+        opened.locator("#guide-next").click()
+        assert f"step {step} of 5" in opened.locator("#guide-heading").text_content()
+        seen.append(opened.locator("#guide-question").text_content())
+        assert "?" in seen[-1]
+        assert opened.locator("#guide-answer.solved").count() == 0
+        opened.locator("#guide-where").click()
+        assert opened.evaluate("document.activeElement.matches('input')")
+        opened.locator("#guide-solve").click()
+        answer = opened.locator("#guide-answer.solved").text_content()
+        until(opened, f"location.hash.includes('step={step}') && location.hash.includes('{changed}')")
+        opened.reload()
+        until(opened, "document.documentElement.dataset.ready")
+        assert opened.locator("#guide-answer.solved").text_content() == answer
+        told = _numbers(opened)
+        if step == 1:
+            assert dc.OptimalSampler(simplex, epsilon=4.56).box.lower == pytest.approx(told["floor"], rel=1e-12)
+            assert told["floor"] <= 0.01
+        elif step == 2:
+            least = dc.epsilon_for(simplex, divergence="tv", risk=0.3)
+            assert f"Epsilon = {least:.2f}," in answer
+            assert float(opened.locator("#epsilon").input_value()) == math.ceil(100 * least) / 100
+        elif step == 3:
+            assert told["optimal-own"] == pytest.approx(dc.minimax_risk(simplex, epsilon=1.0, divergence="tv").value)
+        elif step == 4:
+            p = np.array([25, 25, 20, 20, 10, 0]) / 100
+            paid = [
+                float(dc.divergence("tv")(p, dc.OptimalSampler(family, epsilon=1.0).output(p)))
+                for family in (simplex, simplex.spread(4.0))
+            ]
+            assert paid[1] <= paid[0] / 2
+            assert f"pays {paid[1]:.3g} instead of {paid[0]:.3g}" in answer
+        else:
+            clients = int(opened.locator("#clients").input_value())
+            linear = dc.LinearSampler(simplex, epsilon=1.0)
+            assert _share(linear, clients) <= 0.05 < _share(linear, clients - 1)
+    assert len(set(seen)) == 5
+    assert opened.locator("#guide-next").text_content() == "Finish"
+    opened.locator("#guide-next").click()
+    assert opened.locator("#guide-step").is_hidden()
+    assert opened.locator("#guide-next").text_content() == "Start"
+
+
+@pytest.mark.slow
+def test_a_step_of_the_guided_path_is_answered_by_hand_and_says_what_must_stay(opened: Any) -> None:
+    _go(opened, "#step=2")
+    opened.locator("#epsilon").focus()
+    opened.keyboard.press("End")
+    assert "more than is needed" in opened.locator("#guide-answer").text_content()
+    opened.keyboard.press("Home")
+    assert "needs a larger one" in opened.locator("#guide-answer").text_content()
+    opened.locator("#epsilon").fill("2.46")
+    assert opened.locator("#guide-answer.solved").count() == 1
+    opened.locator("#measure").select_option("kl")
+    assert "Begin the step again" in opened.locator("#guide-answer").text_content()
+    opened.locator("#guide-again").click()
+    assert opened.locator("#measure").input_value() == "tv"
+    opened.locator("#guide-back").click()
+    assert "step 1 of 5" in opened.locator("#guide-heading").text_content()
+    opened.locator("#guide-back").click()
+    assert opened.locator("#guide-step").is_hidden()
 
 
 @pytest.mark.slow
@@ -309,6 +377,10 @@ def test_everybody_can_use_it(browser: Any, width: int, scheme: str) -> None:
             found.wait_for_selector("#agreement-words dd")
         assert found.evaluate(OBJECTIONS) == []
         assert found.evaluate("document.documentElement.scrollWidth") <= width
+        if tab == "explore":
+            found.locator("#guide-next").click()
+            assert found.evaluate(OBJECTIONS) == []
+            assert found.evaluate("document.documentElement.scrollWidth") <= width
     context.close()
 
 
