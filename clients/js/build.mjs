@@ -6,7 +6,7 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const inPackage = (name) => fileURLToPath(new URL(`../../src/discreet/${name}`, import.meta.url));
 const [, , folder] = process.argv;
 const MADE = {
-  [here]: { "discreet.min.js": "src/discreet.js" },
+  [here]: { "discreet.min.js": "src/discreet.js", "discreet-survey.min.js": "collector/survey-element.js" },
   [inPackage("research/_explorer/")]: { "explorer.js": "explorer/main.js", "explorer.css": "explorer/explorer.css" },
   [inPackage("collect/pages/")]: { "live.js": "collector/live.js", "take-part.js": "collector/take-part.js", "worker.js": "collector/worker.js", "collector.css": "collector/collector.css" },
 };

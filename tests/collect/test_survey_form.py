@@ -140,6 +140,11 @@ def test_one_report_leaves_of_one_length_and_the_coin_is_told(visit: Any, servic
     assert len(lengths) == 1
     assert all(part.startswith("The coin chose “") for part in parts)
     assert service.get(f"/estimate?agreement={ASKED_OF.id}").json["clients"] == before + 3
+    live = visit(ASKED_OF, path=LIVE)
+    until(live, "document.querySelectorAll('#answers h3').length === 5")
+    titles = live.locator("#answers h3").all_inner_texts()
+    assert any("How did you come?" in title for title in titles)  # and not the name of the column
+    assert not any("mode" in title for title in titles)
 
 
 @pytest.mark.slow

@@ -101,6 +101,7 @@ def test_no_sentence_stands_outside_the_catalogue_and_every_key_is_there() -> No
     texts = json.loads(node(script, *SCRIPTS))["texts"]
     script.unlink()
     said = {text for text in texts if re.search(r"[A-Za-z]{2,} +[a-z]{2,}|^[A-Z][a-z]{2,}|[a-z]: ", text)} - UNSAID
+    said = {text for text in said if not text.startswith("\n:host {")}  # a style
     assert said == set()
     keys = {key for section in SECTIONS for key in catalogue("en")[section]}
     source = "\n".join(path.read_text(encoding="utf-8") for path in SCRIPTS)

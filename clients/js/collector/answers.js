@@ -2,6 +2,8 @@
 import { numbered, phrase } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { labelled } from "../page/words.js";
+import { optionTold } from "./question.js";
+import { calledIn } from "./told.js";
 import { axis, FEW, largest, percent, Rows } from "./population.js";
 
 const GROUP_ROWS = 6; // outcomes of each group that are shown
@@ -10,9 +12,9 @@ const often = (confidence) => `${numbered(100 * confidence)}\u00a0%`;
 const sharesOf = ({ kind }) => kind === "shares" || kind === "histogram";
 const KINDS = ["shares", "histogram", "mean", "quantiles"];
 
-/** What a question asks for, in the language of the page. */
-function titleOf({ kind, columns, question, unit }) {
-  const asked = KINDS.includes(kind) ? phrase(`question-${kind}`, { columns: columns.map(labelled).join(" × ") }) : question;
+/** What a question asks for, in the language of the page. `called`: what columns are called, where that was written. */
+function titleOf({ kind, columns, question, unit }, called = labelled) {
+  const asked = KINDS.includes(kind) ? phrase(`question-${kind}`, { columns: columns.map(called).join(" × ") }) : question;
   return unit ? phrase("in-unit", { question: asked, unit }) : asked;
 }
 
@@ -68,17 +70,20 @@ const statisticsOf = (answers, confidence, together) =>
     estimate === null ? phrase("not-known") : phrase("statistic", { estimate: value(estimate), low: value(together ? all_low : low), high: value(together ? all_high : high), sure: often(confidence) }),
   ]);
 
-/** The answers to all questions of a survey. */
-export function answersOf({ questions, confidence }) {
-  return questions.map((question) => {
+/** The answers to all questions of a survey. `words`: what people were asked, if that was written. */
+export function answersOf({ questions, confidence }, words) {
+  const called = calledIn(words);
+  return questions.map((given) => {
+    const options = given.kind === "shares" && given.columns.length === 1 ? words?.columns?.[given.columns[0]] : undefined;
+    const question = options ? { ...given, answers: given.answers.map((answer) => ({ ...answer, name: optionTold(options, String(answer.name)) })) } : given;
     const { answers, clients } = question;
     const known = answers.every(({ estimate }) => estimate !== null);
     const note = !known ? phrase("not-known") : clients ? phrase("asked-it", { n: clients }) : phrase("told-by-tables");
-    if (!known) return { title: titleOf(question), note, values: [] };
-    if (!sharesOf(question)) return { title: titleOf(question), note, values: statisticsOf(answers, confidence, false) };
+    if (!known) return { title: titleOf(question, called), note, values: [] };
+    if (!sharesOf(question)) return { title: titleOf(question, called), note, values: statisticsOf(answers, confidence, false) };
     const rows = rowsOf(answers, clients, answers.length > FEW);
     const more = answers.length > FEW ? ` ${phrase("largest-shown", { few: FEW, n: answers.length })}` : "";
-    return { title: titleOf(question), note: note + more, rows, shown: placesOf(question, rows, FEW) };
+    return { title: titleOf(question, called), note: note + more, rows, shown: placesOf(question, rows, FEW) };
   });
 }
 

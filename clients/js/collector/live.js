@@ -145,7 +145,7 @@ function show() {
   count(samples);
   say("population-heading", phrase(estimate.questions ? "the-answers" : "the-population"));
   by("answers").hidden = !surveyed;
-  if (surveyed) answers.show(answersOf(estimate));
+  if (surveyed) answers.show(answersOf(estimate, known.questions));
   say("answers-reading", surveyed ? phrase("answers-reading", { often: `${numbered(100 * estimate.confidence)}\u00a0%` }) : "");
   by("width-figure").hidden = !shown;
   by("liars-figure").hidden = !shown || !estimate.liars;

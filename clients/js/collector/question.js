@@ -22,15 +22,15 @@ function pinned() {
   return DIGEST.test(named) ? named : undefined;
 }
 
-/** The questions beside an agreement, in the person's language; undefined where there are none. `digest`: as the collection names it. */
-export async function questionsOf(id, digest) {
+/** The questions beside an agreement, in the person's language; undefined where there are none. `digest`: as the collection names it; `language`: before the browser's own. */
+export async function questionsOf(id, digest, language = new URLSearchParams(location.search).get("lang")) {
   if (pinned() && !digest?.startsWith(pinned())) throw new Refused(phrase("other-questions"));
   if (!digest) return undefined;
   const document = await text("questions", { agreement: id });
   if (sha256(new TextEncoder().encode(document)) !== digest) throw new Refused(phrase("other-questions"));
   const { translations = {}, ...original } = JSON.parse(document);
   const versions = { [original.language]: original, ...translations };
-  const wanted = [new URLSearchParams(location.search).get("lang"), ...navigator.languages, pageLanguage()].filter(Boolean);
+  const wanted = [language, ...navigator.languages, pageLanguage()].filter(Boolean);
   const found = wanted.flatMap((code) => [code, code.split("-")[0]]).find((code) => code in versions) ?? original.language;
   const { columns } = original;
   const translated = columns && Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, { ...column, ...versions[found].columns[name] }]));

@@ -21,9 +21,14 @@ export class Refused extends Error {
   }
 }
 
+let site = "";
+
+/** Ask another service than that of the page: its address, with a slash at the end. */
+export const useService = (address) => (site = address);
+
 async function answered(path, query, options) {
   const fields = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== undefined && value !== null));
-  const address = fields.size ? `${path}?${fields}` : path;
+  const address = site + (fields.size ? `${path}?${fields}` : path);
   let answer;
   try {
     answer = await fetch(address, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE), ...options });

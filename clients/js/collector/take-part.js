@@ -11,10 +11,10 @@
  * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
  */
 import { Budget } from "../src/budget.js";
-import { numbered, pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
+import { pageLanguage, phrase, rewordPage, speakOf, useCatalogue } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
-import { atMost, certainty, coinOf, isolated, partTold, percent, labelled, percentAtLeast, percentAtMost, sentence, strength } from "../page/words.js";
+import { atMost, certainty, coinOf, labelled, percent, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
 import { addressed, chosen, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
@@ -22,13 +22,13 @@ import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
 import { forgetRecord, nextPerson, nameInAddress, openFor, takeToken, peopleHere, personButtons, personOf } from "./people.js";
-import { Choice, Form, optionTold, questionsOf } from "./question.js";
+import { Choice, Form, questionsOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, posted, Refused, Unreachable } from "./service.js";
 import { Speaker } from "./speaker.js";
+import { calledIn, reportTold, sampleTold } from "./told.js";
 
-const MOST_NAMED = 200; // outcomes of a report that are listed
 const FIRST_ASKED = 3; // facts of the agreement that stand above the others, where a question is asked
 const WAITING = 20_000; // milliseconds until what waits is sent again
 const AGAIN = 3000; // milliseconds until the service is asked again, where it did not answer
@@ -267,9 +267,6 @@ function changed() {
   else for (const id of ["drawn", "rest"]) by(id).replaceChildren();
 }
 
-/** What a column of a survey is called. */
-const called = (name) => labelled(here.questions?.columns?.[name]?.title ?? name);
-
 /** What the coin may choose, and how many questions are left. */
 function tellCoin(survey) {
   const { left } = records;
@@ -277,7 +274,7 @@ function tellCoin(survey) {
   sayPhrase("drawn-heading", "coin-heading");
   by("drawn-key").hidden = true;
   by("drawn").replaceChildren(
-    ...[...coinOf(survey, called)].map(([part, share]) => {
+    ...[...coinOf(survey, calledIn(here.questions))].map(([part, share]) => {
       const bar = element("span", { class: "held" });
       bar.style.inlineSize = `${100 * share}%`;
       return element("li", { class: "bar" }, element("bdi", { class: "name" }, part), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "told" }, percent(share)));
@@ -333,7 +330,7 @@ function shown(answer, spoken) {
   for (const id of ["held-card", "question-card", "drawn-card", "draw-card"]) by(id).hidden = true;
   by("sample-card").hidden = false;
   by("sample").textContent = sampleTold(agreement, answer.sample, here.questions);
-  say("sample-told", reportTold(agreement, answer.sample));
+  say("sample-told", reportTold(agreement, answer.sample, here.questions));
   by("sample").classList.toggle("named", Boolean(agreement.reports ?? agreement.survey));
   if (field) sayPhrase("kept-told", "kept-in-field");
   by("sample").dataset.sample = JSON.stringify(answer.sample);
@@ -363,46 +360,6 @@ function shown(answer, spoken) {
   const waits = !field && !spoken.at && new Outbox().waiting.find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
   if (waits) send(waits); // as the person decided before
   if (spoken.at) heard(spoken, phrase("taken-part-already"));
-}
-
-/** A sample as people call it, or the outcomes that a report names. */
-function sampleTold(agreement, sample, questions) {
-  const { domain, reports, survey } = agreement;
-  if (survey) return listed(agreement.outcomesOf(sample), (place) => answerTold(survey.parts[survey.partOf(sample)].view, place));
-  if (!reports) return optionTold(questions, String(domain.name(domain.number(sample))));
-  return listed(agreement.outcomesOf(sample), (place) => optionTold(questions, String(domain.name(place))));
-}
-
-/** So many names as people read. */
-function listed(places, name) {
-  const shown = places.slice(0, MOST_NAMED).map((place) => isolated(name(place))).join(", ");
-  return places.length > MOST_NAMED ? `${shown} ${phrase("and-more", { n: places.length - MOST_NAMED })}` : shown;
-}
-
-/** An answer as a part of a survey sees it: of columns together, a cell, or a point. */
-function answerTold({ columns, column, cells, points }, place) {
-  if (columns) {
-    const names = [];
-    for (const { name, domain } of columns.toReversed()) {
-      names.unshift(optionTold(here.questions?.columns?.[name], String(domain.name(place % domain.size))));
-      place = Math.floor(place / domain.size);
-    }
-    return names.join(" × ");
-  }
-  const { low, high } = column.domain;
-  const at = (part) => numbered(low + (high - low) * part, { maximumSignificantDigits: 5 });
-  return cells ? phrase("range", { low: at(place / cells), high: at((place + 1) / cells) }) : at(place / (points - 1));
-}
-
-/** What a report is, or a randomised answer; nothing where it is a sample. */
-function reportTold(agreement, sample) {
-  const { survey } = agreement;
-  if (survey) {
-    const part = survey.parts[survey.partOf(sample)];
-    return `${phrase("coin-chose", { part: isolated(partTold(part, called)) })} ${phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(part.blind) })}`;
-  }
-  if (!agreement.reports) return here.questions ? phrase("answer-told") : "";
-  return phrase("report-told", { n: agreement.outcomesOf(sample).length, share: percentAtLeast(agreement.reports.chances.blind) });
 }
 
 /** How the body that leaves differs from what is shown: it has no line breaks, and spaces at its end. */
