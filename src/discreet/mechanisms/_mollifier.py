@@ -89,7 +89,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return
         if isinstance(family, ContinuousFamily):
             self._own_reference, self._given_reference = _band_around(reference, family), reference
-            self._carrier = make_atoms(self._own_reference, self.discretisation, members=family)
+            object.__setattr__(self, "_carrier", make_atoms(self._own_reference, self.discretisation, members=family))
         else:
             self._given_reference = _positive_law(reference, family)
             self._own_reference = normalised_law(self._given_reference)

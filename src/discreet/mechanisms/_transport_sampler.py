@@ -304,7 +304,7 @@ class TransportSampler(OwnSampler):
         self._norm = norm
         self._given_floor = None if floor is None else _checked_floor(floor, self._space.size)
         super().__init__(Simplex(self._space.size), privacy=notion)
-        self._carrier = TransportAtoms(self.family, points=self._points)
+        object.__setattr__(self, "_carrier", TransportAtoms(self.family, points=self._points))
 
     def _prepare(self) -> None:
         """Nothing yet: the floor takes seconds to find, and is found when it is needed."""
