@@ -4,8 +4,8 @@
  * In order: the agreement is written down as that of this browser's one sample, the budget is charged and the sample drawn and kept
  * (`Budget`), it is shown, sent until it is answered, and then remembered as heard. Whatever breaks off in between goes on where it was.
  *
- * Between loading and sending the page asks its service nothing, and nothing that a person enters keeps it from sending: whoever collects
- * sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
+ * Between loading and sending the page asks its service nothing. An answer that a survey's column does not have is told on the page alone, before
+ * anything is drawn; nothing else that a person enters keeps it from sending. Whoever collects sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
  *
  * A person has a limit for each collection and a total for the site, which only their click raises: a service that calls everything a new
  * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).
@@ -22,7 +22,7 @@ import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
 import { isOffline, keepPage, Outbox } from "./outbox.js";
 import { forgetRecord, nextPerson, nameInAddress, openFor, takeToken, peopleHere, personButtons, personOf } from "./people.js";
-import { Choice, Form, optionTold, questionsOf } from "./question.js";
+import { Choice, Form, optionTold, questionsOf, saidOf } from "./question.js";
 import { allowed, noneOf, outsideTold, Records } from "./records.js";
 import { bodyOf, sent } from "./sending.js";
 import { json, posted, Refused, Unreachable } from "./service.js";
@@ -268,7 +268,7 @@ function changed() {
 }
 
 /** What a column of a survey is called. */
-const called = (name) => labelled(here.questions?.columns?.[name]?.title ?? name);
+const called = (name) => labelled(saidOf(here.questions?.columns, name)?.title ?? name);
 
 /** What the coin may choose, and how many questions are left. */
 function tellCoin(survey) {
@@ -384,7 +384,7 @@ function answerTold({ columns, column, cells, points }, place) {
   if (columns) {
     const names = [];
     for (const { name, domain } of columns.toReversed()) {
-      names.unshift(optionTold(here.questions?.columns?.[name], String(domain.name(place % domain.size))));
+      names.unshift(optionTold(saidOf(here.questions?.columns, name), String(domain.name(place % domain.size))));
       place = Math.floor(place / domain.size);
     }
     return names.join(" × ");
