@@ -150,3 +150,69 @@ def test_a_person_sees_what_others_said_after_their_own_answer_or_never(browser:
         assert page.locator("#live, #see").locator("visible=true").count() == 0
     assert [each for each in complaints() if "ERR_CONNECTION_REFUSED" not in each] == []
     context.close()
+
+
+@pytest.mark.slow
+def test_groups_and_stages_are_shown_to_holders_of_the_ticket_alone(browser: Any, tmp_path: Path) -> None:
+    made = [agreed(tmp_path, LABELS, name=f"{name}.json", purpose=name) for name in ("north", "south")]
+    context = new_context(browser)
+    page = context.new_page()
+    complaints = watched(page)
+    asked: list[Any] = []
+    page.on("request", lambda request: asked.append(request))
+    cards = page.locator("#groups-card, #stages-card, #change-card").locator("visible=true")
+    with running(tmp_path, "north.json", "south.json", "--groups", "--show", "after") as collector:
+        for number, each in enumerate(made):
+            ticket = collector.send(one(each, f"client-{number}", "red")).json["ticket"]
+        page.goto(f"{collector.address}{LIVE}")
+        until(page, "document.getElementById('nothing').textContent.includes('have taken part')")
+        page.wait_for_timeout(200)
+        assert cards.count() == 0
+        assert not any(each.url.split("?")[0].endswith(("/groups", "/pooled")) for each in asked)
+        of = collector.get("/collection").json["collection"]
+        spoken = {"discreet": 1, "secret": "0" * 64, "spoken": {}, "tickets": {of: ticket}}
+        page.evaluate("(book) => localStorage.setItem('discreet collector', JSON.stringify(book))", spoken)
+        page.reload()
+        for id_ in ("groups-card", "stages-card"):
+            page.wait_for_selector(f"#{id_}:not([hidden])")
+        for path in ("/estimate", "/groups", "/pooled"):
+            last = [each for each in asked if each.url.split("?")[0].endswith(path)][-1]
+            assert last.headers["authorization"] == f"Bearer {ticket}"
+        page.evaluate("localStorage.clear()")  # the record is forgotten in another tab
+        until(page, "document.getElementById('nothing').textContent.includes('have taken part')")
+        until(page, "['groups-card', 'stages-card'].every((id) => document.getElementById(id).hidden)")
+        page.evaluate("(book) => localStorage.setItem('discreet collector', JSON.stringify(book))", spoken)
+        for id_ in ("groups-card", "stages-card"):
+            page.wait_for_selector(f"#{id_}:not([hidden])")
+        assert complaints() == []
+    context.close()
+
+
+@pytest.mark.slow
+def test_groups_and_stages_follow_samples_of_other_agreements_and_a_failure(browser: Any, tmp_path: Path) -> None:
+    """The estimate that is looked at stays the same, and its answer is 304; what stands beside it changes."""
+    north, south = (agreed(tmp_path, LABELS, name=f"{name}.json", purpose=name) for name in ("north", "south"))
+    context = new_context(browser)
+    page = context.new_page()
+    answers: list[tuple[str, int]] = []
+    page.on("response", lambda each: answers.append((each.url.split("?")[0].rsplit("/", 1)[1], each.status)))
+    with running(tmp_path, "north.json", "south.json", "--groups") as collector:
+        collector.send(one(south, "s", "red"))
+        page.goto(f"{collector.address}{LIVE}?agreement={south.id}")
+        page.wait_for_selector("#stages-card:not([hidden])")
+        assert page.locator("#stages-told").inner_text() == "south: 1 sample, epsilon 1"
+        for name in ("estimate", "groups", "pooled"):
+            with page.expect_response(lambda each, name=name: f"/{name}" in each.url and each.status == 304):
+                pass  # nothing has changed, and nothing is sent again
+        before = answers.count(("estimate", 200))
+        collector.send(one(north, "n", "green"))
+        until(page, "document.getElementById('stages-told').textContent.includes('north: 1 ')")
+        until(page, "document.getElementById('groups').textContent.includes('north')")
+        page.route("**/pooled*", lambda route: route.abort())
+        collector.send(one(north, "m", "green"))
+        until(page, "document.documentElement.dataset.state === 'unreachable'")
+        page.unroute("**/pooled*")
+        until(page, "document.documentElement.dataset.state === 'live'")
+        until(page, "document.getElementById('stages-told').textContent.includes('north: 2 ')")
+        assert answers.count(("estimate", 200)) == before
+    context.close()

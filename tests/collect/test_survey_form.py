@@ -205,6 +205,62 @@ def test_a_survey_without_words_has_a_field_for_each_column_and_says_what_is_agr
 
 
 @pytest.mark.slow
+def test_an_answer_that_a_column_does_not_have_is_told_before_the_draw_and_to_nobody_else(visit: Any) -> None:
+    """It would leave out the other answers too; the page asks nothing of anybody meanwhile."""
+    page = visit(ASKED_OF)
+    requests: list[Any] = []
+    page.on("request", lambda request: requests.append(request))
+    _answer(page)
+    assert page.locator("#draw").is_enabled()
+    parts = page.locator("#question fieldset")
+    for place, good, wrong, allowed in (
+        (3, "2", ["7", "6", "-1", "1.5"], "enter a whole number from 0 to 5"),
+        (2, "2024-12-31", ["2025-01-01", "2023-12-31"], "enter a date from 2024-01-01 to 2024-12-31"),
+    ):
+        field, told = parts.nth(place).locator("input").first, parts.nth(place).locator("[role=status]")
+        for each in wrong:
+            field.fill(each)
+            assert allowed in told.inner_text(), each
+            assert field.get_attribute("aria-invalid") == "true"
+            assert page.locator("#draw").is_disabled()
+            assert page.locator("#draw-first").inner_text() == "Answer every question first; 1 is left."
+        field.fill(good)
+        assert told.inner_text() == ""
+        assert field.get_attribute("aria-invalid") == "false"
+        assert page.locator("#draw").is_enabled()
+    field, told = parts.nth(1).locator("input").first, parts.nth(1).locator("[role=status]")
+    field.fill("-3")
+    assert told.inner_text() == "This lies outside; it counts as 0."
+    field.fill("999")
+    assert told.inner_text() == "This lies outside; it counts as 180."
+    assert page.locator("#draw").is_enabled()
+    parts.nth(2).locator("input").first.fill("2025-01-01")
+    parts.nth(2).locator("input[type=radio]").check()  # prefer not to say
+    assert parts.nth(2).locator("[role=status]").inner_text() == ""
+    page.locator("#draw").click()
+    page.wait_for_selector(SAMPLE_SHOWN)
+    assert requests == []
+
+
+@pytest.mark.slow
+def test_names_that_all_objects_know_are_names_like_others(visit: Any, service: Collector) -> None:
+    """In the address, and as options: nothing is found that nobody wrote."""
+    page = visit(ASKED_OF)
+    for code in ("constructor", "__proto__", "toString-x"):
+        page.goto(f"{service.address}{TAKE_PART}?agreement={ASKED_OF.id}&lang={code}")
+        until(page, READY)
+        assert page.locator("#problem").inner_text() == ""
+        assert page.locator("h1").inner_text() == ASKED["title"]
+    files: dict[str, Any] = {f"/{name}/": CLIENT / name for name in ("src", "page", "collector")}
+    alone = page.context.new_page()
+    served(alone, {"/": "<!doctype html>", **files})
+    alone.goto(f"{SITE}/")
+    told = """async (name) => (await import("/collector/question.js")).optionTold({ options: { tea: "Tea" } }, name)"""
+    for name in ("constructor", "toString", "__proto__", "hasOwnProperty"):
+        assert alone.evaluate(told, name) == name
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme", "locale"), [(390, "dark", "de"), (1440, "light", "en")])
 def test_everybody_can_answer_a_survey(visit: Any, width: int, scheme: str, locale: str) -> None:
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ that says whether Python reads a document, and as which agreement.
 """
 
 import copy
+import datetime
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -174,6 +175,18 @@ def _column_edges() -> Iterator[str]:
         columns = [_REGION, *({"name": str(place), "size": size} for place, size in enumerate(sizes))]
         yield _document(columns, _ASKED, _ANSWERED)
         yield _document(columns[1:], [{"shares": ["0", "1"]}], [_part({"columns": ["0", "1"]})])
+    began = datetime.date(1900, 1, 1)
+    for lengths in (
+        [65_533],
+        [65_534],
+        [32_000, 33_533],
+        [32_000, 33_534],
+        [65_535] * 5,
+    ):  # beside the labels of the region
+        lasts = [began + datetime.timedelta(days=length - 1) for length in lengths]
+        dated = [{"name": f"d{place}", "first": f"{began}", "last": f"{last}"} for place, last in enumerate(lasts)]
+        yield _document([_REGION, *dated], _ASKED, _ANSWERED)
+        yield _document([*dated, _REGION], _ASKED, _ANSWERED)
 
 
 def _question_edges() -> Iterator[str]:

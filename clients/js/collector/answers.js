@@ -2,7 +2,7 @@
 import { numbered, phrase } from "../page/catalogue.js";
 import { element, told } from "../page/element.js";
 import { labelled } from "../page/words.js";
-import { optionTold } from "./question.js";
+import { optionTold, saidOf } from "./question.js";
 import { calledIn } from "./told.js";
 import { axis, FEW, largest, percent, Rows } from "./population.js";
 
@@ -74,7 +74,7 @@ const statisticsOf = (answers, confidence, together) =>
 export function answersOf({ questions, confidence }, words) {
   const called = calledIn(words);
   return questions.map((given) => {
-    const options = given.kind === "shares" && given.columns.length === 1 ? words?.columns?.[given.columns[0]] : undefined;
+    const options = given.kind === "shares" && given.columns.length === 1 ? saidOf(words?.columns, given.columns[0]) : undefined;
     const question = options ? { ...given, answers: given.answers.map((answer) => ({ ...answer, name: optionTold(options, String(answer.name)) })) } : given;
     const { answers, clients } = question;
     const known = answers.every(({ estimate }) => estimate !== null);

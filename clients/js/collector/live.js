@@ -27,7 +27,7 @@ const rows = new Rows(by("rows"), by("scale"));
 const [answers, groups, stages] = ["answers", "groups", "stages"].map((id) => new Panels(by(id)));
 
 let choice = chosen();
-let known = {}; // {collection, collectionAt, agreed, estimate, etag}
+let known = {}; // {collection, collectionAt, agreed, estimate, etag, compared}
 let all = false;
 let delay = LOOKED_AT;
 let turn = 0; // of the choice: what was asked for an earlier one is not shown
@@ -59,17 +59,32 @@ async function refresh() {
   }
   known.ticket = known.collection.shown === "after" ? ticketHere(known.collection.collection) : undefined;
   const found = await json("estimate", now, known.etag, known.ticket);
-  if (asked !== turn || !found) return;
-  Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
-  say("changed", phrase("last-change", { time: clock() }));
-  show();
-  await compare(now, asked);
+  if (asked !== turn) return;
+  if (found) {
+    Object.assign(known, { estimate: inSamples(found.value), etag: found.etag });
+    say("changed", phrase("last-change", { time: clock() }));
+    show();
+  }
+  await compare(now, asked); // each time: samples of other groups and rounds leave this estimate as it was
 }
 
-/** Groups side by side, and the change from the round before, where the collection has them. */
+/** Show what a path answers, if that is not on the page yet. False where the page has come to speak of something else. */
+async function showAnswer(path, query, asked, put) {
+  const question = JSON.stringify(query), last = known.compared?.[path];
+  const found = await json(path, query, last?.question === question ? last.etag : null, known.ticket);
+  if (asked !== turn) return false;
+  if (found) {
+    put(found.value);
+    known.compared = { ...known.compared, [path]: { question, etag: found.etag } };
+  }
+  return true;
+}
+
+/** Groups side by side, stages together, and the change from the round before, where the collection has them. */
 async function compare(now, asked) {
   if (known.estimate.hidden) {
-    for (const id of ["groups-card", "change-card"]) by(id).hidden = true;
+    known.compared = {};
+    for (const id of ["groups-card", "stages-card", "change-card"]) by(id).hidden = true;
     return;
   }
   const { groups: several = [], within = [] } = known.collection;
@@ -82,26 +97,31 @@ async function compare(now, asked) {
   by("within-field").hidden = !within.length;
   const column = by("within").value;
   const shown = known.estimate.samples > 0 && (several.length > 1 || within.length > 0);
-  if (shown) {
-    const { value } = await json("groups", column ? { ...now, by: column } : now, null, known.ticket);
-    if (asked !== turn) return;
-    groups.show(column ? withinOf(value) : groupsOf(value));
-    const often = `${numbered(100 * value.confidence)}\u00a0%`;
-    say("groups-reading", [...(value.notes ?? []).map(sentence), phrase(column ? "within-reading" : "groups-reading", { often })].join(" "));
-  }
+  if (shown && !(await showAnswer("groups", column ? { ...now, by: column } : now, asked, (value) => putGroups(value, column)))) return;
   by("groups-card").hidden = !shown;
-  const pooled = (known.collection.stages ?? []).length > 1 ? (await json("pooled", { agreement: now.agreement })).value : { shares: [] };
-  if (asked !== turn) return;
+  const staged = (known.collection.stages ?? []).length > 1;
+  if (!staged) by("stages-card").hidden = true;
+  else if (!(await showAnswer("pooled", { agreement: now.agreement }, asked, putStages))) return;
+  const changing = now.round > 1 && known.estimate.samples > 0;
+  if (changing && !(await showAnswer("change", now, asked, putChange))) return;
+  by("change-card").hidden = !changing;
+}
+
+function putGroups(value, column) {
+  groups.show(column ? withinOf(value) : groupsOf(value));
+  const often = `${numbered(100 * value.confidence)}\u00a0%`;
+  say("groups-reading", [...(value.notes ?? []).map(sentence), phrase(column ? "within-reading" : "groups-reading", { often })].join(" "));
+}
+
+function putStages(pooled) {
   by("stages-card").hidden = !pooled.shares.length;
-  if (pooled.shares.length) {
-    stages.show(stagesOf(pooled));
-    by("stages-told").replaceChildren(...pooled.stages.map(({ purpose, agreement, clients, epsilon }) => element("li", { dir: "auto" }, phrase("stage", { stage: labelled(purpose || agreement.slice(0, 12)), n: clients, epsilon }))));
-    say("stages-reading", phrase(pooled.identifiable ? "stages-reading" : "stages-narrowed", { often: `${numbered(100 * pooled.confidence)}\u00a0%` }));
-  }
-  by("change-card").hidden = now.round < 2 || !known.estimate.samples;
-  if (by("change-card").hidden) return;
-  const { value } = await json("change", now, null, known.ticket);
-  if (asked !== turn) return;
+  if (!pooled.shares.length) return;
+  stages.show(stagesOf(pooled));
+  by("stages-told").replaceChildren(...pooled.stages.map(({ purpose, agreement, clients, epsilon }) => element("li", { dir: "auto" }, phrase("stage", { stage: labelled(purpose || agreement.slice(0, 12)), n: clients, epsilon }))));
+  say("stages-reading", phrase(pooled.identifiable ? "stages-reading" : "stages-narrowed", { often: `${numbered(100 * pooled.confidence)}\u00a0%` }));
+}
+
+function putChange(value) {
   say("change-heading", phrase("change-since", { round: value.rounds[0] }));
   by("change-table").hidden = !value.changes.length;
   by("changes").replaceChildren(...changesOf(value));
@@ -293,7 +313,6 @@ document.addEventListener("visibilitychange", () => {
 });
 by("within").addEventListener("change", () => {
   turn += 1;
-  known.etag = undefined;
   ask();
 });
 by("search").addEventListener("input", () => known.estimate?.shares.length && picture());

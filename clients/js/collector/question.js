@@ -22,6 +22,9 @@ function pinned() {
   return DIGEST.test(named) ? named : undefined;
 }
 
+/** What a document says under a name; undefined where it says nothing, also for names that all objects know, such as "constructor". */
+export const saidOf = (object, name) => (object && Object.hasOwn(object, name) ? object[name] : undefined);
+
 /** The questions beside an agreement, in the person's language; undefined where there are none. `digest`: as the collection names it; `language`: before the browser's own. */
 export async function questionsOf(id, digest, language = new URLSearchParams(location.search).get("lang")) {
   if (pinned() && !digest?.startsWith(pinned())) throw new Refused(phrase("other-questions"));
@@ -31,15 +34,15 @@ export async function questionsOf(id, digest, language = new URLSearchParams(loc
   const { translations = {}, ...original } = JSON.parse(document);
   const versions = { [original.language]: original, ...translations };
   const wanted = [language, ...navigator.languages, pageLanguage()].filter(Boolean);
-  const found = wanted.flatMap((code) => [code, code.split("-")[0]]).find((code) => code in versions) ?? original.language;
+  const found = wanted.flatMap((code) => [code, code.split("-")[0]]).find((code) => Object.hasOwn(versions, code)) ?? original.language;
   const { columns } = original;
-  const translated = columns && Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, { ...column, ...versions[found].columns[name] }]));
+  const translated = columns && Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, { ...column, ...saidOf(versions[found].columns, name) }]));
   return { ...original, ...versions[found], ...(columns ? { columns: translated } : {}), language: found, digest };
 }
 
 /** What an option is called: in the words of whoever asks, and as the agreement has it where that is something else. */
 export function optionTold(question, name) {
-  const words = question?.options?.[name];
+  const words = saidOf(question?.options, name);
   return words === undefined || words === name ? labelled(name) : phrase("option", { words: labelled(words), name: labelled(name) });
 }
 
@@ -64,11 +67,11 @@ export class Choice {
     Object.assign(this, { domain, question, onchange, column, several: question.choice === "multiple", typed: dated || !domain.labels });
     this.list = element("div", { class: "options" });
     const search = !this.typed && domain.size > ALL;
-    const limits = dated ? { type: "date", min: domain.first, max: domain.last } : this.typed ? { type: "number", step: "any", min: domain.low ?? 0, max: domain.high ?? domain.size - 1 } : { type: "text" };
+    const limits = dated ? { type: "date", min: domain.first, max: domain.last } : this.typed ? { type: "number", step: domain.interval ? "any" : 1, min: domain.low ?? 0, max: domain.high ?? domain.size - 1 } : { type: "text" };
     this.field = element("input", { ...limits, autocomplete: "off", spellcheck: "false", oninput: () => this.#type() });
     this.more = element("small", { role: "status" });
-    const number = () => phrase("your-number", { allowed: unit ? phrase("allowed-in-unit", { allowed: allowed(domain), unit }) : allowed(domain) });
-    const wanted = dated ? phrase("your-date", domain) : this.typed ? number() : phrase("find-option");
+    this.allowed = dated ? phrase("a-date", domain) : unit ? phrase("allowed-in-unit", { allowed: allowed(domain), unit }) : allowed(domain);
+    const wanted = dated ? phrase("your-date", domain) : this.typed ? phrase("your-number", { allowed: this.allowed }) : phrase("find-option");
     const typed = element("label", { class: "field" }, wanted, this.field);
     body.replaceChildren(
       element("legend", { lang: question.language, dir: "auto" }, labelled(question.title)),
@@ -88,6 +91,11 @@ export class Choice {
     return Number(this.typed && !this.#chosen.size && this.#typed.trim() !== "");
   }
 
+  /** Whether a column of a survey has neither such a value nor a nearest one: all answers of the person would be left out, so nothing is drawn before it is corrected. */
+  get wrong() {
+    return this.column && this.outside === 1 && !(this.domain.nearest(Number(this.#typed)) >= 0);
+  }
+
   /** As a law is made of it; null where nothing was chosen. */
   get held() {
     if (!this.total) return null;
@@ -98,7 +106,7 @@ export class Choice {
 
   /** One value for the column of a survey: an option by chance of those that were chosen, of all where the person prefers not to say. */
   get value() {
-    if (this.outside) return this.domain.labels ? this.#typed : Number(this.#typed);
+    if (this.outside) return Number(this.#typed); // which counts as the nearest end
     const chosen = [...this.#chosen];
     return this.domain.named(chosen.length ? chosen[randomBelow(chosen.length)] : randomBelow(this.domain.size));
   }
@@ -135,14 +143,19 @@ export class Choice {
     if (alone || this.#declined) this.#chosen.clear();
     this.#declined = false;
     on ? this.#chosen.add(place) : this.#chosen.delete(place);
-    if (this.typed) this.field.value = this.#typed = "";
+    if (this.typed) this.#empty();
     this.#check();
+  }
+
+  #empty() {
+    this.field.value = this.#typed = "";
+    this.#tellOutside();
   }
 
   #decline(on) {
     this.#chosen.clear();
     this.#declined = on;
-    if (this.typed) this.field.value = this.#typed = "";
+    if (this.typed) this.#empty();
     this.#check();
   }
 
@@ -162,14 +175,22 @@ export class Choice {
       const told = [element("span", {}, phrase("prefer-not"), element("small", {}, phrase(this.column ? "prefer-not-column" : "prefer-not-told")))];
       rows.push(this.#row(told, (on) => this.#decline(on), () => this.#declined));
     }
+    if (this.typed) this.#tellOutside();
     this.rows = rows;
     this.list.replaceChildren(...rows.map(({ line }) => line));
     this.#mark();
   }
 
+  /** Say what is allowed where somebody typed something else. Nothing of it leaves the page. */
+  #tellOutside() {
+    this.field.setAttribute("aria-invalid", this.wrong);
+    const nearest = () => phrase("answer-nearest", { end: Number(this.#typed) < this.domain.low ? this.domain.low : this.domain.high });
+    this.more.textContent = this.wrong ? phrase("answer-outside", { allowed: this.allowed }) : this.column && this.outside ? nearest() : "";
+  }
+
   #told(place) {
     const name = String(this.domain.name(place));
-    const words = this.question.options?.[name];
+    const words = saidOf(this.question.options, name);
     return [element("span", {}, element("bdi", { lang: words === undefined ? undefined : this.question.language }, labelled(words ?? name)),
       ...(words === undefined || words === name ? [] : [element("small", {}, element("bdi", {}, labelled(name)))]))];
   }
@@ -213,15 +234,15 @@ export class Form {
     this.unasked = columns.filter(({ name }) => !names.has(name)).map(({ name, domain }) => [name, domain.named(0)]); // no report looks at it
     const parts = asked.map(() => element("fieldset"));
     this.choices = asked.map(({ name, domain, unit }, place) => {
-      const words = questions?.columns?.[name] ?? { title: name, prefer_not_to_say: true };
+      const words = saidOf(questions?.columns, name) ?? { title: name, prefer_not_to_say: true };
       return [name, new Choice(domain, { language: questions?.language, ...words }, parts[place], onchange, { unit, column: true })];
     });
     body.replaceChildren(...parts);
   }
 
-  /** How many questions are not answered yet. */
+  /** How many questions have no answer yet that their column has. */
   get left() {
-    return this.choices.filter(([, choice]) => !choice.total).length;
+    return this.choices.filter(([, choice]) => !choice.total || choice.wrong).length;
   }
 
   get held() {

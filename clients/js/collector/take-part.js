@@ -4,8 +4,8 @@
  * In order: the agreement is written down as that of this browser's one sample, the budget is charged and the sample drawn and kept
  * (`Budget`), it is shown, sent until it is answered, and then remembered as heard. Whatever breaks off in between goes on where it was.
  *
- * Between loading and sending the page asks its service nothing, and nothing that a person enters keeps it from sending: whoever collects
- * sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
+ * Between loading and sending the page asks its service nothing. An answer that a survey's column does not have is told on the page alone, before
+ * anything is drawn; nothing else that a person enters keeps it from sending. Whoever collects sees a request of one length, or that somebody left. Leaving the page empties it, so that going back shows nothing.
  *
  * A person has a limit for each collection and a total for the site, which only their click raises: a service that calls everything a new
  * collection gets no more than the total. Several people have a record each (`people.js`); in field mode nobody has one (`field.js`).

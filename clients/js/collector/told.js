@@ -1,12 +1,12 @@
 /** Samples and reports as people read them: by what outcomes are called, and what a report is about. */
 import { numbered, phrase } from "../page/catalogue.js";
 import { isolated, labelled, partTold, percentAtLeast } from "../page/words.js";
-import { optionTold } from "./question.js";
+import { optionTold, saidOf } from "./question.js";
 
 const MOST_NAMED = 200; // outcomes of a report that are listed
 
 /** What a column of a survey is called in these questions. */
-export const calledIn = (questions) => (name) => labelled(questions?.columns?.[name]?.title ?? name);
+export const calledIn = (questions) => (name) => labelled(saidOf(questions?.columns, name)?.title ?? name);
 
 /** A sample as people call it, or the outcomes that a report names. */
 export function sampleTold(agreement, sample, questions) {
@@ -27,7 +27,7 @@ function answerTold({ columns, column, cells, points }, place, questions) {
   if (columns) {
     const names = [];
     for (const { name, domain } of columns.toReversed()) {
-      names.unshift(optionTold(questions?.columns?.[name], String(domain.name(place % domain.size))));
+      names.unshift(optionTold(saidOf(questions?.columns, name), String(domain.name(place % domain.size))));
       place = Math.floor(place / domain.size);
     }
     return names.join(" × ");

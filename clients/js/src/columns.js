@@ -10,16 +10,17 @@ const RESOLUTION = 192_000; // cells that a number is read to
 const MOST_ROWS = 1n << 62n;
 const LARGEST_COLUMN = 0xfffffff9; // outcomes that Python's tables can code
 const MOST_LISTED = 1 << 16; // labels and days of all columns together
+const LISTED = new Set(["labels", "first,last"]); // the kinds that these are of
 const LARGEST_WHOLE = 1e21; // from here on Python reads a number as a float
 
-/** The domain of a column, by the fields that state it, and these fields. */
+/** The domain of a column, by the fields that state it, and these fields. `room`: how many labels and days the columns before leave. */
 const KINDS = {
-  labels: ({ labels }, where) => [new Labels(labelsOf(labels, where), where), { labels }],
+  labels: ({ labels }, where, room) => [new Labels(labelsOf(labels, where, room), where), { labels }],
   size: ({ size }, where) => [new Numbers(count(`${where}.size`, size, LARGEST_COLUMN)), { size }],
   "high,low": (fields, where) => [cellsOf(fields, RESOLUTION, where), pick(fields, ["low", "high"])],
   "high,low,unit": (fields, where) => [cellsOf(fields, RESOLUTION, where), { ...pick(fields, ["low", "high"]), ...unitOf(fields.unit, where) }],
   "cells,high,low": (fields, where) => [cellsOf(fields, count(`${where}.cells`, fields.cells, LARGEST_COLUMN), where), pick(fields, ["low", "high", "cells"])],
-  "first,last": ({ first, last }, where) => [new Days(day(`${where}.first`, first), day(`${where}.last`, last), MOST_LISTED), { first, last }],
+  "first,last": ({ first, last }, where, room) => [daysOf(day(`${where}.first`, first), day(`${where}.last`, last), room), { first, last }],
 };
 
 const pick = (fields, names) => Object.fromEntries(names.map((name) => [name, fields[name]]));
@@ -34,9 +35,19 @@ function cellsOf({ low, high }, cells, where) {
   return new Interval(low, high, cells, where);
 }
 
+/** Refuse more listed outcomes than there is room for, by their number alone: a short agreement can name many days. */
+const checkRoom = (listed, room) => listed > room && refuse(`the columns have more than ${MOST_LISTED} labels`);
+
+function daysOf(first, last, room) {
+  const days = new Days(first, last);
+  checkRoom(days.size, room);
+  return days;
+}
+
 /** Labels are all texts, or all whole numbers. */
-function labelsOf(labels, where) {
+function labelsOf(labels, where, room) {
   if (!Array.isArray(labels) || !labels.length) refuse(`${where}.labels is not a list of labels`);
+  checkRoom(labels.length, room);
   const whole = (label) => Number.isInteger(label) && Math.abs(label) < LARGEST_WHOLE;
   if (labels.every((label) => typeof label === "string") || labels.every(whole)) return labels;
   return refuse(`${where}: labels are neither all texts nor all whole numbers`);
@@ -49,23 +60,23 @@ export class Rows extends Domain {
   /** `listed`: the columns as an agreement states them. */
   constructor(listed) {
     if (!Array.isArray(listed) || !listed.length) refuse("family.columns is not a list of columns, each with its name");
-    const columns = [];
-    let stride = 1n;
+    const columns = [], places = new Map();
+    let stride = 1n, room = MOST_LISTED;
     for (const [place, fields] of listed.entries()) {
       const where = `family.columns[${place}]`, { name } = fields ?? {};
       if (typeof name !== "string" || name.includes("\0")) refuse(`${where} has no name that a column can have`);
-      if (columns.some((other) => other.name === name)) refuse(`family.columns names ${quoted(name)} twice`);
+      if (places.has(name)) refuse(`family.columns names ${quoted(name)} twice`);
       const stated = Object.keys(fields).filter((field) => field !== "name").sort().join();
       if (!Object.hasOwn(KINDS, stated)) refuse(`${where} is not a column; give labels, size, low and high (with unit), or first and last (dates)`);
-      const [domain, terms] = KINDS[stated](fields, where);
+      const [domain, terms] = KINDS[stated](fields, where, room);
       columns.push({ name, domain, unit: terms.unit ?? "", stride, terms: { name, ...terms } });
+      places.set(name, columns.at(-1));
+      if (LISTED.has(stated)) room -= domain.size;
       stride *= BigInt(domain.size);
+      if (stride > MOST_ROWS) refuse("the columns have more than 2^62 different rows");
     }
-    if (stride > MOST_ROWS) refuse("the columns have more than 2^62 different rows");
-    if (columns.reduce((sum, { domain }) => sum + (domain.labels?.length ?? 0), 0) > MOST_LISTED) refuse(`the columns have more than ${MOST_LISTED} labels`);
     super(Number(stride));
-    this.columns = columns;
-    this.places = new Map(columns.map((column) => [column.name, column]));
+    Object.assign(this, { columns, places });
     this.terms = { columns: columns.map(({ terms }) => terms) };
   }
 

@@ -156,18 +156,39 @@ export class Labels extends Domain {
 }
 
 /** The days from one to another, both included. A value is such a text, or a Date at midnight UTC, which is what date fields of a page give. */
-export class Days extends Labels {
-  constructor(first, last, most) {
+export class Days extends Domain {
+  what = "labels";
+  #labels;
+
+  constructor(first, last) {
     const [start, end] = [first, last].map((each) => Date.parse(each) / DAY);
     if (end < start) refuse(`last = ${last} comes before first = ${first}; exchange them`);
-    if (end - start >= most) refuse(`${first} to ${last} are more than ${most} days`);
-    super(Array.from({ length: end - start + 1 }, (_, place) => dayOf((start + place) * DAY)));
-    Object.assign(this, { first, last });
+    super(end - start + 1);
+    Object.assign(this, { first, last, start });
+  }
+
+  /** All of them, made when somebody needs them: a short agreement can name many. */
+  get labels() {
+    return (this.#labels ??= Array.from({ length: this.size }, (_, place) => this.named(place)));
   }
 
   number(record) {
-    const time = record instanceof Date ? record.getTime() : NaN;
-    return super.number(time % DAY === 0 ? dayOf(time) : record);
+    const time = record instanceof Date ? record.getTime() : typeof record === "string" ? Date.parse(record) : NaN;
+    const place = time / DAY - this.start;
+    const found = Number.isInteger(place) && place >= 0 && place < this.size;
+    return found && (record instanceof Date || this.named(place) === record) ? place : -1;
+  }
+
+  key(name) {
+    return this.number(name);
+  }
+
+  named(number) {
+    return dayOf((this.start + number) * DAY);
+  }
+
+  name(number) {
+    return this.named(number);
   }
 }
 

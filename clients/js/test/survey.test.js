@@ -151,6 +151,49 @@ test("what Python refuses is refused, by the name of the field", () => {
   refused(() => asking(QUESTIONS, [...PARTS, { question: -1, share: 1, sees: { columns: ["region", "day"] }, blocks: { kind: "values" } }]), /whose shares are asked/);
 });
 
+const daysFrom = (first, days) => ({ first, last: new Date(Date.parse(first) + (days - 1) * 86_400_000).toISOString().slice(0, 10) });
+const withColumns = (...more) => read({ family: { kind: "rows", columns: [...COLUMNS, ...more] } });
+
+test("columns of many days are counted before any day is made", () => {
+  const many = Array.from({ length: 100 }, (_, place) => ({ name: `d${place}`, ...daysFrom("1900-01-01", 65_535) }));
+  const { toISOString } = Date.prototype;
+  let made = 0;
+  Date.prototype.toISOString = function () {
+    made += 1;
+    return toISOString.call(this);
+  };
+  try {
+    refused(() => withColumns(...many), /more than 65536 labels/);
+    assert.ok(made < 1000, `${made} days were made`);
+    withColumns({ name: "d", ...daysFrom("1900-01-01", 65_536 - 3 - 9) }); // beside those of region and day
+    assert.ok(made < 1000, `${made} days were made`);
+  } finally {
+    Date.prototype.toISOString = toISOString;
+  }
+});
+
+test("all labels and days together are at most 65,536, and all rows at most 2^62", () => {
+  const left = 65_536 - 3 - 9;
+  for (const most of [left - 1, left]) withColumns({ name: "d", ...daysFrom("1900-01-01", most) });
+  refused(() => withColumns({ name: "d", ...daysFrom("1900-01-01", left + 1) }), /more than 65536 labels/);
+  refused(() => withColumns({ name: "d", ...daysFrom("1900-01-01", left) }, { name: "one", labels: ["a"] }), /more than 65536 labels/);
+  withColumns({ name: "d", ...daysFrom("1900-01-01", left - 2) }, { name: "two", labels: ["a", "b"] }, { name: "many", size: 1 << 18 });
+  const powers = (...exponents) => read({ family: { kind: "rows", columns: [COLUMNS[0], ...exponents.map((exponent, place) => ({ name: `${place}`, size: 2 ** exponent }))] }, survey: { questions: [QUESTIONS[3]], parts: [{ ...PARTS[3], question: 0 }] } });
+  assert.equal(powers(30, 30).domain.size, 3 * 2 ** 60);
+  refused(() => powers(30, 31), /2\^62 different rows/);
+});
+
+test("a day is found by its place, and nothing else is taken for one", () => {
+  const { domain } = withColumns({ name: "d", ...daysFrom("1999-12-30", 800) }).domain.places.get("d");
+  assert.equal(domain.labels.length, 800);
+  domain.labels.forEach((label, place) => assert.deepEqual([domain.number(label), domain.number(new Date(label)), domain.key(label), domain.named(place), domain.name(place)], [place, place, place, label, label]));
+  assert.equal(domain.named(61), "2000-02-29");
+  for (const wrong of ["1999-12-29", "2002-03-09", "2000-02-30", "2000-1-1", "2000-01-01T00:00", "2000-01-01T00:00:00Z", "Jan 1, 2000", "", "0", 0, 3, true, null, undefined, NaN, {}, [], new Date("2000-01-01T01:00Z"), new Date(NaN)]) {
+    assert.equal(domain.number(wrong), -1, String(wrong));
+  }
+  assert.equal(domain.number("2002-03-08"), 799);
+});
+
 test("a schedule of rounds is read, and is part of the id", () => {
   const monthly = read({ rounds: 12, schedule: { start: "2026-01-01", every: "month" } });
   assert.deepEqual(monthly.schedule, { start: "2026-01-01", every: "month" });
