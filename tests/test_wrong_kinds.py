@@ -393,6 +393,9 @@ CALLS: dict[str, Callable[[Path], Call]] = {
     "discreet.release.outcomes": lambda _: call(FINITE.lattice, LAWS, None, np.array([5, 7])),
     "discreet.release.seeded_randomness": lambda _: call(generator(None)),
     "discreet.release.weights": lambda _: call(FINITE.lattice, LAWS, None),
+    "discreet.projection.jax.output_function": lambda _: Call(
+        (None,), {}, refused="JAX is for a process of its own (tests/projection/test_jax.py)", fixed=("sampler",)
+    ),
     "discreet.research.BoostedSampler": lambda _: call(LINE, epsilon=1.0, preset="published", training=None, device="cpu"),
     "discreet.research.Training": lambda _: call(3, 10, 5, 750, 0.01, 0.9, 25, 1000, "metropolis"),
     "discreet.research.compare": lambda _: call(

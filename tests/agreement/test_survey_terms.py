@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from discreet.agreement import Agreement
+from discreet.domain import Labels
 from discreet.errors import DiscreetError
 from discreet.privacy import at_most_exp
 from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, linear, mean, quantiles, shares
@@ -257,3 +258,20 @@ def test_surveys_with_other_units_or_another_order_are_others() -> None:
     turned = Survey({"a": 2, "x": Number(0, 1, "euro")}, [mean("x")])
     assert len({euro, dollar, turned}) == 3
     assert len({SurveySampler(each, epsilon=1.0).context for each in (euro, dollar, turned)}) == 3
+
+
+def test_columns_of_endless_dates_are_refused_before_a_day_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten columns of all days there are: a document of a kilobyte would otherwise fill a device's memory."""
+
+    def listing(*_: Any) -> Any:
+        raise AssertionError("a day was listed")
+
+    monkeypatch.setattr(Labels, "days", listing)
+    document = json.loads(Agreement.of(SurveySampler(Survey({"a": 3}, [shares("a")]), epsilon=1.0)).text)
+    for many in (1, 10):
+        column = {"first": "0001-01-01", "last": "9999-12-31"}
+        document["family"]["columns"] = [{"name": f"c{i}", **column} for i in range(many)]
+        with pytest.raises(DiscreetError, match="labels, and an agreement on a survey lists at most"):
+            Agreement.from_json(json.dumps(document))
+    with pytest.raises(DiscreetError, match="more than 2"):
+        Survey({f"c{i}": Dates("0001-01-01", "9999-12-31") for i in range(10)}, [shares("c0")])

@@ -67,7 +67,7 @@ def test_groups_of_samples_are_estimated_side_by_side(tmp_path: Path) -> None:
         assert collector.send(one(south, "n0", "red")).status == 409  # one sample of each client, in whichever group
         told = collector.get("/collection").json
         assert (told["groups"], told["within"]) == ([north.id, south.id, west.id], [])
-        said = collector.get("/groups").json
+        said, pooled = collector.get("/groups").json, collector.get("/pooled").json
         tag = collector.get("/groups").headers["ETag"]
         assert collector.ask("GET", "/groups", headers={"If-None-Match": tag}).status == 304
         assert collector.get("/groups?by=region").status == 400
@@ -87,6 +87,9 @@ def test_groups_of_samples_are_estimated_side_by_side(tmp_path: Path) -> None:
     assert said["notes"] == ["1 group of 3 with fewer than 20 samples not shown"]
     assert said["samples_of_groups"] == {"Lunch, north": 90, "Lunch, south": 140, "Lunch, west": 19}
     assert said["agreements"]["Lunch, south"] == south.id
+    assert pooled["clients"] == 230  # without the hidden group, which the difference would tell
+    assert [stage["clients"] for stage in pooled["stages"]] == [90, 140]
+    assert pooled["notes"] == ["1 stage of 3 with too few samples left out"]
     with running(tmp_path, log="again.txt") as collector:  # the store remembers which agreements are of one collection
         assert collector.get("/groups").json == said
         assert collector.send(one(west, "s1", "red")).status == 409
@@ -107,6 +110,7 @@ def test_a_change_of_reports_from_round_to_round(tmp_path: Path) -> None:
         assert collector.get("/change?round=1&from=2").json["changes"][0]["change"]["estimate"] == pytest.approx(
             -said["changes"][0]["change"]["estimate"]
         )
+        assert collector.get("/pooled").status == 404  # one agreement is no stage beside another
         for wrong in ("round=1", "round=2&from=2", "round=2&from=0", "round=4", "from=x"):
             assert collector.get(f"/change?{wrong}").status == 400
     before, after = (

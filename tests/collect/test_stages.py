@@ -95,6 +95,26 @@ def test_a_second_stage_is_designed_from_the_first_and_refuses_its_clients(tmp_p
     assert json.loads(asked.stdout)["shares"] == pooled["shares"]
 
 
+@pytest.mark.slow
+def test_stages_are_pooled_round_by_round(tmp_path: Path) -> None:
+    first, second = (
+        Agreement.of(dc.LinearSampler(SIMPLEX, epsilon=epsilon), rounds=rounds)
+        for epsilon, rounds in ((1.0, 2), (2.0, 1))
+    )
+    first.write(tmp_path / "first.json")
+    second.write(tmp_path / "second.json")
+    with running(tmp_path, "first.json", "--store", "store.db") as collector:
+        collector.send(one(first, "a", LABELS[0]))
+    with running(
+        tmp_path, "second.json", "--store", "store.db", "--follows", first.id, "--round", "1", "--round", "2"
+    ) as collector:
+        collector.send(one(second, "b", LABELS[1]))
+        collector.send(one(first, "a", LABELS[2], key="again", round=2))
+        assert [stage["clients"] for stage in collector.get("/pooled?round=1").json["stages"]] == [1, 1]
+        later = collector.get(f"/pooled?round=2&agreement={first.id}").json
+        assert ([stage["agreement"] for stage in later["stages"]], later["round"]) == ([first.id], 2)
+
+
 class Learning:
     """What is learned from a store, by the name that a fixture gives it."""
 

@@ -1,5 +1,6 @@
 """Collections of surveys: devices, gateways and people send one report each, and the answers are those of all reports."""
 
+import datetime
 import io
 import json
 import shutil
@@ -28,7 +29,7 @@ from discreet.collect._store import Store, Verdict, stored_reports
 from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey
 from discreet.mechanisms._report_blocks import MaskedSubsets
-from discreet.survey import Number, Survey, SurveySampler, histogram, mean, quantiles, shares
+from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, mean, quantiles, shares
 from discreet.survey._strategies import Part, Together
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.behaviour import DAY
@@ -306,3 +307,24 @@ def test_send_takes_the_columns_of_a_survey_one_by_one(tmp_path: Path) -> None:
         refused = CliRunner().invoke(app, [*asked, "--value", "region"])
         assert refused.exit_code != 0
         assert "a survey of 'region', 'amount', 'trips'" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize(
+    ("row", "number"),
+    [
+        ({"n": 1.0, "day": "2026-01-02"}, 1),
+        ({"n": np.float64(4.0), "day": datetime.date(2026, 1, 1)}, 4),
+        ({"n": np.int32(2), "day": np.datetime64("2026-01-03", "D")}, 2),
+        ({"n": 3, "day": np.datetime64("2026-01-03T00:00", "ns")}, 3),
+        ({"n": 1.5, "day": "2026-01-02"}, None),
+        ({"n": float("nan"), "day": "2026-01-02"}, None),
+        ({"n": float("inf"), "day": "2026-01-02"}, None),
+        ({"n": 1, "day": np.datetime64("2026-01-03T01:00", "ns")}, None),
+        ({"n": 1, "day": np.datetime64("NaT")}, None),
+        ({"n": True, "day": "2026-01-02"}, None),
+    ],
+)
+def test_a_device_reads_values_as_tables_and_browsers_do(row: dict[str, Any], number: int | None) -> None:
+    columns = Survey({"n": 5, "day": Dates("2026-01-01", "2026-01-03")}, [shares("n")]).columns
+    (found,) = columns.find_rows([row])
+    assert (found % 5 if found >= 0 else None) == number

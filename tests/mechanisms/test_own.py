@@ -18,7 +18,7 @@ from discreet import Band, DiscreetError, LinearSampler, OptimalSampler, OwnSamp
 from discreet.audit import certificate
 from discreet.errors import OutsideBoxWarning
 from discreet.mechanisms import Mechanism, MollifierSampler
-from discreet.privacy import at_most_exp
+from discreet.privacy import Pure, at_most_exp
 from discreet.release import TOTAL
 from tests.soaking import examples
 from tests.strategies import laws
@@ -440,3 +440,24 @@ def test_no_warning_where_nothing_is_wrong() -> None:
         warnings.simplefilter("error", OutsideBoxWarning)
         for make in SAMPLERS:
             make().release(np.random.default_rng(3).dirichlet(np.ones(4), size=50))
+
+
+def test_seals_are_not_opened_by_a_subclass() -> None:
+    def law(self: Any, p: Any) -> Any:
+        return np.full(3, 1 / 3)
+
+    stated = {"law": law, "floor": property(lambda self: np.full(3, 0.3))}
+    opened: list[dict[str, Any]] = [
+        {"_SEALED": frozenset({"_numbers"}), "_numbers": lambda *_: 0},
+        {"_SEALED": frozenset()},
+        {"_privacy": None},
+        {"_carrier": 3},
+    ]
+    for more in opened:
+        with pytest.raises(DiscreetError, match=r"_SEALED|overrides"):
+            type("Opened", (dc.OwnSampler,), {**stated, **more})
+    sampler = type("Kept", (dc.OwnSampler,), stated)(dc.Simplex(3), epsilon=5.0)
+    for name, value in (("_privacy", Pure(0.5)), ("_family", dc.Simplex(3)), ("output", None)):
+        with pytest.raises(DiscreetError, match="cannot be set"):
+            setattr(sampler, name, value)
+    assert sampler.epsilon == 5.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet import DiscreetError, OwnSampler, Simplex, plots
+from discreet import DiscreetError, OwnSampler, Simplex, estimation, plots
 from discreet.audit import black_box_audit, certificate
 from discreet.estimation import inverted_population, population
 from discreet.mechanisms import Mechanism
@@ -124,5 +124,12 @@ def test_what_cannot_be_inverted_is_refused() -> None:
         inverted_population(OwnSampler.of(Simplex(2), np.full((2, 2), 0.5), epsilon=1.0), counts=[1, 1])
     with pytest.raises(DiscreetError, match="there are no samples"):
         inverted_population(matrix_mechanism(), counts=[0, 0, 0])
-    with pytest.raises(DiscreetError, match="use inverted_population"):
-        population(matrix_mechanism(), counts=[1, 1, 1])
+    own = matrix_mechanism()
+    for estimate in (
+        lambda: population(own, counts=[1, 1, 1]),
+        lambda: estimation.inversion_of(own),
+        lambda: estimation.clients_for(own, accuracy=0.1),
+        lambda: estimation.estimate_groups(own, counts={"north": [1, 2, 3]}),
+    ):
+        with pytest.raises(DiscreetError, match="use inverted_population"):
+            estimate()

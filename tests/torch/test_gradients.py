@@ -122,3 +122,8 @@ def test_seeded_draws_are_those_of_numpy() -> None:
     with pytest.warns(NotPrivateWarning):
         found = release(probabilities=torch.from_numpy(laws), epsilon=1.0, rng=np.random.default_rng(9))
     assert found.tolist() == np.asarray(wanted).tolist()
+
+
+def test_numpy_samplers_say_where_tensors_with_gradients_go() -> None:
+    with pytest.raises(DiscreetError, match=r"use discreet\.torch\.output, or pass p\.detach\(\)"):
+        OptimalSampler(Simplex(3), epsilon=1.0).output((torch.ones(3) / 3).requires_grad_(True))

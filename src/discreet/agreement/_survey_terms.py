@@ -4,13 +4,14 @@ Columns are the family: a client may hold any distribution of rows. Questions an
 full, so an agreement on a survey is complete, and its id speaks for every label.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from discreet.agreement._family_terms import MOST_LISTED, AgreementTerms, Fields
-from discreet.domain import VERSION
+from discreet.domain import VERSION, Labels
 from discreet.errors import DiscreetError
 from discreet.survey import Survey, SurveyColumns, SurveySampler, read_columns, read_parts, read_questions
 
@@ -49,10 +50,7 @@ class RowTerms(AgreementTerms):
                 raise DiscreetError(f"column {name!r} has {domain.size:,} outcomes, more than {LARGEST_COLUMN:,}")
         listed = sum(len(domain.labels or ()) for domain in self.columns.values())
         if listed > MOST_LISTED:
-            raise DiscreetError(
-                f"the columns have {listed:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the "
-                "largest column, from 0 on"
-            )
+            raise DiscreetError(_too_many_labels(listed))
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -125,4 +123,24 @@ def read_row_terms(fields: dict[str, Any], version: int = VERSION) -> RowTerms:
     columns = [(each["name"], {field: value for field, value in each.items() if field != "name"}) for each in listed]
     if len({str(name) for name, _ in columns}) < len(columns):
         raise DiscreetError("family.columns names a column twice")
+    _check_listed(each for _, each in columns)
     return RowTerms(read_columns(dict(columns), "family.columns"), version)
+
+
+def _check_listed(columns: Iterable[Any]) -> None:
+    """Raise an error for more labels or days than a document lists, before any of them is made."""
+    listed = 0
+    for terms in columns:
+        if set(terms) == {"first", "last"}:
+            listed += Labels.count_days(terms["first"], terms["last"])
+        elif isinstance(terms.get("labels"), list):
+            listed += len(terms["labels"])
+    if listed > MOST_LISTED:
+        raise DiscreetError(_too_many_labels(listed))
+
+
+def _too_many_labels(listed: int) -> str:
+    return (
+        f"the columns have {listed:,} labels, and an agreement on a survey lists at most {MOST_LISTED:,}; number the outcomes of the largest "
+        "column, from 0 on"
+    )

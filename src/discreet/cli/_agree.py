@@ -162,7 +162,8 @@ def agree(
     # the cost comes first, before any text that the agreement's author chose
     kind = mechanism_text(found.mechanism, any_client=found.family.document.get("everybody", False))
     if found.own is not None:
-        kind += f" ({found.own.name} of {found.own.package} {found.own.package_version})"
+        named = (found.own.name, found.own.package, found.own.package_version)
+        kind += " ({} of {} {})".format(*(safe_text(each, most=60) for each in named))
     if found.joint is not None:
         kind += f" ({found.joint.samples} samples of each client drawn together, around the {found.joint.around})"
     lines = [

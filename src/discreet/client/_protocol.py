@@ -23,7 +23,7 @@ derive it from a secret that stays on the device, the collection and the collect
     GET /estimate   the output of `discreet estimate --json`, and "round": R, "days": [[DAY, number of samples], ...], "liars"
     GET /groups     the output of `discreet estimate --by --json`: of the agreements of the collection that differ in their purpose alone;
                     with by=COLUMN within the private groups of a survey
-    GET /pooled     the output of `discreet estimate IN IN --json`: all agreements of the collection together, in their first round
+    GET /pooled     the output of `discreet estimate IN IN --json`: all agreements of the collection together, in a round
     GET /change     the output of `discreet estimate --compare --json`, from one round to another
 
 Samples are sent encrypted; plain http goes only to this machine unless it is explicitly allowed. A sample is private by itself, but an
@@ -57,7 +57,7 @@ COLLECTION = "/collection"
 SAMPLES = "/samples"
 ESTIMATE = "/estimate"  # ?agreement=ID&round=1&confidence=0.95
 GROUPS = "/groups"  # the same, and by=COLUMN of a survey
-POOLED = "/pooled"  # ?agreement=ID&confidence=0.95
+POOLED = "/pooled"  # as /estimate
 CHANGE = "/change"  # the same, and from=ROUND
 HEALTH = "/health"
 METRICS = "/metrics"

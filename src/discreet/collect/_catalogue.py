@@ -307,7 +307,8 @@ class EstimateRequest:
             return {**estimate_side_by_side(stored, sampler, counts, confidence), "round": rounds[0]}
         if self.kind == "pooled":
             samplers = [each.sampler for each, _ in self.sides]
-            return estimate_stages([each.kept for each, _ in self.sides], samplers, counts, confidence)
+            stored = [each.kept for each, _ in self.sides]
+            return {**estimate_stages(stored, samplers, counts, confidence), "round": rounds[0]}
         if self.kind == "change":
             return estimate_change(kept, sampler, (rounds[0], rounds[1]), counts, confidence)
         if self.kind == "within":

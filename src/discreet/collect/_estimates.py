@@ -198,16 +198,20 @@ def estimate_side_by_side(
 def estimate_stages(
     stages: Sequence[StoredAgreement], samplers: Sequence[AnySampler], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
-    """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come."""
+    """The stages of a collection together as `discreet estimate IN IN --json` prints them; empty while too few have come.
+
+    A stage whose own estimate is hidden is left out: together with the estimates of the others it could be computed.
+    """
     used = [
         (kept.agreement, _population_of(sampler, each, confidence))
         for kept, sampler, each in zip(stages, samplers, counts, strict=True)
-        if not isinstance(sampler, SurveySampler) and count_samples(sampler, each)
+        if not isinstance(sampler, SurveySampler) and count_samples(sampler, each) >= max(1, kept.least)
     ]
-    samples = sum(found.clients for _, found in used)
-    if not used or samples < stages[0].least:
-        return {"clients": samples, "confidence": confidence, "stages": [], "shares": [], "notes": []}
-    return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used])
+    hidden = len(stages) - len(used)
+    said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
+    if not used:
+        return {"clients": 0, "confidence": confidence, "stages": [], "shares": [], "notes": said}
+    return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said)
 
 
 def are_stages(agreements: Sequence[Agreement]) -> bool:

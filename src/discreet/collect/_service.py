@@ -314,12 +314,13 @@ class _Service:
         return await self._answer(request, asked, "within", [(collected, number)], by)
 
     async def _stages(self, request: Request) -> Response:
-        asked = _query_parameters(request, "agreement", "confidence")
+        asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
-        stages = self._catalogue.stages_of(collected)
+        number = _requested_round(asked, collected)
+        stages = [each for each in self._catalogue.stages_of(collected) if number <= each.agreement.rounds]
         if not stages:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
-        return await self._answer(request, asked, "pooled", [(each, 1) for each in stages])
+        return await self._answer(request, asked, "pooled", [(each, number) for each in stages])
 
     async def _change(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence", "from")

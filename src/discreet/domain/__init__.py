@@ -20,6 +20,7 @@ from discreet.domain._cells import (
     cell_names as cell_names,
     flat_points as flat_points,
     numbers_or_nan as numbers_or_nan,
+    whole_numbers as whole_numbers,
 )
 from discreet.domain._domain import (
     Domain,

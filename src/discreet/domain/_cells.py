@@ -211,6 +211,14 @@ def numbers_or_nan(records: Any) -> NDArray[np.float64]:
     return np.array([_number_or_nan(record) for record in list_records(records)], dtype=np.float64)
 
 
+def whole_numbers(records: Iterable[Any]) -> list[Any]:
+    """The records; floats that are whole numbers as integers, which JSON and tables with gaps do not tell apart."""
+    return [
+        int(each) if isinstance(each, (float, np.floating)) and math.isfinite(each) and each == int(each) else each
+        for each in list_records(records)
+    ]
+
+
 def _number_or_nan(record: Any) -> float:
     if isinstance(record, (bool, np.bool_)) or not isinstance(record, (Real, Decimal, np.floating)):
         return math.nan

@@ -80,10 +80,27 @@ class Labels(Domain[Outcome]):
         Raises:
             DiscreetError: for what is no date, and where the last day comes before the first.
         """
+        start, many = read_day("first", first).toordinal(), cls.count_days(first, last)
+        return Labels(date.fromordinal(day).isoformat() for day in range(start, start + many))
+
+    @staticmethod
+    def count_days(first: str | date, last: str | date) -> int:
+        """How many days there are from one to another.
+
+        Args:
+            first: the first day, a date or such a text.
+            last: the last day.
+
+        Returns:
+            Their number, both included.
+
+        Raises:
+            DiscreetError: for what is no date, and where the last day comes before the first.
+        """
         start, end = read_day("first", first), read_day("last", last)
         if end < start:
             raise DiscreetError(f"last = {end} comes before first = {start}; exchange them")
-        return Labels(date.fromordinal(day).isoformat() for day in range(start.toordinal(), end.toordinal() + 1))
+        return end.toordinal() - start.toordinal() + 1
 
     @cached_property
     def first_day(self) -> date | None:

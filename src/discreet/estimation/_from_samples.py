@@ -114,10 +114,6 @@ def population(
         return _population_of_joint_draws(sampler, samples, examples, rounds, float(confidence))
     if isinstance(sampler, ComposedSampler):
         sampler = sampler.share
-    if isinstance(sampler, OwnSampler):
-        raise DiscreetError(
-            f"{sampler!r} is a mechanism of your own; use inverted_population(sampler, samples=...), if its law is linear"
-        )
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
         return _population_on_line(

@@ -47,6 +47,7 @@ from discreet.mechanisms import (
     LinearSampler,
     MollifierSampler,
     OptimalSampler,
+    OwnSampler,
     ProjectingSampler,
     Sampler,
 )
@@ -142,6 +143,10 @@ def inversion_of(sampler: Sampler[AnyFamily]) -> Inversion:
     """
     if not isinstance(sampler, Sampler):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler; pass the one that released the samples")
+    if isinstance(sampler, OwnSampler):
+        raise DiscreetError(
+            f"{sampler!r} is a mechanism of your own; use inverted_population(sampler, samples=...), if its law is linear"
+        )
     constants = sampler.constants
     if constants.r1 == constants.r2 or (isinstance(sampler.family, (Simplex, Band)) and sampler.family.size == 1):
         return Inversion(_SAME, _SAME)  # the identity, or a single outcome

@@ -42,20 +42,22 @@ from discreet.families._integration import (
 from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
 from discreet.families._laws import (
     SUM_TOLERANCE as SUM_TOLERANCE,
+    Outsiders as Outsiders,
     as_floats as as_floats,
     as_laws as as_laws,
     check_laws as check_laws,
     is_law as is_law,
     law_of_logits as law_of_logits,
+    outsiders_on_outcomes as outsiders_on_outcomes,
     refuse_bad_entries as refuse_bad_entries,
     refuse_bad_law as refuse_bad_law,
     renormalise_laws as renormalise_laws,
+    report_outsiders as report_outsiders,
     sum_rounding as sum_rounding,
 )
 from discreet.families._membership import (
     BAND_SLACK as BAND_SLACK,
     NodeSummary as NodeSummary,
-    Outsiders as Outsiders,
     as_clients as as_clients,
     check_masses as check_masses,
     is_many as is_many,
@@ -65,9 +67,7 @@ from discreet.families._membership import (
     log_ratios as log_ratios,
     missed_clients as missed_clients,
     outsiders_of as outsiders_of,
-    outsiders_on_outcomes as outsiders_on_outcomes,
     panel_masses as panel_masses,
-    report_outsiders as report_outsiders,
     sampling_deviation as sampling_deviation,
     unseen_error as unseen_error,
     warn_of_coarse_masses as warn_of_coarse_masses,

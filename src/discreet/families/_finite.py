@@ -42,8 +42,7 @@ from discreet.families._band import (
     uniform_vertex,
     vertices,
 )
-from discreet.families._laws import as_floats, as_laws, check_laws, law_of_counts, law_of_logits
-from discreet.families._membership import is_outside
+from discreet.families._laws import as_floats, as_laws, check_laws, is_outside, law_of_counts, law_of_logits
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that each gets a share of 2^62
 

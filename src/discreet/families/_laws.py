@@ -5,16 +5,35 @@ A row passed as a distribution must be one. Declare counts and logits with `fami
 A row that was normalised in float32 or float16 does not sum to one in float64. Normalising k numbers with unit roundoff u, added up in any
 order, leaves a sum within (k + 4) u of one to first order. This error is accepted in such arrays, up to `_MOST_ROUNDING`, and they are
 normalised again. Rows of float64 must be within `SUM_TOLERANCE`.
+
+The message about a client outside its family is the same for outcomes, cells and points and for every mechanism. A mechanism that projects
+warns: the release is equally private, since the box does not depend on the client, and only the bound on that client's utility is lost. A
+mechanism that mixes raises an error: its output would not be linear in p, and inversion relies on that.
 """
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
+
+if TYPE_CHECKING:
+    from discreet.families._band import Bounds
+    from discreet.families._finite import FiniteFamily
+
+Floats = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-9
+_HINTS = {  # for what other packages compute with
+    "torch": "; for a tensor that records gradients use discreet.torch.output, or pass p.detach()",
+    "jax": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
+    "jaxlib": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
+}
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 
 
@@ -56,7 +75,10 @@ def _as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
         if array.dtype.kind not in "fiub":
             raise TypeError
     except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor that still records gradients
-        raise DiscreetError(f"{name} is not an array of numbers with rows of equal length") from None
+        kind = type(values).__module__.partition(".")[0]
+        raise DiscreetError(
+            f"{name} is not an array of numbers with rows of equal length{_HINTS.get(kind, '')}"
+        ) from None
     return array
 
 
@@ -146,3 +168,63 @@ def law_of_logits(logits: ArrayLike, size: int, name: str = "logits") -> NDArray
     with np.errstate(over="ignore", under="ignore"):  # a difference that overflows is a probability of 0
         shares = np.exp(rows - largest)
     return np.asarray((shares / shares.sum(axis=1, keepdims=True)).reshape(array.shape))
+
+
+_BAND_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Outsiders:
+    """The clients that are outside, and the smallest and largest density relative to the reference of the first of them."""
+
+    numbers: Sequence[int]
+    clients: int
+    least: float
+    most: float
+
+    def among(self, clients: int, first: int) -> Outsiders:
+        """The same as part of a longer list of clients, with `first` before it."""
+        return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
+
+    def concat(self, later: Outsiders) -> Outsiders:
+        """These, and those of a later part of the same clients."""
+        return replace(self, numbers=[*self.numbers, *later.numbers])
+
+
+def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+    """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
+    slack = _BAND_ROUNDING * bounds.upper
+    return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
+
+
+def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
+    """The distributions (n, k) outside the family's served bounds; None if there are none."""
+    bounds, mu = family.served_bounds, family.reference
+    if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _BAND_ROUNDING:
+        return None  # the bounds contain all distributions
+    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
+    if not numbers.size:
+        return None
+    check_laws(rows)
+    with np.errstate(over="ignore"):  # a very rare outcome
+        first = rows[numbers[0]] / mu
+    return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
+
+
+def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
+    """Some clients in words: the first, and how many more."""
+    return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
+
+
+def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
+    """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
+    what = (
+        f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
+        f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
+    )
+    if refuse:
+        raise OutsideFamilyError(
+            f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
+            "OptimalSampler, which projects it"
+        )
+    warn_caller(f"{what}; its release is equally private, but the bound on its utility is lost", OutsideFamilyWarning)

@@ -1,35 +1,30 @@
-"""Detection of clients outside their family: continuous clients, their values at nodes, and the messages about outsiders.
+"""Detection of continuous clients outside their family: their densities, and their values at nodes.
 
 Continuous clients are one density or a list of them. Nodes give p/h of each client, whether it leaves the band, and how much of the mass that
 it reports was missed. They find outsiders but cannot establish membership, since a function is known only where it was evaluated. No
 guarantee depends on it.
-
-The message about an outsider is the same for outcomes, cells and points and for every mechanism. A mechanism that projects warns: the release
-is equally private, since the box does not depend on the client, and only the bound on that client's utility is lost. A mechanism that mixes
-raises an error: its output would not be linear in p, and inversion relies on that.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels, integrate_parts
-from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, UnresolvedWarning, warn_caller
+from discreet.errors import DiscreetError, UnresolvedWarning, warn_caller
 from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_density
 from discreet.families._integration import Chart, features_of, kernel_rows, split_at, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, log_densities, masses_between
-from discreet.families._laws import check_laws
+from discreet.families._laws import Outsiders, name_clients
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily, Nodes
-    from discreet.families._finite import FiniteFamily
 
 Floats = NDArray[np.float64]
 
@@ -107,66 +102,6 @@ def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | Non
     """The clients if all of them are mixtures of the same kernel, else None."""
     mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
-
-
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Outsiders:
-    """The clients that are outside, and the smallest and largest density relative to the reference of the first of them."""
-
-    numbers: Sequence[int]
-    clients: int
-    least: float
-    most: float
-
-    def among(self, clients: int, first: int) -> Outsiders:
-        """The same as part of a longer list of clients, with `first` before it."""
-        return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
-
-    def concat(self, later: Outsiders) -> Outsiders:
-        """These, and those of a later part of the same clients."""
-        return replace(self, numbers=[*self.numbers, *later.numbers])
-
-
-def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
-    """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
-    slack = _ROUNDING * bounds.upper
-    return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
-
-
-def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | None:
-    """The distributions (n, k) outside the family's served bounds; None if there are none."""
-    bounds, mu = family.served_bounds, family.reference
-    if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _ROUNDING:
-        return None  # the bounds contain all distributions
-    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
-    if not numbers.size:
-        return None
-    check_laws(rows)
-    with np.errstate(over="ignore"):  # a very rare outcome
-        first = rows[numbers[0]] / mu
-    return Outsiders(numbers.tolist(), len(rows), float(first.min()), float(first.max()))
-
-
-def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str:
-    """Some clients in words: the first, and how many more."""
-    return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
-
-
-def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
-    """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
-    what = (
-        f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
-        f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
-    )
-    if refuse:
-        raise OutsideFamilyError(
-            f"{what}; the law released for it would not be linear in p: release nearest_member(family, p), or use "
-            "OptimalSampler, which projects it"
-        )
-    warn_caller(f"{what}; its release is equally private, but the bound on its utility is lost", OutsideFamilyWarning)
 
 
 _LEAST_SLACK = 1e-6  # of a mass that is known: rounding

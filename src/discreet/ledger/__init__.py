@@ -12,11 +12,11 @@ from discreet.ledger._client_ledger import (
     refuse_forgetting as refuse_forgetting,
 )
 from discreet.ledger._population_ledger import (
+    OVER_BUDGET as OVER_BUDGET,
     ClientDigests as ClientDigests,
     PopulationLedger,
     Round as Round,
     Settlement as Settlement,
-    check_over_budget as check_over_budget,
     population_ledger_exists as population_ledger_exists,
     runs_in as runs_in,
     spent_by_clients as spent_by_clients,

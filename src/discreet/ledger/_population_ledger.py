@@ -265,7 +265,7 @@ class PopulationLedger:
 
         `over_budget`: "refuse" the run if a client cannot pay, or "drop" such clients.
         """
-        check_over_budget(over_budget)
+        check_choice("over_budget", over_budget, OVER_BUDGET)
         order = np.argsort(names.first, kind="stable")
         names = names.select(order)
         drawn = Segment(names, outcomes[order].astype(np.uint32), within[order] if within.size else within)
@@ -385,11 +385,6 @@ class PopulationLedger:
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
 
     destined = OldName("for_destination")
-
-
-def check_over_budget(word: str) -> None:
-    """Refuse a word for what becomes of clients that cannot pay other than the two there are."""
-    check_choice("over_budget", word, OVER_BUDGET)
 
 
 def runs_in(folder: str | Path) -> tuple[Budget, list[Run]]:

@@ -10,14 +10,16 @@ of integers. The row is compared with L and U, and its sum with 2^62, in integer
 row. So for any two clients, and any two answers, W_x <= U_x <= e^epsilon L_x <= e^epsilon W'_x.   QED
 
 A wrong law costs utility. An answer outside the box is projected onto it; where there is no usable answer, the sample is one of the reference
-m/|m|. Both are warned of. Neither is an error, because a missing sample would tell something about the client. A law that is wrong for public
-inputs, the extreme members of the family, is refused when the sampler is made.
+m/|m|. Both are warned of (`OutsideBoxWarning`). Neither is an error, because a missing sample would tell something about the client; a
+program that turns warnings into errors loses that. A law that is wrong for public inputs, the extreme members of the family, is refused when
+the sampler is made.
 
 The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
 sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here.
 
-`output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or anything else that a release
-rests on, are refused.
+`output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or another method that a release
+rests on, are refused, and so are instances that set one. That is a guard against mistakes. Code that works around it on purpose (by
+`__getattribute__`, `object.__setattr__`, or by assigning to a class afterwards) is another mechanism, of which nothing is claimed.
 """
 
 from __future__ import annotations

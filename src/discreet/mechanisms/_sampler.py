@@ -95,7 +95,7 @@ class Sampler(abc.ABC, Generic[F]):
         _refuse_changed_seals(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if any(name in vars(base).get("_SEALED", ()) for base in type(self).__mro__):
+        if name in _sealed_names(type(self)) or (name in _SET_ONCE and name in vars(self)):
             raise DiscreetError(
                 f"{type(self).__name__}.{name} cannot be set: it would describe one mechanism and release another; {_OWN}"
             )
@@ -511,17 +511,28 @@ class Sampler(abc.ABC, Generic[F]):
 def _refuse_changed_seals(kind: type) -> None:
     """Refuse a class that changes what a mechanism describes without what it releases, or the other way round.
 
-    A class that seals a name itself may define it anew: `OwnSampler` does, for both together.
+    A class of this package that seals a name itself may define it anew: `OwnSampler` does, for both together.
     """
-    for base in kind.__mro__:
-        for name in vars(base).get("_SEALED", ()):
-            definer = next(each for each in kind.__mro__ if name in vars(each))
-            if name not in vars(definer).get("_SEALED", ()):
-                raise DiscreetError(
-                    f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
-                )
+    if "_SEALED" in vars(kind) and not _is_ours(kind):
+        raise DiscreetError(f"{kind.__name__} defines _SEALED, which says what no subclass may change; {_OWN}")
+    for name in (*_sealed_names(kind), *_SET_ONCE):
+        definer = next((each for each in kind.__mro__ if name in vars(each)), None)
+        if definer is not None and not (_is_ours(definer) and name in vars(definer).get("_SEALED", ())):
+            raise DiscreetError(
+                f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
+            )
 
 
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _sealed_names(kind: type) -> set[str]:
+    """What no subclass outside this package may define, and no instance set."""
+    return {name for base in kind.__mro__ if _is_ours(base) for name in vars(base).get("_SEALED", ())}
+
+
+_SET_ONCE = ("_family", "_privacy", "_carrier", "_discretisation")  # what the box is made of, by `__init__`
 _OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
 
 

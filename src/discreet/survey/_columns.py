@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.labelled import plain_column
-from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan
+from discreet.domain import CellDomain, Domain, Interval, Labels, Numbers, as_domain, numbers_or_nan, whole_numbers
 from discreet.errors import DiscreetError, check_count, check_kind
 
 Integers = NDArray[np.int64]
@@ -73,7 +73,12 @@ class Dates:
     last: datetime.date | str
 
     def __post_init__(self) -> None:
-        _ = self.domain
+        _ = self.size
+
+    @cached_property
+    def size(self) -> int:
+        """How many days there are, which is known before they are listed."""
+        return Labels.count_days(self.first, self.last)
 
     @cached_property
     def domain(self) -> Labels[str]:
@@ -96,6 +101,7 @@ class SurveyColumns(Mapping[str, Domain]):
         if not columns:
             raise DiscreetError("columns is empty; a survey asks for at least one")
         self._given = dict(columns)
+        _check_days(self._given)
         self._domains: dict[str, Domain] = {}
         self.strides: dict[str, int] = {}
         self.size = 1
@@ -207,7 +213,7 @@ class SurveyColumns(Mapping[str, Domain]):
             if isinstance(domain, CellDomain):
                 found = domain.find_cells(np.clip(numbers_or_nan(values), domain.edges[0], domain.edges[-1]))
             else:
-                found = domain.find_numbers(values)
+                found = domain.find_numbers(whole_numbers(values) if isinstance(domain, Numbers) else values)
             known &= found >= 0
             rows += np.maximum(found, 0) * self.strides[name]
         return np.where(known, rows, -1)
@@ -238,8 +244,21 @@ class SurveyColumns(Mapping[str, Domain]):
         return found
 
 
+def _check_days(columns: Mapping[str, Any]) -> None:
+    """Raise an error for columns of dates that are too many, before any day is listed."""
+    rows = 1
+    for given in columns.values():
+        rows *= given.size if isinstance(given, Dates) else 1
+        if rows > LARGEST_ROWS:
+            raise DiscreetError(
+                "the columns of dates have more than 2^62 different rows; ask fewer of them, or coarser ones"
+            )
+
+
 def _day_text(value: Any) -> Any:
     """A date as text; a time that is not midnight, or of a time zone, keeps its time, and is no day."""
+    if isinstance(value, np.datetime64):
+        return str(value.astype("M8[D]")) if value == value.astype("M8[D]") else None
     if isinstance(value, datetime.datetime) and value.tzinfo is None and value.time() == datetime.time():
         return value.date().isoformat()
     return value.isoformat() if isinstance(value, datetime.date) else value

@@ -15,8 +15,16 @@ import pyarrow as pa
 
 from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import weights_path
-from discreet.errors import DiscreetError, check_callable, check_count, check_flag, check_kind, check_path
-from discreet.ledger import PopulationLedger, Rounds, check_over_budget
+from discreet.errors import (
+    DiscreetError,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_path,
+)
+from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
 from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
 from discreet.tables._coding import MARK_LISTED, Coding, mark_among
@@ -69,7 +77,7 @@ class Release:
         progress: Progress | None = None,
     ) -> None:
         check_kind("request", request, Request, "pass Request(...)")
-        check_over_budget(over_budget)
+        check_choice("over_budget", over_budget, OVER_BUDGET)
         if progress is not None and not all(callable(getattr(progress, each, None)) for each in ("rows", "clients")):
             raise DiscreetError(f"progress = {progress!r} has no methods rows(number) and clients(number)")
         if folder is not None:
