@@ -138,6 +138,39 @@ class Behaviour:
             with pytest.raises(DiscreetError, match="least"):
                 store.hide_estimates(wrong)
 
+    def test_estimates_are_shown_as_chosen_under_one_ticket_for_each_collection(self, store: Store) -> None:
+        first, second = agreed(3), agreed(4)
+        store.add(first)
+        store.add(second)
+        assert {(each.shown, each.ticket) for each in store.agreements()} == {("always", "")}
+        store.hide_estimates(5)
+        tickets = []
+        for shown in ("after", "never", "after"):
+            store.show_estimates(shown)
+            kept = store.agreements()
+            assert [(each.shown, each.least, each.closed) for each in kept] == [(shown, 5, None)] * 2
+            tickets.append([each.ticket for each in kept])
+        assert tickets[0] == tickets[1] == tickets[2]  # who has one keeps it
+        assert len({*tickets[0]}) == 2
+        with pytest.raises(DiscreetError, match="shown = 'sometimes'"):
+            store.show_estimates("sometimes")
+
+    def test_questions_stay_once_somebody_has_answered(self, store: Store) -> None:
+        first, second = agreed(3), agreed(4)
+        store.add(first)
+        store.add(second)
+        for words in ("{}", '{"title":"é蓝🦊"}'):
+            store.ask(first.id, words)
+            assert [each.questions for each in store.agreements()] == [words, None]
+        store.count(first.id, 1, [arrival("ann", 0)], DAY)
+        store.ask(first.id, words)
+        with pytest.raises(DiscreetError, match="people who read other words"):
+            store.ask(first.id, "{}")
+        store.ask(second.id, "{}")  # another collection, which nobody has answered
+        assert [each.questions for each in store.agreements()] == [words, "{}"]
+        with pytest.raises(DiscreetError, match="not in the store"):
+            store.ask("0" * 64, "{}")
+
     def test_each_client_is_counted_once_and_a_key_that_comes_again_is_told_so(self, store: Store) -> None:
         first = agreed(3)
         store.add(first)
