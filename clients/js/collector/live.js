@@ -101,7 +101,7 @@ async function compare(now, asked) {
   by("groups-card").hidden = !shown;
   const staged = (known.collection.stages ?? []).length > 1;
   if (!staged) by("stages-card").hidden = true;
-  else if (!(await showAnswer("pooled", { agreement: now.agreement }, asked, putStages))) return;
+  else if (!(await showAnswer("pooled", now, asked, putStages))) return;
   const changing = now.round > 1 && known.estimate.samples > 0;
   if (changing && !(await showAnswer("change", now, asked, putChange))) return;
   by("change-card").hidden = !changing;
