@@ -31,7 +31,6 @@ from discreet.release._randomness import (
     IntegerFiller as IntegerFiller,
     Randomness,
     SystemEntropy,
-    entropy_bytes as entropy_bytes,
     generator,
     seeded_randomness,
 )
