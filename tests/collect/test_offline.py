@@ -148,6 +148,79 @@ def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any
 
 
 @pytest.mark.slow
+def test_what_waits_with_a_token_is_said_and_shown(context: Any, tmp_path: Path) -> None:
+    """With tokens, "nothing else of you" would not be true: the request holds the person's."""
+    agreed(tmp_path, LABELS)
+    write_tokens(tmp_path / "tokens.txt", 1)
+    token = (tmp_path / "tokens.txt").read_text().strip()
+    page = context.new_page()
+    with running(tmp_path, "agreement.json", "--tokens", "tokens.txt") as collector:
+        port = collector.port
+        page.goto(f"{collector.address}{TAKE_PART}?field&offline")
+        until(page, f"{READY} && {OFFLINE}")
+        told = page.locator("#field-told").inner_text()
+        collector.stop()
+    _draw(page)
+    page.locator("#token").fill(token)
+    page.locator("#send").click()
+    page.wait_for_selector(RECEIPT_SHOWN)
+    for text in (told, page.locator("#thanks").inner_text()):
+        assert "together with your token" in text
+        assert "nothing else of you" not in text
+    (waits,) = page.evaluate(WAITING)
+    assert json.loads(waits["text"])["client"] == token
+    with running(tmp_path, port=port, log="second.txt") as collector:
+        page.goto(f"{collector.address}{TAKE_PART}?field&offline")
+        until(page, f"{READY} && localStorage.length === 0")
+        assert collector.get("/estimate").json["samples"] == 1
+
+
+@pytest.mark.slow
+def test_what_is_refused_while_it_waits_is_told_until_it_was_read(context: Any, tmp_path: Path) -> None:
+    """A proxy's failure refuses nothing; requests of another collector of the site stay where they are."""
+    agreement = agreed(tmp_path, LABELS)
+    request = {"agreement": agreement.id, "round": 1, "client": "somebody", "key": "k", "sample": "no such colour"}
+    page = context.new_page()
+    with running(tmp_path, "agreement.json") as collector:
+        page.goto(f"{collector.address}{TAKE_PART}?offline")
+        until(page, READY)
+        assert page.locator("#refused-card").is_hidden()
+        posts: list[str] = []
+        page.on("request", lambda each: posts.append(each.url) if each.method == "POST" else None)
+        more = {"text": json.dumps(request), "collection": agreement.id, "round": 1}
+        here = [{"key": f"k{number}", "address": f"{collector.address}/samples", **more} for number in range(2)]
+        elsewhere = {"key": "k0", "address": f"{collector.address}/elsewhere/samples", **more}
+        page.evaluate(
+            "(all) => localStorage.setItem('discreet outbox', JSON.stringify(all))", [here[0], elsewhere, here[1]]
+        )
+        page.route("**/samples", lambda route: route.fulfill(status=500, body="<h1>a proxy</h1>"))
+        page.reload()
+        until(page, READY)
+        until(page, "performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/samples'))")
+        page.wait_for_timeout(300)
+        assert len(page.evaluate(WAITING)) == 3
+        assert page.locator("#refused-card").is_hidden()
+        page.unroute("**/samples")
+        page.reload()
+        until(page, f"{WAITING}.length === 1")
+        page.wait_for_selector("#refused-card:not([hidden])")
+        assert page.evaluate(WAITING) == [elsewhere]
+        page.reload()
+        until(page, READY)
+        told = page.locator("#refused-told")
+        page.wait_for_selector("#refused-card:not([hidden])")
+        assert told.inner_text().startswith("2 samples that waited on this device were refused, and do not count.")
+        assert set(posts) == {f"{collector.address}/samples"}
+        page.locator("#dismiss-refused").click()
+        until(page, "document.getElementById('refused-card').hidden")
+        assert page.evaluate("Object.keys(localStorage)") == ["discreet outbox"]
+        page.reload()
+        until(page, READY)
+        page.wait_for_timeout(200)
+        assert page.locator("#refused-card").is_hidden()
+
+
+@pytest.mark.slow
 def test_the_worker_keeps_no_estimate_and_nothing_that_was_sent(context: Any, tmp_path: Path) -> None:
     agreed(tmp_path, LABELS)
     page = context.new_page()

@@ -2,7 +2,7 @@
 import { phrase } from "../page/catalogue.js";
 
 const PATIENCE = 20_000; // milliseconds that an answer may take
-const LATER = [429, 502, 503, 504];
+const isLater = (status) => status === 408 || status === 429 || status >= 500; // also of a proxy, which says nothing about the request
 const LONGEST_WAIT = 60; // seconds
 
 /** Nobody answered, or asked to be left alone for a while: it is worth trying again. `wait`: seconds that were asked for. */
@@ -37,7 +37,7 @@ async function answered(path, query, options) {
     throw new Unreachable(phrase("unreachable"));
   }
   const sentence = await sentenceOf(answer);
-  if (!LATER.includes(answer.status)) throw new Refused(sentence, answer.status);
+  if (!isLater(answer.status)) throw new Refused(sentence, answer.status);
   const wait = Number(answer.headers.get("retry-after"));
   throw new Unreachable(sentence, wait > 0 ? Math.min(wait, LONGEST_WAIT) : undefined);
 }

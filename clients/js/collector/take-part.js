@@ -69,7 +69,7 @@ async function open() {
 async function keepWorking() {
   if (field && !offline) return;
   addEventListener("online", sendWaiting);
-  setInterval(() => new Outbox().waiting.length && sendWaiting(), WAITING);
+  setInterval(() => new Outbox().waitingFor(here.collection).length && sendWaiting(), WAITING);
   if (offline) document.documentElement.dataset.offline = (await keepPage()) || "";
   await sendWaiting();
 }
@@ -173,7 +173,7 @@ function beginTurn() {
   document.documentElement.dataset.field = "true";
   by("field-card").hidden = false;
   for (const id of ["live", "see"]) by(id).hidden = true;
-  if (offline) sayPhrase("field-told", "field-told-offline");
+  if (offline) sayPhrase("field-told", here.enrolment ? "field-told-offline-token" : "field-told-offline");
   turn ??= new Turn((left, done) => {
     by("stay").hidden = left === null || done;
     say("turn-told", left === null ? "" : phrase("starts-again", { left }));
@@ -357,7 +357,7 @@ function shown(answer, spoken) {
     const body = request(answer);
     send({ text: bodyOf(body, agreement), key: body.key });
   };
-  const waits = !field && !spoken.at && new Outbox().waiting.find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
+  const waits = !field && !spoken.at && new Outbox().waitingFor(here.collection).find((each) => each.collection === here.collection && each.round === round && each.record === here.record.name);
   if (waits) send(waits); // as the person decided before
   if (spoken.at) heard(spoken, phrase("taken-part-already"));
 }
@@ -389,7 +389,7 @@ async function send({ text, key }) {
     await outbox?.drop(key);
     heard({ key, at }, phrase(answer.counted ? "has-arrived" : "arrived-before"));
   } catch (error) {
-    if (field && offline && error instanceof Unreachable) heard({}, phrase("thanks-offline"));
+    if (field && offline && error instanceof Unreachable) heard({}, phrase(here.enrolment ? "thanks-offline-token" : "thanks-offline"));
     else {
       await outbox?.drop(key); // refused, or stopped by the person
       refused(error);
@@ -418,9 +418,18 @@ async function sendWaiting() {
     await speaker.heard(collection, round, key, new Date().toISOString());
     if (typeof answer.ticket === "string") await speaker.keepTicket(collection, answer.ticket);
   };
-  await outbox.send(posted, arrived, sendingKey);
-  const n = outbox.waiting.length;
+  await outbox.send(posted, arrived, here.collection, sendingKey);
+  tellRefused();
+  const n = outbox.waitingFor(here.collection).length;
   if (field) say("outbox-told", n ? phrase("so-many-wait", { n }) : document.documentElement.dataset.offline ? phrase("offline-ready") : "");
+}
+
+/** How many requests that waited were refused: it stays here until somebody has read it. */
+function tellRefused() {
+  const { refused: many } = new Outbox();
+  by("refused-card").hidden = !many;
+  const told = many ? phrase("so-many-refused", { n: many.n, said: sentence(many.said) }) : "";
+  if (by("refused-told").textContent !== told) say("refused-told", told);
 }
 
 function refused(error) {
@@ -492,6 +501,10 @@ by("forget").addEventListener("click", async (event) => {
   } catch (error) {
     say("device-problem", sentence(error.message));
   }
+});
+by("dismiss-refused").addEventListener("click", async () => {
+  await new Outbox().dismissRefused();
+  tellRefused();
 });
 for (const id of ["next", "next-after"]) by(id).addEventListener("click", nextTurn);
 for (const id of ["entry", "pasted", "token"]) by(id).value = ""; // which a browser may have filled in

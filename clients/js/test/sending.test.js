@@ -4,7 +4,9 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Agreement } from "../src/agreement.js";
 import { useCatalogue } from "../page/catalogue.js";
+import { Outbox } from "../collector/outbox.js";
 import { bodyOf, longestSample } from "../collector/sending.js";
+import { posted } from "../collector/service.js";
 import { signing } from "../collector/agreed.js";
 
 useCatalogue(JSON.parse(readFileSync(new URL("../../../src/discreet/collect/pages/en.json", import.meta.url), "utf8")));
@@ -60,4 +62,59 @@ test("what a signature means is said, and a page claims to have checked nothing"
   assert.match(said, /cannot check/);
   for (const none of [undefined, null, {}, [], "x", { key: "x", addresses: [] }, { key: 3, addresses: ["a"] }, { key }]) assert.match(signing(none), /^No\. /);
   assert.match(signing({ key, signature: "", addresses: ["\u202e", 3] }), /\\u\{202e\}/);
+});
+
+/** A storage and locks as browsers have them, and the outbox of a page that sends to an address. */
+function site() {
+  const held = new Map();
+  const storage = { getItem: (key) => held.get(key) ?? null, setItem: (key, value) => held.set(key, value), removeItem: (key) => held.delete(key) };
+  const locks = { request: async (_, change) => change() };
+  return { held, at: (path) => new Outbox({ storage, locks, address: `https://example.org${path}/samples` }) };
+}
+const waits = (key, more = {}) => ({ key, text: `{"key":"${key}"}`, record: "", collection: "c", round: 1, ...more });
+
+test("what waits goes to the collector that it was sent to, and to no other of the site", async () => {
+  const { at } = site();
+  const seen = [];
+  const posting = (path) => async (text) => void seen.push([path, text]);
+  await at("/a").keep(waits("k"));
+  await at("/b").keep(waits("k")); // one agreement at both has one key
+  await at("/b").keep(waits("l"));
+  await at("/b").send(posting("/b"), async () => {}, "c");
+  assert.deepEqual(seen.toSorted(), [["/b", '{"key":"k"}'], ["/b", '{"key":"l"}']]);
+  assert.deepEqual(at("/b").waitingFor("c"), []);
+  assert.deepEqual(at("/b").waiting.map(({ address }) => address), ["https://example.org/a/samples"]);
+  await at("/a").send(posting("/a"), async () => {}, "another");
+  assert.deepEqual(seen.at(-1), ["/a", '{"key":"k"}']);
+  assert.deepEqual(at("/a").waiting, []);
+});
+
+test("a request without an address goes where its collection is", async () => {
+  const { held, at } = site();
+  held.set("discreet outbox", JSON.stringify([waits("k"), waits("l", { collection: "d" })]));
+  const seen = [];
+  await at("/a").send(async (text) => void seen.push(text), async () => {}, "d");
+  assert.deepEqual(seen, ['{"key":"l"}']);
+  assert.deepEqual(at("/a").waiting.map(({ key }) => key), ["k"]);
+});
+
+test("a failure leaves a request waiting, and a refusal is counted until somebody has read of it", async () => {
+  const { held, at } = site();
+  const status = { ok: false, headers: new Headers(), json: async () => ({ error: "no" }) };
+  const { fetch } = globalThis;
+  try {
+    for (const [number, later] of [[408, true], [429, true], [500, true], [501, true], [502, true], [520, true], [400, false], [403, false], [404, false], [409, false], [410, false], [422, false]]) {
+      globalThis.fetch = async () => ({ ...status, status: number });
+      const before = at("/a").refused?.n ?? 0;
+      await at("/a").keep(waits("k"));
+      await at("/a").send(posted, async () => assert.fail("nobody heard it"), "c");
+      assert.deepEqual([at("/a").waiting.length, at("/a").refused?.n ?? 0], later ? [1, before] : [0, before + 1], `${number}`);
+    }
+  } finally {
+    globalThis.fetch = fetch;
+  }
+  assert.deepEqual(at("/a").refused, { n: 6, said: "no" });
+  await at("/a").dismissRefused();
+  assert.equal(at("/a").refused, undefined);
+  assert.equal(held.size, 0);
 });
