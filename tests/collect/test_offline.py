@@ -1,12 +1,16 @@
 """A lost network loses no answer: requests wait in the browser and are counted once, on a phone and on a tablet of many people."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from discreet.agreement import Agreement
+from discreet.cli._app import app
 from discreet.collect._enrolment import write_tokens
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import agreed, running
@@ -17,6 +21,8 @@ OFFLINE = "document.documentElement.dataset.offline === 'true'"
 SAMPLE_SHOWN = "#sample-card:not([hidden])"
 RECEIPT_SHOWN = "#receipt-card:not([hidden])"
 WAITING = "JSON.parse(localStorage.getItem('discreet outbox') ?? '[]')"
+WIDTHS = (390, 1440)
+PICTURES = os.environ.get("DISCREET_PICTURES")  # a folder for pictures to look at
 LABELS = ["vermilion", "chartreuse", "ultramarine"]
 
 
@@ -106,8 +112,13 @@ def test_whoever_stops_has_sent_nothing_later(context: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any, tmp_path: Path) -> None:
-    """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one."""
+def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_stage(
+    context: Any, tmp_path: Path
+) -> None:
+    """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one.
+
+    A second stage of the first question is then designed from the five samples, and answered by a sixth person.
+    """
     made = [agreed(tmp_path, LABELS, name=f"{name}.json", purpose=name) for name in ("first", "second")]
     page = context.new_page()
     with running(tmp_path, "first.json", "second.json") as collector:
@@ -121,10 +132,13 @@ def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any
         collector.stop()
     sent: list[dict[str, Any]] = []
     for place in range(5):
+        width = WIDTHS[place % 2]
+        page.set_viewport_size({"width": width, "height": 900})
         for address in addresses:
             page.goto(address)
             until(page, READY)
             assert page.locator("#held-card").is_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
             if sent:
                 until(page, f"document.getElementById('outbox-told').textContent.startsWith('{len(sent)} ')")
             _draw(page)
@@ -145,6 +159,42 @@ def test_five_people_on_one_tablet_two_questions_and_a_lost_network(context: Any
         for each in made:
             assert collector.get(f"/estimate?agreement={each.id}").json["samples"] == 5
     assert len({body["client"] for body in sent}) == 10
+    stage = tmp_path / "stage.json"
+    designed = CliRunner().invoke(
+        app,
+        [
+            "design",
+            "--epsilon",
+            "1",
+            "--from",
+            str(tmp_path / "samples.db"),
+            "--agreement",
+            str(tmp_path / "first.json"),
+            "-o",
+            str(stage),
+        ],
+    )
+    assert designed.exit_code == 0, designed.output
+    assert "narrow the population's shares down" in designed.stderr  # before it is written
+    second = Agreement.read(stage)
+    assert second.stated_purpose == "first"
+    with running(tmp_path, "stage.json", "--follows", made[0].id, port=port, log="third.txt") as collector:
+        for width, people in ((390, 1), (1440, 2)):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(f"{collector.address}{TAKE_PART}?agreement={second.id}&field")
+            until(page, READY)
+            _draw(page)
+            page.locator("#send").click()
+            page.wait_for_selector(RECEIPT_SHOWN)
+            assert collector.get(f"/estimate?agreement={second.id}").json["samples"] == people
+            page.goto(f"{collector.address}/?agreement={second.id}")
+            until(page, "!document.getElementById('stages-card').hidden")
+            until(page, f"document.getElementById('stages').textContent.includes('{5 + people} people')")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            if PICTURES:
+                page.screenshot(path=f"{PICTURES}/stages-{width}.png", full_page=True)
+        pooled = collector.get(f"/pooled?agreement={second.id}").json
+        assert [(each["agreement"], each["clients"]) for each in pooled["stages"]] == [(made[0].id, 5), (second.id, 2)]
 
 
 @pytest.mark.slow
