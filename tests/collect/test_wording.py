@@ -24,6 +24,7 @@ UNSAID = {
     "day between",
     "panel head",
     "discreet outbox",
+    "discreet refused",
     "discreet take-part",
     "Bearer ",
     "Content-Type",
