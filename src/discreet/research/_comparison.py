@@ -118,7 +118,7 @@ class Comparison:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*columns.values(), strict=True))
-        return _written(text.getvalue(), path)
+        return _write_text(text.getvalue(), path)
 
     def to_latex(self, path: str | Path | None = None, *, value: str = "mean", digits: int = 3) -> str:
         """A table for a paper (package booktabs): a row for each budget and divergence, a column for each mechanism; the least is bold.
@@ -152,7 +152,7 @@ class Comparison:
             least = min((round(each, digits) for each in known), default=math.nan)
             cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
             lines.append(" & ".join([privacy.translate(_PLAIN), name.translate(_PLAIN), *cells]) + " \\\\")
-        return _written("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
+        return _write_text("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
     def to_pgf(self, path: str | Path | None = None, *, value: str = "mean", divergence: str | None = None) -> str:
         """A picture for a paper (package pgfplots): the value against epsilon, a line for each mechanism. LaTeX sets its letters.
@@ -190,7 +190,7 @@ class Comparison:
                     f"\\addplot coordinates {{{' '.join(points)}}};",
                     f"\\addlegendentry{{{name.translate(_PLAIN)}}}",
                 ]
-        return _written("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
+        return _write_text("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
 
     def plot(
         self,
@@ -269,9 +269,9 @@ def compare(
     check_laws(laws)
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
-    functions = [divergence(each) for each in _listed("divergences", divergences)]
+    functions = [divergence(each) for each in _as_list("divergences", divergences)]
     made = _made_mechanisms(
-        family, _listed("mechanisms", mechanisms), [check_epsilon(each) for each in _listed("epsilons", epsilons)]
+        family, _as_list("mechanisms", mechanisms), [check_epsilon(each) for each in _as_list("epsilons", epsilons)]
     )
     costs = {id(each): _costs(each, laws, functions) for each in made}
     records = []
@@ -284,7 +284,7 @@ def compare(
     return Comparison(tuple(records))
 
 
-def _listed(name: str, given: Any) -> list[Any]:
+def _as_list(name: str, given: Any) -> list[Any]:
     """A list, not a text or a single value in its place."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence | np.ndarray) or not len(given):
         raise DiscreetError(f"{name} = {given!r} is not a list of at least one; pass a list")
@@ -378,7 +378,7 @@ def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> s
     return f"\\textbf{{{shown}}}" if round(number, digits) == least else shown
 
 
-def _written(text: str, path: str | Path | None) -> str:
+def _write_text(text: str, path: str | Path | None) -> str:
     """The text, after writing it to a new file if one is named."""
     if path is not None:
         with atomic_write(path, what="file", replace=True, folders=True) as file:
