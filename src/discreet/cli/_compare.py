@@ -51,7 +51,7 @@ class ComparisonOptions:
     show: str
 
     @property
-    def named_options(self) -> list[str]:
+    def stated_options(self) -> list[str]:
         """The options that were given, for a run that has no comparison."""
         renamed = {"epsilons": "epsilon", "divergences": "divergence", "mechanisms": "mechanism"}
         found = [name for name, value in vars(self).items() if value is not None and name != "show"]

@@ -161,9 +161,9 @@ def reproduce(
             raise DiscreetError("compare is an experiment of its own; name it alone")
         run_comparison(options, json=json)
         return
-    if options.named_options:
+    if options.stated_options:
         raise DiscreetError(
-            f"{options.named_options[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
+            f"{options.stated_options[0]} is for: discreet reproduce compare; the paper's experiments are as they were published"
         )
     start = time.perf_counter()
     runs: dict[str, RecordedRun[Any]] = {}

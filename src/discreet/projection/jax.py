@@ -65,11 +65,11 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
         np.broadcast_to(np.asarray(bound, dtype=np.float64), box.size) for bound in (box.lower, box.upper, box.ceiling)
     )
 
-    def mix_law(p: Any) -> Any:
+    def mix_rows(p: Any) -> Any:
         assert mixing is not None
         return jnp.clip(mixing.slope * p + mixing.lift * low, low, high)
 
-    def project_law(p: Any) -> Any:
+    def project_rows(p: Any) -> Any:
         lower, upper = jnp.asarray(low, dtype=p.dtype), jnp.asarray(high, dtype=p.dtype)
         fixed = stop_gradient(p)
         slope = _slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
@@ -85,7 +85,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
         lifted = jnp.where(support, upper, lower * (1.0 - full) / jnp.where(floors > 0.0, floors, 1.0))
         return jnp.where(full + floors < 1.0, stop_gradient(lifted), law)
 
-    return project_law if mixing is None else mix_law
+    return project_rows if mixing is None else mix_rows
 
 
 def _slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
