@@ -14,8 +14,11 @@ export function chosen(search = location.search) {
   };
 }
 
+/** A purpose as a heading: ids that it names are shortened. They stand in full where the agreement is told. */
+export const headingOf = (purpose) => labelled(purpose.replace(/\b([0-9a-f]{12})[0-9a-f]{52}\b/g, "$1…"));
+
 /** What a tab is called: the survey first, since tabs are narrow. */
-export const titled = (purpose, page) => (purpose ? `${labelled(purpose)} – ${page}` : `${page.charAt(0).toUpperCase()}${page.slice(1)} – discreet`);
+export const titled = (purpose, page) => (purpose ? `${headingOf(purpose)} – ${page}` : `${page.charAt(0).toUpperCase()}${page.slice(1)} – discreet`);
 
 /** The address of a page for a choice. */
 export function addressed(page, choice) {
@@ -24,7 +27,7 @@ export function addressed(page, choice) {
 }
 
 const optionOf = ({ agreement, purpose }, more = "") =>
-  element("option", { value: agreement, dir: "auto" }, `${purpose ? labelled(purpose).slice(0, 60) : phrase("without-purpose")}${more} (${agreement.slice(0, 12)})`);
+  element("option", { value: agreement, dir: "auto" }, `${purpose ? headingOf(purpose).slice(0, 60) : phrase("without-purpose")}${more} (${agreement.slice(0, 12)})`);
 
 /** Fill the lists to choose from; they are hidden where there is nothing to choose. `now`: {agreement, round} that is shown. */
 export function offer({ agreements, beside = [] }, now, { form, agreement, agreementField, round, roundField }) {

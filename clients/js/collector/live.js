@@ -5,7 +5,7 @@ import { containing, suggested } from "../page/search.js";
 import { atMost, certainty, labelled, percentAtMost, sentence } from "../page/words.js";
 import { agreed, ordered, words } from "./agreed.js";
 import { answersOf, changesOf, groupsOf, Panels, stagesOf, withinOf } from "./answers.js";
-import { addressed, chosen, offer, titled } from "./choice.js";
+import { addressed, chosen, headingOf, offer, titled } from "./choice.js";
 import { days } from "./days.js";
 import { FEW, histogram, largest, MANY, Rows, rowsOfTable, widest } from "./population.js";
 import { optionTold, questionsOf } from "./question.js";
@@ -117,7 +117,7 @@ function putStages(pooled) {
   by("stages-card").hidden = !pooled.shares.length;
   if (!pooled.shares.length) return;
   stages.show(stagesOf(pooled));
-  by("stages-told").replaceChildren(...pooled.stages.map(({ purpose, agreement, clients, epsilon }) => element("li", { dir: "auto" }, phrase("stage", { stage: labelled(purpose || agreement.slice(0, 12)), n: clients, epsilon }))));
+  by("stages-told").replaceChildren(...pooled.stages.map(({ purpose, agreement, clients, epsilon }) => element("li", { dir: "auto" }, phrase("stage", { stage: headingOf(purpose || agreement.slice(0, 12)), n: clients, epsilon }))));
   say("stages-reading", phrase(pooled.identifiable ? "stages-reading" : "stages-narrowed", { often: `${numbered(100 * pooled.confidence)}\u00a0%` }));
 }
 
@@ -143,7 +143,7 @@ function promise() {
   const { questions } = known;
   speakOf(questions ? "answer" : reported ? "report" : "sample");
   rewordPage();
-  say("purpose", questions ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("what-they-tell"));
+  say("purpose", questions ? labelled(questions.title) : purpose ? headingOf(purpose) : phrase("what-they-tell"));
   by("purpose").lang = questions?.language ?? "";
   say("what", questions ? [questions.text, phrase("what-answered")].filter(Boolean).join(" ") : phrase(mechanism === "survey" ? "what-surveyed" : reported ? "what-reported" : "what-sampled"));
   say("named-told", phrase(reported ? "that-name-it" : "column-samples"));

@@ -16,7 +16,7 @@ import { element, told } from "../page/element.js";
 import { readLong } from "../page/pasting.js";
 import { atMost, certainty, coinOf, labelled, percent, percentAtMost, sentence, strength } from "../page/words.js";
 import { agreed, words } from "./agreed.js";
-import { addressed, chosen, titled } from "./choice.js";
+import { addressed, chosen, headingOf, titled } from "./choice.js";
 import { drawnFrom } from "./drawn.js";
 import { inField, nextTurn, PageMemory, Turn } from "./field.js";
 import { keyOf } from "./identity.js";
@@ -113,7 +113,7 @@ async function found() {
 /** What is asked, and what the person would agree to. What whoever asks wrote stands apart from what the agreement says. */
 function tellAgreement(known, collection, questions) {
   const { purpose } = known.fields;
-  say("purpose", questions?.columns ? labelled(questions.title) : purpose ? labelled(purpose) : phrase("take-part"));
+  say("purpose", questions?.columns ? labelled(questions.title) : purpose ? headingOf(purpose) : phrase("take-part"));
   document.title = titled(questions?.title ?? purpose, phrase("tab-take-part"));
   const pairs = words(known, collection).map((pair) => told([pair]));
   const its = [element("dt", {}, phrase("its-id")), element("dd", {}, element("code", {}, known.id), ` ${phrase("id-told")}`)];
