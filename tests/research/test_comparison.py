@@ -148,6 +148,7 @@ def test_any_mechanism_is_compared() -> None:
         ({"mechanisms": ["nothing"]}, "no installed package offers the mechanism 'nothing'"),
         ({"mechanisms": [Simplex(5)]}, "has no name"),
         ({"mechanisms": [Tilt, Tilt]}, "two mechanisms are called 'tilt'"),
+        ({"divergences": ["kl", "kl"]}, "two divergences are called 'kl'"),
         ({"mechanisms": [dc.OptimalSampler(Simplex(3), epsilon=1.0)]}, "is on 3 outcomes, and the clients on 5"),
         ({"mechanisms": [lambda family: None]}, r"cannot be called as kind\(family, epsilon=...\)"),
         ({"epsilons": [math.nan]}, "epsilon = nan"),

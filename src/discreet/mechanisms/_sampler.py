@@ -96,7 +96,7 @@ class Sampler(abc.ABC, Generic[F]):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _sealed_names(type(self)) or (name in _SET_ONCE and name in vars(self)):
-            raise DiscreetError(
+            raise _SealedError(
                 f"{type(self).__name__}.{name} cannot be set: it would describe one mechanism and release another; {_OWN}"
             )
         super().__setattr__(name, value)
@@ -521,6 +521,10 @@ def _refuse_changed_seals(kind: type) -> None:
             raise DiscreetError(
                 f"{kind.__name__} overrides {name}, and would describe one mechanism and release another; {_OWN}"
             )
+
+
+class _SealedError(DiscreetError, AttributeError):
+    """The error for setting what describes or releases a mechanism; an AttributeError too, as of any property that cannot be set."""
 
 
 def _is_ours(kind: type) -> bool:

@@ -270,6 +270,10 @@ def compare(
     if not len(laws):
         raise DiscreetError("clients is empty; give the distribution of at least one")
     functions = [divergence(each) for each in _as_list("divergences", divergences)]
+    names = [each.name for each in functions]
+    again = next((name for name in names if names.count(name) > 1), None)
+    if again is not None:
+        raise DiscreetError(f"two divergences are called {again!r}; give them names that differ")
     made = _made_mechanisms(
         family, _as_list("mechanisms", mechanisms), [check_epsilon(each) for each in _as_list("epsilons", epsilons)]
     )
