@@ -30,7 +30,6 @@ from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from tests.collect.behaviour import DAY, agreed
-from tests.collect.postgres import Server
 from tests.collect.running import one, running
 from tests.javascript.browser import chromium, new_context, until, watched
 
@@ -57,66 +56,55 @@ def arrivals(reports: Any, first: int = 0) -> list[Arrival]:
     ]
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        where = server.database()
-    else:
-        where = str(tmp_path / "store.db")
-    with closing(open_store(where)) as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("blocks", FAMILIES, ids=lambda blocks: f"{blocks.name}-{blocks.size}")
-def test_the_store_holds_the_table_of_all_reports(store: Store, blocks: BlockFamily) -> None:
+def test_the_store_holds_the_table_of_all_reports(either_store: Store, blocks: BlockFamily) -> None:
     sampler = sampler_of(blocks)
     agreement = Agreement.of(sampler)
-    store.add(agreement)
+    either_store.add(agreement)
     reports = sampler.release_records(np.arange(300) % blocks.size)
     sent = arrivals(reports)
     done = 0
     for many in (1, 1, 30, 40, 100, 128):
-        assert store.count(agreement.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
+        assert either_store.count(agreement.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
         done += many
         expected = ReportCounts(sampler).add(reports[:done])
-        assert store.counts(agreement.id, 1).tolist() == expected.table.tolist()
-        found = ReportCounts.from_table(sampler, store.counts(agreement.id, 1))
+        assert either_store.counts(agreement.id, 1).tolist() == expected.table.tolist()
+        found = ReportCounts.from_table(sampler, either_store.counts(agreement.id, 1))
         assert (found.reports, found.supports().tolist()) == (done, expected.supports().tolist())
-    assert store.count(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
+    assert either_store.count(agreement.id, 1, sent, DAY) == [Verdict.AGAIN] * 300
     other = [Arrival(each.client, text_digest("other key"), each.outcome) for each in sent[:3]]
-    assert store.count(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
-    assert store.counts(agreement.id, 1).tolist() == expected.table.tolist()
+    assert either_store.count(agreement.id, 1, other, DAY) == [Verdict.SPOKEN] * 3
+    assert either_store.counts(agreement.id, 1).tolist() == expected.table.tolist()
 
 
-def test_what_is_no_report_is_refused_and_nothing_is_counted(store: Store) -> None:
+def test_what_is_no_report_is_refused_and_nothing_is_counted(either_store: Store) -> None:
     sampler = sampler_of(AffineBlocks(104, 107, 1, 28))
     agreement = Agreement.of(sampler)
-    store.add(agreement)
+    either_store.add(agreement)
     for wrong in (sampler.blocks.blocks, -1):
         with pytest.raises(DiscreetError, match="no report"):
-            store.count(
+            either_store.count(
                 agreement.id,
                 1,
                 [Arrival(text_digest("a"), text_digest("k"), 3), Arrival(text_digest("b"), text_digest("k"), wrong)],
                 DAY,
             )
-    assert not store.counts(agreement.id, 1).any()
+    assert not either_store.counts(agreement.id, 1).any()
 
 
-def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(store: Store) -> None:
+def test_reports_that_are_pushed_out_of_the_pool_are_counted_as_reports(either_store: Store) -> None:
     """More agreements than a pool holds: the one that waits for the longest is counted while another one's samples come."""
     sampler = sampler_of(MaskedSubsets(64, 17))
     reported = Agreement.of(sampler)
     reports = sampler.release_records(np.arange(5))
-    store.add(reported)
-    store.count(reported.id, 1, arrivals(reports), DAY)
+    either_store.add(reported)
+    either_store.count(reported.id, 1, arrivals(reports), DAY)
     for number in range(MOST_GROUPS + 1):
         plain = agreed(3, purpose=str(number))
-        store.add(plain)
-        store.count(plain.id, 1, [Arrival(text_digest("a"), text_digest("k"), 2)], DAY)
-        assert store.counts(plain.id, 1).tolist() == [0, 0, 1]
-    assert store.counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
+        either_store.add(plain)
+        either_store.count(plain.id, 1, [Arrival(text_digest("a"), text_digest("k"), 2)], DAY)
+        assert either_store.counts(plain.id, 1).tolist() == [0, 0, 1]
+    assert either_store.counts(reported.id, 1).tolist() == ReportCounts(sampler).add(reports).table.tolist()
 
 
 def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:

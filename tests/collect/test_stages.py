@@ -91,8 +91,11 @@ def test_a_second_stage_is_designed_from_the_first_and_refuses_its_clients(tmp_p
             assert [share["law"][name] for share in pooled["shares"]] == getattr(together.law, name).tolist()
     for number, each in enumerate((AGREED, designed)):
         assert run("export", store, "-o", f"{tmp_path}/{number}.parquet", "--agreement", each.id).exit_code == 0
-    asked = run("estimate", f"{tmp_path}/0.parquet", f"{tmp_path}/1.parquet", "--numbered", "--json")
-    assert json.loads(asked.stdout)["shares"] == pooled["shares"]
+    files = [f"{tmp_path}/0.parquet", f"{tmp_path}/1.parquet"]
+    asked = json.loads(run("estimate", *files, "--json").stdout)
+    assert asked["shares"] == pooled["shares"]
+    assert asked["notes"][0].startswith("that no client is in two of the files is assumed")  # exports number their rows
+    assert json.loads(run("estimate", *files, "--numbered", "--json").stdout) == asked
 
 
 @pytest.mark.slow

@@ -33,7 +33,6 @@ from discreet.survey import Dates, Number, Survey, SurveySampler, histogram, mea
 from discreet.survey._strategies import Part, Together
 from discreet.tables import read_secret, sample, write_secret
 from tests.collect.behaviour import DAY
-from tests.collect.postgres import Server
 from tests.collect.running import one, running
 from tests.collect.test_reports import arrivals
 
@@ -59,40 +58,29 @@ def reports_of(clients: int) -> Any:
     return SAMPLER.release_table(table)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    if request.param == "postgres":
-        server: Server = request.getfixturevalue("postgres")
-        where = server.database()
-    else:
-        where = str(tmp_path / "store.db")
-    with closing(open_store(where)) as opened:
-        yield opened
-
-
-def test_the_store_holds_every_report_as_often_as_it_came(store: Store) -> None:
-    store.add(AGREED)
+def test_the_store_holds_every_report_as_often_as_it_came(either_store: Store) -> None:
+    either_store.add(AGREED)
     reports = np.concatenate([reports_of(300), np.full(40, reports_of(1)[0])])
     sent, done = arrivals(reports), 0
     for many in (1, 1, 30, 40, 100, 168):
-        assert store.count(AGREED.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
+        assert either_store.count(AGREED.id, 1, sent[done : done + many], DAY) == [Verdict.COUNTED] * many
         done += many
-        assert store.counts(AGREED.id, 1).tolist() == sorted(stored_reports(reports[:done]).tolist())
-    assert store.count(AGREED.id, 1, sent, DAY) == [Verdict.AGAIN] * 340
-    assert len(store.counts(AGREED.id, 1)) == 340
+        assert either_store.counts(AGREED.id, 1).tolist() == sorted(stored_reports(reports[:done]).tolist())
+    assert either_store.count(AGREED.id, 1, sent, DAY) == [Verdict.AGAIN] * 340
+    assert len(either_store.counts(AGREED.id, 1)) == 340
     with pytest.raises(DiscreetError, match="no report of this survey"):
-        store.count(AGREED.id, 1, arrivals([SAMPLER.largest + 1], 900), DAY)
+        either_store.count(AGREED.id, 1, arrivals([SAMPLER.largest + 1], 900), DAY)
 
 
-def test_reports_past_2_63_are_stored_and_come_back(store: Store) -> None:
+def test_reports_past_2_63_are_stored_and_come_back(either_store: Store) -> None:
     masks = Part(0, Together(("town",)), MaskedSubsets(64, 17), 1.0)
     wide = SurveySampler(Survey({"town": 64}, [shares("town")]), epsilon=1.0, parts=[masks])
     agreement = Agreement.of(wide)
-    store.add(agreement)
+    either_store.add(agreement)
     reports = wide.release_rows(np.full(200, 63))
     assert (reports >= 1 << 63).any()
-    store.count(agreement.id, 1, arrivals(reports), DAY)
-    assert sorted(store.counts(agreement.id, 1).view(np.uint64).tolist()) == sorted(reports.tolist())
+    either_store.count(agreement.id, 1, arrivals(reports), DAY)
+    assert sorted(either_store.counts(agreement.id, 1).view(np.uint64).tolist()) == sorted(reports.tolist())
 
 
 def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:

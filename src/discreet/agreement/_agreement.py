@@ -301,6 +301,11 @@ class Agreement:
         return () if named is None else tuple(named[1].split(", "))
 
     @property
+    def release_kind(self) -> str:
+        """What one client sends, in a word: a sample, or a report."""
+        return "sample" if self.blocks is None and self.survey is None else "report"
+
+    @property
     def stated_purpose(self) -> str:
         """The purpose without the words that name what the sampler was learned from."""
         named = _LEARNED.search(self.purpose)

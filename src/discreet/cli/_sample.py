@@ -293,7 +293,7 @@ def _refuse_local_options(**options: Any) -> None:
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
-    what = "sample" if agreement.blocks is None and agreement.survey is None else "report"
+    what = agreement.release_kind
     yield f"{pluralise(summary.clients, what)} to {'standard output' if output == '-' else output}, {agreement.promise} each"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)

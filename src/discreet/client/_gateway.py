@@ -271,7 +271,7 @@ def _append_outcome_numbers(drawn: "pa.Table", agreed: Agreement, domain: Any) -
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if agreed.blocks is not None or agreed.survey is not None:
+    if agreed.release_kind == "report":
         return drawn
     samples = drawn.column("sample")
     if not (pa.types.is_string(samples.type) or pa.types.is_large_string(samples.type)):
@@ -289,8 +289,7 @@ def _request_bodies(
     about = {"agreement": agreed.id, "round": str(number)}
     if _NUMBERS in drawn.schema.names:
         about["samples"] = "numbers"
-    released = "sample" if agreed.blocks is None and agreed.survey is None else "report"
-    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else released)
+    samples = drawn.column(_NUMBERS if _NUMBERS in drawn.schema.names else agreed.release_kind)
     for start in range(0, drawn.num_rows, _BATCH):
         part = drawn.slice(start, _BATCH)
         called = [

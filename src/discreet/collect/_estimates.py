@@ -63,11 +63,6 @@ def agreed_sampler(agreed: Agreement) -> AnySampler:
     return agreed.report_sampler() if agreed.blocks is not None else coding_and_sampler(agreed)[1]
 
 
-def release_word(agreed: Agreement) -> str:
-    """What one client sends."""
-    return "sample" if agreed.blocks is None and agreed.survey is None else "report"
-
-
 def count_samples(sampler: AnySampler, counts: Counts) -> int:
     """How many samples, or reports, were counted."""
     if isinstance(sampler, SurveySampler):
@@ -79,7 +74,7 @@ def count_samples(sampler: AnySampler, counts: Counts) -> int:
 
 def check_enough(kept: StoredAgreement, round: int, samples: int) -> None:
     """Raise an error for a round without samples, or with fewer than are estimated from."""
-    what = release_word(kept.agreement)
+    what = kept.agreement.release_kind
     of = f"agreement {kept.agreement.id} has"
     if not samples:
         raise DiscreetError(f"{of} no {what}s in round {round}; there is nothing to export")
@@ -95,7 +90,7 @@ def hidden_estimate(
 ) -> dict[str, Any]:
     """What is said of a round whose estimates are not shown: how many samples came."""
     empty = estimate_counts(kept, sampler, np.zeros(0, dtype=np.int64), 0.95)
-    what = "clients" if isinstance(sampler, SurveySampler) else f"{release_word(kept.agreement)}s"
+    what = "clients" if isinstance(sampler, SurveySampler) else f"{kept.agreement.release_kind}s"
     said = {"hidden": kept.shown, "notes": [], "round": round, "days": days}
     return {
         **empty,
@@ -110,7 +105,7 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     agreed = kept.agreement
     samples = count_samples(sampler, counts)
     hidden = {"least": kept.least} if kept.least > 1 else {}
-    what = f"{release_word(agreed)}s"
+    what = f"{agreed.release_kind}s"
     said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
     if isinstance(sampler, SurveySampler):
         if samples and samples >= kept.least:
@@ -166,7 +161,7 @@ def estimate_side_by_side(
     groups: Sequence[StoredAgreement], sampler: AnySampler, counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
     """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
-    agreed, what = groups[0].agreement, f"{release_word(groups[0].agreement)}s"
+    agreed, what = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
     names = group_names([each.agreement for each in groups])
     many = [count_samples(sampler, each) for each in counts]
     shown = [place for place, samples in enumerate(many) if samples and samples >= groups[place].least]
@@ -229,7 +224,7 @@ def estimate_change(
     for number, each in zip(rounds, counts, strict=True):
         samples = count_samples(sampler, each)
         if not samples or samples < kept.least:
-            said = f"round {number} has too few {release_word(agreed)}s, so no change is shown"
+            said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
             return {"confidence": confidence, "changes": [], "notes": [said], **told}
     if isinstance(sampler, SurveySampler):
         earlier, later = map(sent_reports, counts)

@@ -2,7 +2,8 @@
 
 A store keeps how often each outcome was said, and who has spoken, but not who said what. So the rows are made of the counts: as many
 of each outcome as were counted, in random order, and numbered in that order. The numbers say nothing of any client; they are there because
-each stands for another one. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
+each stands for another one. Parquet and Arrow files say so in their metadata, so that two exports are not taken for files of the same
+clients. A cell is written as a point in it that is read back into that cell, which is tried before anything is written.
 
 Of reports a store keeps the table that they add up to, from which single ones cannot be told. That table is exported, place by place, and
 `discreet estimate` reads it. Reports on a survey are kept one by one, and exported so.
@@ -26,6 +27,7 @@ from discreet.errors import DiscreetError
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler
 from discreet.tables import (
     METADATA,
+    NUMBERED,
     REPLACE_HINT,
     STANDARD,
     Coding,
@@ -100,7 +102,8 @@ def export(
     place = _places_inside_cells(coding, counts)
     types = (pa.int64(), coding.sample_type, pa.dictionary(pa.int8(), pa.string()))
     schema = pa.schema(
-        list(zip(("client", "sample", "agreement"), types, strict=True)), {METADATA: agreed.text.encode()}
+        list(zip(("client", "sample", "agreement"), types, strict=True)),
+        {METADATA: agreed.text.encode(), NUMBERED: b"rows"},
     )
     rng = np.random.default_rng()
     with writer_to(str(output), schema, kind, replace=replace) as writer:
@@ -118,7 +121,7 @@ def _write_survey_reports(output: str, agreed: Agreement, stored: NDArray[np.int
     """The reports of a survey in random order, numbered in that order, as `discreet sample` writes them."""
     schema = pa.schema(
         [("client", pa.int64()), ("report", pa.uint64()), ("agreement", pa.dictionary(pa.int8(), pa.string()))],
-        {METADATA: agreed.text.encode()},
+        {METADATA: agreed.text.encode(), NUMBERED: b"rows"},
     )
     reports = sent_reports(np.random.default_rng().permutation(stored))
     with writer_to(output, schema, format_of(output), replace=replace) as writer:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from discreet._base.files import check_apart, error_reason
 from discreet.agreement import Agreement
-from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts, release_word
+from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts
 from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
 from discreet.errors import DiscreetError, Range, check_path
@@ -124,7 +124,7 @@ def publish(
     if kept.questions is not None:
         files["questions.json"] = kept.questions
     _write_folder(Path(folder), files, agreed)
-    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), release_word(agreed))
+    return PublishedResult(agreed, number, samples, kept.closed, Path(folder), agreed.release_kind)
 
 
 def _write_folder(folder: Path, files: Mapping[str, str], agreed: Agreement) -> None:

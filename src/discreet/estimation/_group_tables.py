@@ -230,11 +230,11 @@ class SharedClients:
 
 
 def shared_clients(before: Source, after: Source) -> SharedClients | None:
-    """The clients of two files; None where one of them does not name its clients."""
+    """The clients of two files; None where one of them does not name its clients, or numbers them."""
     names = []
     for source in (before, after):
         column = client_column_name(source, REPORT if REPORT in source.schema else "sample")
-        if column not in source.schema:
+        if source.numbered or column not in source.schema:
             return None
         name = client_name_texts(source, column)
         parts = list(source.frames(partial(hash_names, name=name, words=_WORDS), [column], client=column))

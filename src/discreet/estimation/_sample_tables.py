@@ -444,8 +444,8 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
 
 
 def check_clients_apart(sources: Sequence[Source]) -> bool:
-    """Raise an error for clients in several sources; return whether all sources name their clients."""
-    columns = [(source, client_column_name(source)) for source in sources]
+    """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
+    columns = [(source, client_column_name(source)) for source in sources if not source.numbered]
     named = [(source, column) for source, column in columns if column in source.schema]
     words = [f"word {seed}" for seed in (1, 2)]
     seen: pl.DataFrame | None = None

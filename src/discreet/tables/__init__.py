@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from discreet.tables._sources import (
         FEW as FEW,
         METADATA as METADATA,
+        NUMBERED as NUMBERED,
         ScannedSource as ScannedSource,
         Source as Source,
         file_source as file_source,
@@ -94,7 +95,7 @@ __getattr__ = lazy_names(
         "_records": "Reading check_columns check_rows fit_coding outcome_codes resolve_marks",
         "_request": "Progress Request Summary",
         "_sources": (
-            "FEW METADATA ScannedSource Source file_source first_few is_among_inputs open_source sample_texts source_of"
+            "FEW METADATA NUMBERED ScannedSource Source file_source first_few is_among_inputs open_source sample_texts source_of"
         ),
     },
     extra="cli",

@@ -37,6 +37,7 @@ from discreet.tables._input_files import MAGIC, FileColumns, InputFile, detect_f
 from discreet.tables._text_files import JsonLines, agreement_beside, one_separator, read_header, unguard_text
 
 METADATA = b"discreet.agreement"  # the agreement of a file of samples
+NUMBERED = b"discreet.numbered"  # of a file whose clients are numbered rows, and name nobody
 FEW = 3  # examples in a message
 ROOM = 1 << 26  # bytes for polars to unpack at a time
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
@@ -76,6 +77,7 @@ class Source(abc.ABC):
         is_guarded: whether texts of samples may have a guarding apostrophe (`discreet.tables._text_files`).
         rows: the number of rows, if it is known without reading.
         agreement: the agreement that samples carry, as JSON, or None. Records name their own: see `tallies`.
+        numbered: whether the files say that their clients are numbers of rows, as exports of a store do: equal ones are not the same client.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Source(abc.ABC):
     is_guarded: bool
     rows: int | None
     agreement: str | None
+    numbered: bool = False
 
     def frames(
         self,
@@ -205,6 +208,7 @@ class ParquetSource(FilesSource):
             rows=sum(file.rows for file in self._files),
             agreement=carried_agreement(name, (file.metadata for file in self._files)),
         )
+        self.numbered = are_numbered(file.metadata for file in self._files)
 
     def _frames(self, prepare: Prepare, wanted: FramesWanted) -> Iterator[pl.DataFrame]:
         columns = list(self.schema) if wanted.columns is None else list(wanted.columns)
@@ -340,6 +344,11 @@ def carried_agreement(name: str, carried: Iterable[Any]) -> str | None:
     return texts.pop() if texts else None
 
 
+def are_numbered(carried: Iterable[Any]) -> bool:
+    """Whether any of the files says in its metadata that its clients are numbered rows."""
+    return any(NUMBERED in (metadata or {}) for metadata in carried)
+
+
 def _in_metadata(metadata: Any) -> str | None:
     """An agreement in the metadata of a schema, where we or Spark put it."""
     found = metadata.get(METADATA)
@@ -414,7 +423,9 @@ def _batches(
         return (frame for batch in batches for frame in _checked_frames(name, batch, wanted.columns))
 
     found = carried_agreement(name, [schema.metadata]) if agreement is None else agreement
-    return StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
+    source = StreamSource(name, schema_of(schema, name), frames, rows=rows, agreement=found)
+    source.numbered = are_numbered([schema.metadata])
+    return source
 
 
 def _arrow_stream_source(table: Any) -> Source:
@@ -480,7 +491,9 @@ def _arrow(name: str, files: Sequence[ArrowFile]) -> Source:
                     yield columns.align(frame, given, used)
 
     agreement = carried_agreement(name, (file.schema.metadata for file in files))
-    return StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
+    source = StreamSource(name, columns.schema, frames, untyped=columns.keys, agreement=agreement)
+    source.numbered = are_numbered(file.schema.metadata for file in files)
+    return source
 
 
 def _stream(name: str, file: Any) -> Source:
