@@ -108,11 +108,11 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     what = f"{agreed.release_kind}s"
     said = f"estimates are shown from {kept.least:,} {what} on" if hidden else f"there are no {what} yet"
     if isinstance(sampler, SurveySampler):
-        if samples and samples >= kept.least:
+        if kept.shows(samples):
             answers = answer_survey(sampler, sent_reports(counts), confidence=confidence)
             return survey_record(answers, agreed, survey_notes(answers))
         return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
-    if samples and samples >= kept.least:
+    if kept.shows(samples):
         found = _population_of(sampler, counts, confidence)
         return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
     return {
@@ -164,7 +164,7 @@ def estimate_side_by_side(
     agreed, what = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
     names = group_names([each.agreement for each in groups])
     many = [count_samples(sampler, each) for each in counts]
-    shown = [place for place, samples in enumerate(many) if samples and samples >= groups[place].least]
+    shown = [place for place, samples in enumerate(many) if groups[place].shows(samples)]
     said = []
     if len(shown) < len(groups):
         fewest = max(1, groups[0].least)
@@ -200,7 +200,7 @@ def estimate_stages(
     used = [
         (kept.agreement, _population_of(sampler, each, confidence))
         for kept, sampler, each in zip(stages, samplers, counts, strict=True)
-        if not isinstance(sampler, SurveySampler) and count_samples(sampler, each) >= max(1, kept.least)
+        if not isinstance(sampler, SurveySampler) and kept.shows(count_samples(sampler, each))
     ]
     hidden = len(stages) - len(used)
     said = [f"{pluralise(hidden, 'stage')} of {len(stages)} with too few samples left out"] if hidden else []
@@ -222,8 +222,7 @@ def estimate_change(
     """The change from one round to another as `discreet estimate --compare --json` prints it; empty where one has too few samples."""
     agreed, told = kept.agreement, {"rounds": list(rounds)}
     for number, each in zip(rounds, counts, strict=True):
-        samples = count_samples(sampler, each)
-        if not samples or samples < kept.least:
+        if not kept.shows(count_samples(sampler, each)):
             said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"
             return {"confidence": confidence, "changes": [], "notes": [said], **told}
     if isinstance(sampler, SurveySampler):
@@ -239,7 +238,7 @@ def estimate_within_groups(
 ) -> dict[str, Any]:
     """Shares within the private groups of a survey's column as `discreet estimate --by --json` prints them."""
     samples = count_samples(sampler, counts)
-    if not isinstance(sampler, SurveySampler) or not samples or samples < kept.least:
+    if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
     return within_record(answer_survey(sampler, sent_reports(counts), confidence=confidence), [], by=by)
 

@@ -84,6 +84,10 @@ class StoredAgreement:
     questions: str | None = None
     ticket: str = ""
 
+    def shows(self, samples: int) -> bool:
+        """Whether so many samples are estimated from, rather than hidden."""
+        return samples >= max(1, self.least)
+
 
 @dataclass(frozen=True)
 class Enrolment:
