@@ -1,38 +1,79 @@
 """Private outcomes of tensors on a GPU: `discreet.torch.release` beside a softmax, a Gumbel draw, and the same law written plainly.
 
-`python -m benchmarks torch` first checks, on the device, what the guarantee says of integers; then it prints a table. Times are medians
-over calls from the outside (the one synchronisation of `release`, the operating system's entropy and the launches are in them), on
-inputs that take turns so that none is found in cache. Bandwidth is what has to be read once, over the time, as a part of what a copy
-of 4 GiB reaches on the same device. Where there is no GPU it measures the CPU.
+`python -m benchmarks torch` first checks, on the device, what the guarantee says of integers and of randomness; then it prints a table. Times
+are medians over calls from the outside (the one synchronisation of `release`, its key and the launches are in them), on inputs that take
+turns so that none is found in cache. "at least" is the time in which the inputs can be read once, by the bandwidth of a copy of 4 GiB on the
+same device. Where there is no GPU it measures the CPU.
 """
 
 import math
 import statistics
+import struct
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.profiler import ProfilerActivity, profile
 
 from discreet._base.numerics import exp_lower
+from discreet.errors import DiscreetError
 from discreet.release import TOTAL, SystemEntropy
 from discreet.release._randomness import FixedIntegers
 from discreet.torch import _host as host, release, weights
 from discreet.torch._host import make_terms, rows_of
 from discreet.torch._sampling import draw_outcomes
 
-SHAPES = [(512, 128_256), (64, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
+SHAPES = [(512, 128_256), (64, 128_256), (1, 128_256), (4_096, 32_000), (100_000, 1_000), (1_000_000, 100)]
 DTYPES = [torch.float32, torch.bfloat16]
 CPU_SHAPES = [(64, 32_000), (1_000, 1_000)]
 EPSILONS = [8.0, 1.0]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ENOUGH = 300_000_000  # bytes of inputs that take turns: several times the cache
 NEWTON_STEPS = 8
+RFC_8439 = [  # key, nonce, counter, block: section 2.3.2, and appendix A.1, vectors 1 to 5
+    (
+        bytes(range(32)).hex(), "000000090000004a00000000", 1,
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4ed2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e",
+    ),
+    (
+        "00" * 32, "00" * 12, 0,
+        "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586",
+    ),
+    (
+        "00" * 32, "00" * 12, 1,
+        "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f",
+    ),
+    (
+        "00" * 31 + "01", "00" * 12, 1,
+        "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a8eca00bbb4a73bdad192b5c42f73f2fd4e273644c8b36125a64addeb006c13a0",
+    ),
+    (
+        "00ff" + "00" * 30, "00" * 12, 2,
+        "72d54dfbf12ec44b362692df94137f328fea8da73990265ec1bbbea1ae9af0ca13b25aa26cb4a648cb9b9d1be65b2c0924a66c54d545ec1b7374f4872e99f096",
+    ),
+    (
+        "00" * 32, "00" * 11 + "02", 0,
+        "c2c64d378cd536374ae204b9ef933fcd1a8b2288b3dfa49672ab765b54ee27c78a970e0e955c14f3a88e741b97c286f75f8fc299e8148362fa198a39531bed6d",
+    ),
+]  # fmt: skip
+FORK = """
+import os, sys, torch
+from discreet.torch import release
+
+child = os.fork()  # before CUDA is initialised: afterwards torch refuses the child
+found = release(logits=torch.zeros((1000, 1000), device="cuda"), epsilon=1.0).tolist()
+if child:
+    os.waitpid(child, 0)
+sys.stdout.write("".join(map(str, found)) + "\\n")
+sys.stdout.flush()
+os._exit(0)
+"""
 
 
 def run() -> None:
@@ -46,7 +87,10 @@ def run() -> None:
     print(f"{torch.cuda.get_device_name()}: a copy moves {peak / 1e12:.2f} TB/s (read and written)")
     start = time.perf_counter()
     SystemEntropy().integers(1_000_000)
-    print(f"entropy of the operating system for 1,000,000 rows: {1e3 * (time.perf_counter() - start):.1f} ms")
+    took = 1e3 * (time.perf_counter() - start)
+    print(
+        f"words for 1,000,000 rows: {took:.1f} ms by the operating system, {streamed():.3f} ms by ChaCha20 on the device"
+    )
     table(SHAPES, DTYPES, peak)
     plainly()
 
@@ -61,7 +105,7 @@ def table(shapes: list[tuple[int, int]], dtypes: list[torch.dtype], peak: float)
         "ms",
         "x softmax",
         "x Gumbel",
-        "of bandwidth",
+        "at least, ms",
         "kernels alone",
     )
     print("  ".join(f"{each:>16}" for each in head))
@@ -86,7 +130,7 @@ def lines(shape: tuple[int, int], dtype: torch.dtype, peak: float) -> list[tuple
             bytes_read = (2 if referenced else 1) * sets[0][0].nbytes
             found.append((
                 *named, f"{epsilon:g}", kind if referenced else "none", f"{took:.3f}", f"{took / softmax:.2f}",
-                f"{took / gumbel:.2f}", f"{bytes_read / (1e-3 * took) / peak:.2f}", f"{kernels(call, sets):.3f}",
+                f"{took / gumbel:.2f}", f"{1e3 * bytes_read / peak:.3f}", f"{kernels(call, sets):.3f}",
             ))  # fmt: skip
     found.append((*named, "", "softmax", f"{softmax:.3f}", "1.00", f"{softmax / gumbel:.2f}", "", ""))
     found.append((*named, "", "Gumbel", f"{gumbel:.3f}", f"{gumbel / softmax:.2f}", "1.00", "", ""))
@@ -212,6 +256,10 @@ def check() -> None:
             p[1, 0], p[2, size - 1] = 0.0, 0.0  # two point masses, a flat row, half a row
             for public in (None, reference.to(dtype), reference.expand(p.shape).contiguous().to(dtype)):
                 _check_integers(p.to(dtype), public, epsilon, upper)
+    for count in (512, 600):  # words of the operating system, and of a key
+        p = 3.0 * torch.randn((count, 50_257), generator=generator, device="cuda")
+        for public in (None, p[0].clone(), p[0].expand(p.shape).contiguous()):
+            _check_integers(p, public, 8.0, None)
     rows = torch.randn((10_000, 1_000), generator=generator, device="cuda")
     found = weights(logits=rows, reference=rows[0], epsilon=2.0)
     assert bool((found.sum(1) == TOTAL).all())
@@ -226,35 +274,80 @@ def check() -> None:
         on_device = draw_outcomes(given, terms, FixedIntegers(uniform))
         assert on_device.is_cuda
         assert np.array_equal(on_device.cpu().numpy(), host.draw_outcomes(beside, terms, uniform))
-    _check_parts(generator)
+    _check_streams(generator)
+    _check_randomness()
     print("integers, ratios, draws and the numpy path: as they should be")
     wrong, settings = check_batches()
     print(f"rows served alone and in batches: other integers in {wrong} of {settings} settings")
     assert not wrong
 
 
-class _InParts(FixedIntegers):
-    """Integers that come part by part, as the operating system's do where there are many."""
+def keystream(key: bytes, nonce: bytes, first: int, words: int) -> torch.Tensor:
+    """64-bit words of ChaCha20's keystream, by the kernel that `release` uses."""
+    from discreet.torch._keystream import LANES, WORDS, write_keystream
 
-    def filled(self, found: NDArray[np.int64]) -> Iterator[int]:
-        for there in (*range(70_001, len(found), 70_001), len(found)):
-            found[:there] = self._uniform[:there]
-            yield there
+    out = torch.zeros(words, dtype=torch.int64, device=DEVICE)
+    numbers = *struct.unpack("<8i", key), *struct.unpack("<3i", nonce)
+    write_keystream[(-(-words // (WORDS * LANES.value)),)](out, first, words, *numbers, num_warps=4)
+    return out
 
 
-def _check_parts(generator: torch.Generator) -> None:
-    """Rows that are drawn while the integers of others are still read, or on another stream, have the outcomes of their own integers."""
+def streamed() -> float:
+    """Milliseconds for a million words."""
+    call = partial(keystream, bytes(range(32)), bytes(12), 0, 1_000_000)
+    return kernels(lambda p, m: call(), [(torch.empty(0), torch.empty(0))])
+
+
+def _check_randomness() -> None:
+    """RFC 8439's vectors; no key twice; no capture in a graph; no word in two processes of a fork."""
+    for key, nonce, first, expected in RFC_8439:
+        found = keystream(bytes.fromhex(key), bytes.fromhex(nonce), first, 8).cpu().numpy().tobytes()
+        assert found.hex() == expected, "RFC 8439"
+    far = keystream(bytes(32), bytes(12), (1 << 31) - 1, 16)  # the largest counter that a call may reach, and the next
+    assert torch.equal(far[8:], keystream(bytes(32), bytes(12), 1 << 31, 8))
+    long = keystream(bytes(32), bytes(12), 0, 1_000_003)
+    assert len(torch.unique(long)) == len(long)
+    assert torch.equal(long[800_000:], keystream(bytes(32), bytes(12), 100_000, 200_003))
+    flat = torch.zeros((10_000, 1_000), device="cuda")
+    assert int((release(logits=flat, epsilon=1.0) == release(logits=flat, epsilon=1.0)).sum()) < 100
+    for shape in ((8, 100), (100, 100), (100, 5_000)):
+        logits, graph, refused = torch.zeros(shape, device="cuda"), torch.cuda.CUDAGraph(), 0
+        release(logits=logits, epsilon=1.0)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            doubled = 2.0 * logits
+            for call in (release, weights):
+                try:
+                    call(logits=doubled, epsilon=1.0)
+                except DiscreetError as error:
+                    refused += "CUDA graph" in str(error)
+        assert refused == 2
+        logits.fill_(1.0)
+        graph.replay()
+        assert torch.equal(doubled, torch.full(shape, 2.0, device="cuda"))
+        release(logits=doubled, epsilon=1.0)  # after a replay, as the error says
+    mine, theirs = subprocess.run(
+        [sys.executable, "-c", FORK], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert mine != theirs
+    print("randomness: RFC 8439, keys, graphs and forks as they should be")
+
+
+def _check_streams(generator: torch.Generator) -> None:
+    """Rows that are drawn on another stream have the outcomes of their own integers, call after call."""
     from discreet.torch import _gpu as gpu
 
-    for shape in ((300_001, 50), (300, 5_000)):
+    for shape in ((300_001, 50), (300, 5_000), (40, 128_256)):
         p = torch.randn(shape, generator=generator, device="cuda")
         integers = SystemEntropy().integers(len(p))
         for public in (None, p[0], -p):
-            rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=4.0)
+            rows, terms = rows_of(p, None, public, 1.0), make_terms(epsilon=9.0)
             found = gpu.draw_outcomes(rows, terms, FixedIntegers(integers))
-            assert torch.equal(found, gpu.draw_outcomes(rows, terms, _InParts(integers)))
             with torch.cuda.stream(torch.cuda.Stream()):
                 assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
+            for _ in range(200 if shape[1] > 2048 else 3):
+                release(logits=p, reference=public, epsilon=9.0)
+            assert torch.equal(found, gpu.draw_outcomes(rows, terms, FixedIntegers(integers)))
 
 
 def check_batches() -> tuple[int, int]:
@@ -316,7 +409,10 @@ def _check_integers(p: torch.Tensor, public: torch.Tensor | None, epsilon: float
     assert bool((lower == lower[0]).all()), "one reference, one floor, wherever it stands in a batch"
     most, least = found.max(0).values.tolist(), found.min(0).values.tolist()
     assert max(Fraction(a, b) for a, b in zip(most, least, strict=True) if b) <= exp_lower(epsilon)
-    distance = 0.5 * (found.double().cpu() / TOTAL - torch.from_numpy(host.output(rows, terms))).abs().sum(1).max()
+    some = rows_of(p[:100], None, public if public is None or public.ndim == 1 else public[:100], 1.0)
+    distance = (
+        0.5 * (found[:100].double().cpu() / TOTAL - torch.from_numpy(host.output(some, terms))).abs().sum(1).max()
+    )
     assert distance < 1e-5, (
         f"{float(distance)} from the projection: {p.shape}, {p.dtype}, {epsilon}, {upper}, {public is not None}"
     )

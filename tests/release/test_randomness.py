@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from discreet.release import TOTAL, SystemEntropy
+from discreet.release import TOTAL, SystemEntropy, entropy_bytes
 from discreet.release._randomness import _TOGETHER, _WORTH_A_THREAD
 
 pytestmark = pytest.mark.entropy
@@ -68,3 +68,23 @@ def test_the_integers_are_the_upper_bits_in_order(monkeypatch: pytest.MonkeyPatc
     given = np.arange(1, 6, dtype=np.uint64) << np.uint64(2)
     monkeypatch.setattr(os, "urandom", lambda number: given.tobytes()[:number])
     assert SystemEntropy().integers(5).tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_keys_are_read_anew_each_time_and_in_each_process() -> None:
+    """A key of a draw elsewhere is never kept: a fork has no state to copy."""
+    mine = [entropy_bytes(32) for _ in range(100)]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with os.fdopen(writing, "wb") as told:
+                told.write(entropy_bytes(32))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as heard:
+        theirs = heard.read()
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(set(mine) | {theirs}) == 101
+    assert {len(key) for key in (*mine, theirs)} == {32}

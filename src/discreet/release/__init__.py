@@ -31,6 +31,7 @@ from discreet.release._randomness import (
     IntegerFiller as IntegerFiller,
     Randomness,
     SystemEntropy,
+    entropy_bytes as entropy_bytes,
     generator,
     seeded_randomness,
 )

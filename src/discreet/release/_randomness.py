@@ -61,6 +61,11 @@ class SystemEntropy:
     filled = OldName("fill_by_parts")
 
 
+def entropy_bytes(count: int) -> bytes:
+    """That many bytes of the operating system's generator, for keys and words of a draw elsewhere."""
+    return os.urandom(count)
+
+
 def _read_entropy(places: NDArray[np.uint64]) -> int:
     np.right_shift(np.frombuffer(os.urandom(places.nbytes), dtype=np.uint64), np.uint64(64 - BITS), out=places)
     return len(places)

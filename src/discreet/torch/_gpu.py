@@ -4,13 +4,20 @@ A `LaunchPlan` holds everything that does not depend on the numbers in the tenso
 number of rows or on whether they share a reference. Every batch therefore runs the same compiled kernel, which sums a reference in one
 order. A kernel compiled for a stride of 0 would sum in another order and have other integers. After the kernels, one flag tells whether
 every row was a distribution.
+
+Randomness: each row has one 64-bit word, and its integer is the upper 62 bits. Up to 512 rows take their words from the operating system.
+More rows take them from ChaCha20 on the device, under a key of 256 bits that the call reads from the operating system and never keeps
+(`discreet.torch._keystream`). A call within the capture of a CUDA graph is refused: each replay would draw with the same words.
+
+Streams: everything runs on the stream that is current at the call, and the call ends when that stream has finished. Where the words are
+known to the host, rows are solved there while a second stream checks all of them. Each of the two waits for the other.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
@@ -22,36 +29,42 @@ from triton.runtime import driver
 
 from discreet.errors import DiscreetError
 from discreet.families import sum_rounding
-from discreet.release import TOTAL, FixedIntegers, IntegerFiller
+from discreet.release import BITS, TOTAL, FixedIntegers, IntegerFiller, SystemEntropy, entropy_bytes
 from discreet.torch import (
     _host as host,
+    _keystream as keystream,
+    _short_rows as short,
     _tiles as tiles,
     _triton_kernels as kernel,
-    _triton_kernels as picking,
-    _triton_kernels as small,
 )
 from discreet.torch._host import DeviceBox, TensorRows, Terms
 
-SPLITS = (8, 4)  # programs for one row, if all of them fit on the device at once
-_MOST_SPLIT = 32  # most rows to split over programs
 _UNBOUNDED = 1e30  # a ceiling that the floors of the other outcomes imply
 _FLOAT32_SLACK = 1e-5  # error of summing in float32
 _BITS_OF_E = math.log2(math.e)
-_FAR = 1 << 14  # rows above which integers are copied to the device
-_RESIDENT = 64  # warps of a processor
 _OPTIONS = {"num_warps", "maxnreg", "launch_cooperative_grid"}  # of a launch, not constants of a kernel
+_FEW = 512  # rows whose words are read from the operating system: that takes no more time than a launch
+_NO_NONCE = (0, 0, 0)
+_MOST_ROWS = 1 << 31  # far from 2^35, where the counter of ChaCha20 would wrap around
+_KEY = struct.Struct("<8i")
 
 
 class LaunchPlan:
     """Terms, shape and dtypes of a call in the form of its kernels, and the compiled kernels.
 
     Attributes:
-        shared: the first integer from which on none is shared.
-        reals: b, B, rho, 2^62 b, L, U for the kernels.
-        whole: L, the bound from which on nothing is shared, and the bound up to which everything is, for the kernels.
+        reals: b, B, rho, 2^62 b, L, U, 2^62/k for the kernels.
+        whole: L, the bound from which on nothing is shared, the bound up to which everything is, and 2^64/L, for the kernels.
         scales: factors of the logits.
         tolerances: of the sums of probabilities.
         kind: whether there is a reference, and whether these are logits.
+        short: the constants of the kernel for short rows, or nothing.
+        units: of a long row, at most.
+        solving: the number of programs that solve listed rows.
+        most_split: how many of these may share a row.
+        sample_step: columns between the parts of a row's sample.
+        shared_total: the first integer that is not shared by all clients, over a uniform reference.
+        checked, solved, picked: the constants of the kernels for long rows.
     """
 
     def __init__(
@@ -60,15 +73,25 @@ class LaunchPlan:
     ) -> None:  # fmt: skip
         if referenced:
             box = DeviceBox.around(size, terms)
-            reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0)
-            self.shared, whole = box.unshared, (1, box.unshared, box.surely_shared)
+            reals = (box.b, min(box.B, _UNBOUNDED), box.ratio, box.b * TOTAL, 0.0, 0.0, 0.0)
+            whole = (1, box.unshared, box.surely_shared, 0)
+            ceiling = box.B
         else:
             sampler = host.uniform_sampler(size, terms)
-            lattice, ceiling = sampler.lattice, float(sampler.box.ceiling)
+            lattice = sampler.lattice
+            ceiling = float(sampler.box.ceiling) * size
             lower, upper = int(lattice.lower), int(lattice.upper)  # one number each: it is uniform
-            top = ceiling * size if ceiling < math.inf else _UNBOUNDED
-            reals = (float(sampler.box.lower) * size, top, 1.0, 0.0, float(lower), float(upper))
-            self.shared, whole = lattice.shared_total, (lower, lattice.shared_total, lattice.shared_total)
+            reciprocal = min((1 << 64) // lower, (1 << 64) - 1)
+            reals = (
+                float(sampler.box.lower) * size, min(ceiling, _UNBOUNDED), 1.0, 0.0, float(lower), float(upper), TOTAL / size,
+            )  # fmt: skip
+            whole = (
+                lower,
+                lattice.shared_total,
+                lattice.shared_total,
+                reciprocal - (reciprocal >> 63 << 64),
+            )  # as int64
+        self.shared_total = whole[1]
         self.reals = torch.tensor(reals, dtype=torch.float64, device=device)
         self.whole = torch.tensor(whole, dtype=torch.int64, device=device)
         self.scales = _BITS_OF_E / temperature, _BITS_OF_E
@@ -77,40 +100,60 @@ class LaunchPlan:
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 0
         self._device = device.index if device.type == "cuda" else None
         self._compiled: dict[Any, Any] = {}
+        self.short = self._short_tile(size, dtypes, ceiling < _UNBOUNDED) if size <= _SHORT else {}
+        self.units = triton.next_power_of_2(triton.cdiv(size, kernel.UNIT.value))
+        self.solving = self.processors or 1
+        self.most_split = 1 if referenced else min(_MOST_SPLIT, self.units)
+        block = 256 * _ALIGNMENT // dtypes[0].itemsize  # 16 bytes for each thread
+        sampled = _SAMPLE // block
+        self.sample_step = max(-(-size // block) // sampled, 1) * block
+        self.checked = {"LOGITS": logits, **_CHECK}
+        self.solved = {
+            **self.kind, "DEPTH": _DEEP // block, "BLOCK": block, "SAMPLED": sampled, "UNITS": self.units, "num_warps": 8,
+            "maxnreg": _REGISTERS[referenced], "launch_cooperative_grid": self.processors > 0 and not referenced,
+        }  # fmt: skip
+        self.picked = {"LOGITS": logits, "BLOCK": _DEEP, "num_warps": 8}
 
-    def split(self, rows: int) -> int:
-        """The number of programs for each row: several if few rows are solved, so that all run at once."""
-        if self.kind["REFERENCE"] or rows > _MOST_SPLIT:
-            return 1
-        return next((split for split in SPLITS if rows * split <= self.processors), 1)
+    def _short_tile(self, size: int, dtypes: tuple[torch.dtype, torch.dtype], ceiling: bool) -> dict[str, Any]:
+        """The constants of `draw`: a row belongs to as many threads as leave 16 numbers to each, and to one warp at most."""
+        block = max(triton.next_power_of_2(size), 4)
+        aligned = math.gcd(size, 4)
+        threads = min(max(block // 16, 1), 32)
+        width = min(threads * aligned, block)
+        return {
+            **self.kind, "CEILING": ceiling, "KEEP": False, "ALIGNED": aligned, "CHUNKS": block // width, "ROWS": 32 // threads,
+            "WIDTH": width, "num_warps": 1, "maxnreg": 64 if block <= 128 else 128,
+        }  # fmt: skip
 
-    def programs(self, tasks: int, warps: int) -> int:
-        """The number of programs for that many tasks: as many as the device runs at once, since starting a program takes time."""
-        return min(tasks, self.processors * (_RESIDENT // warps)) if self.processors else tasks
+    def check_parts(self, rows: int) -> int:
+        """The number of programs that check one row: several if there are few rows."""
+        return (
+            max(1, min(kernel.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
+        )
 
     def launch(
         self, function: Any, programs: int, arguments: tuple[Any, ...], constants: dict[str, Any], stream: Any
     ) -> None:
-        """Run a kernel on a stream from `stream`; its constants are in the kernel's order.
+        """Run a kernel on a stream, or interpret it; its constants are in the kernel's order.
 
         Compiled kernels are called directly, which takes a fraction of the time of Triton's look-up. A plan fixes everything that a kernel
         is specialised on, except its constants and addresses, which are all aligned alike.
         """
-        key = function.__name__, constants.get("SPLIT")
+        key = function.__name__, constants.get("KEEP")
         found = self._compiled.get(key)
         if found is None:
-            with torch.cuda.stream(torch.cuda.ExternalStream(stream) if stream is not None else None):
+            with nullcontext() if stream is None else torch.cuda.stream(stream):
                 compiled = function[(programs,)](*arguments, **constants)
             self._compiled[key] = compiled, [value for name, value in constants.items() if name not in _OPTIONS]
         elif stream is None:
             function[(programs,)](*arguments, **constants)
         else:
             compiled, values = found
-            compiled[(programs, 1, 1)](*arguments, *values, stream=stream)
+            compiled[(programs, 1, 1)](*arguments, *values, stream=stream.cuda_stream)
 
-    def stream(self) -> Any:
-        """The current stream of the current device for launches; None if kernels are interpreted."""
-        return driver.active.get_current_stream(self._device) if self._device is not None else None
+    def stream(self) -> int:
+        """The handle of the stream that is current on the device of the plan; 0 also stands for interpreted kernels."""
+        return driver.active.get_current_stream(self._device) if self._device is not None else 0
 
 
 plan_of = lru_cache(maxsize=256)(LaunchPlan)
@@ -120,41 +163,55 @@ class KernelBuffers:
     """Memory for the kernels of one thread on one device, reused between calls: every call waits for its kernels.
 
     Attributes:
+        rows, long, programs, units: what they suffice for.
+        few: words of a small batch, in host memory, and `few_array`, the same for numpy.
+        own: the rows of a small batch that are solved, likewise.
+        bad: set if some row is not a distribution; in host memory, and `flag`, the same for numpy.
+        words: words of any other batch.
         solved: the state of solved rows.
-        sums: partial sums of programs that share a row.
+        listed: rows to be solved.
+        counts: how many these are, and of programs that are done; 0 between calls.
+        seen: what programs that check a row together have seen.
+        sums: sums of the units of rows in work.
         spans: the same as integers.
-        counters: the number of programs that have reached a point; 0 between calls.
-        bad: set if some row is not a distribution; in host memory, like `uniform`.
-        uniform: the integers of a call.
-        near: the same in device memory, if there are too many to read one by one.
+        counters: the number of programs of a group that have reached a point; 0 between calls.
     """
 
-    def __init__(self, device: torch.device, rows: int) -> None:
+    def __init__(self, device: torch.device, rows: int, long: bool, programs: int, units: int) -> None:
         on_gpu = device.type == "cuda"
-        split, turns = SPLITS[0], tiles.TURNS.value
-        self.solved = torch.empty((rows, tiles.COLUMNS.value), dtype=torch.float64, device=device)
-        self.sums = torch.zeros(_MOST_SPLIT * 16 * split * turns, dtype=torch.float32, device=device)
-        self.spans = torch.zeros(_MOST_SPLIT * 2 * split, dtype=torch.int64, device=device)
-        self.counters = torch.zeros(_MOST_SPLIT * tiles.COUNTERS.value, dtype=torch.int32, device=device)
+        self.rows, self.long, self.programs, self.units = rows, long, programs, units
+        self.few = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
+        self.few_array = self.few.numpy().view(np.uint64)
+        self.own = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
+        self.own_array = self.own.numpy()
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=on_gpu)
         self.flag = self.bad.numpy()
-        step = rows + rows % 2  # so that each part is aligned
-        everything = torch.zeros(3 * step, dtype=torch.int64, pin_memory=on_gpu)
-        self.uniform, self.listed, self.rest = everything[:step], everything[step : 2 * step], everything[2 * step :]
-        self.arrays = self.uniform.numpy(), self.listed.numpy(), self.rest.numpy()
-        self.near = self.uniform if not on_gpu or rows < _FAR else torch.empty_like(self.uniform, device=device)
+        self.words = torch.empty(rows, dtype=torch.int64, device=device)
+        self.solved = torch.empty((rows if long else 1, tiles.COLUMNS.value), dtype=torch.float64, device=device)
+        self.listed = torch.empty(rows if long else 1, dtype=torch.int64, device=device)
+        self.counts = torch.zeros(2 + _MOST_SHARED, dtype=torch.int32, device=device)
+        self.seen = torch.empty(_MOST_SHARED * kernel.MOST_PARTS.value, dtype=torch.float32, device=device)
+        self.sums = torch.empty(programs * 2 * units * 16, dtype=torch.float32, device=device)
+        self.spans = torch.empty(programs * 2 * units, dtype=torch.int64, device=device)
+        self.counters = torch.zeros(programs * 2, dtype=torch.int32, device=device)
+        self._device = device if on_gpu else None
         self._streams: dict[int, Any] = {}
         if on_gpu:
-            self.side: Any = torch.cuda.Stream(device)  # solves rows while all are checked
+            self.side = torch.cuda.Stream(device)  # checks rows while some are solved
             self.before, self.after = torch.cuda.Event(), torch.cuda.Event()
-        else:  # interpreted: nothing runs in parallel
-            self.side = None
 
     def stream(self, handle: int) -> Any:
-        """A torch stream by its handle, created once, since that takes as long as a launch."""
+        """The torch stream of a handle, made once, since that takes as long as a launch; None where kernels are interpreted.
+
+        Handle 0 is the default stream. `ExternalStream(0)` would be a new stream, which waits for nothing.
+        """
+        if self._device is None:
+            return None
         found = self._streams.get(handle)
         if found is None:
-            found = self._streams[handle] = torch.cuda.ExternalStream(handle)
+            found = self._streams[handle] = (
+                torch.cuda.ExternalStream(handle, self._device) if handle else torch.cuda.default_stream(self._device)
+            )
         return found
 
 
@@ -162,29 +219,36 @@ class _BufferPool(threading.local):
     def __init__(self) -> None:
         self._of: dict[torch.device, KernelBuffers] = {}
 
-    def on(self, device: torch.device, rows: int) -> KernelBuffers:
-        """The buffers of this thread on a device, for that many rows."""
+    def on(self, device: torch.device, rows: int, long: bool, programs: int, units: int) -> KernelBuffers:
+        """The buffers of this thread on a device: at least so large, `long` if states of rows are kept."""
         room = self._of.get(device)
-        if room is None or room.solved.shape[0] < rows:
-            room = self._of[device] = KernelBuffers(device, max(1024, rows))
+        if room is None or rows > room.rows or long > room.long or programs > room.programs or units > room.units:
+            rows, programs, units = (
+                (max(1024, rows), programs, units)
+                if room is None
+                else (max(rows, room.rows), max(programs, room.programs), max(units, room.units))
+            )
+            room = self._of[device] = KernelBuffers(
+                device, rows, long or (room is not None and room.long), programs, units
+            )
         return room
 
 
 BUFFERS = _BufferPool()
 
-
 _ALIGNMENT = 16  # bytes
-_SMALL = 2048  # most outcomes of a row that one program holds
-_LANES = 128  # numbers of a warp, four to a thread: more do not fit into registers
-_MANY = 1 << 17  # rows worth a separate launch
+_SHORT = 2048  # most outcomes of a row that a warp holds
+_MOST_SHARED = 1024  # most rows that several programs check together
+_MOST_SPLIT = 16  # programs that solve one row together
 
-# The split of rows: each thread sums what it reads, 16 bytes at a time. With a reference it is the same for every batch, and so is the
-# compiled kernel (`discreet.torch._gpu`), so that the reference has the same integers in all of them.
+# Each thread sums what it reads, 16 bytes at a time. The compiled kernel is the same for every batch, so that a reference has the same
+# integers in all of them.
 _CHECK = {"BLOCK": 8192, "num_warps": 8}
 _DEEP = 4096  # numbers read by a program at a time
-_REGISTERS = {True: 128, False: None}  # of a thread: over a reference two programs share a processor
-_SAMPLE = 1024
-_PICK = {True: {"BLOCK": 4096, "num_warps": 8}, False: {"BLOCK": 8192, "num_warps": 16}}
+_REGISTERS = {True: 128, False: 255}  # of a thread: over a reference two programs share a processor
+_STREAM = {"num_warps": 4}
+_STREAM_STEP = keystream.WORDS * keystream.LANES.value  # words of a program
+_SAMPLE = 8192  # numbers of a row from which its slope is guessed
 
 
 def _align_rows(tensor: torch.Tensor) -> torch.Tensor:
@@ -206,103 +270,111 @@ class _Launch:
     Python's work before the first kernel starts costs time, its later work does not: everything that can wait is done later.
     """
 
-    def __init__(self, rows: TensorRows, terms: Terms, source: IntegerFiller) -> None:
+    def __init__(self, rows: TensorRows, terms: Terms, source: IntegerFiller, keep: bool = False) -> None:
         self.p = p = _align_rows(rows.p)
         self.m = m = p if rows.reference is None else _align_rows(rows.reference)
         self.count, self.size = p.shape
         self.referenced = rows.reference is not None
-        self.plan = plan_of(
+        self.plan = plan = plan_of(
             self.size, terms, self.referenced, rows.logits, rows.temperature, (p.dtype, m.dtype), p.device
         )
         # number of outcomes, also the stride of rows, and the step in rows of reference for each row of clients
-        self.layout = self.size, self.size, int(m.shape[0] > 1), *self.plan.scales
-        self.room = room = BUFFERS.on(p.device, self.count)
+        self.layout = self.size, self.size, int(m.shape[0] > 1), *plan.scales
+        if self.count >= _MOST_ROWS:
+            raise DiscreetError(
+                f"{rows.name} has {self.count:,} rows; one call draws fewer than 2^31: pass it in parts"
+            )
+        self.room = room = BUFFERS.on(p.device, self.count, keep or not plan.short, plan.solving, plan.units)
         with _on_device(p):
+            stream = room.stream(plan.stream())
+            self.words = self._make_words(source, stream)
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
-            done = source.fill_by_parts(room.arrays[0][: self.count])
-            if self.size <= _SMALL:
-                self._draw_small(done)
+            if plan.short:
+                self._draw_short(keep, stream)
+            elif self.referenced:
+                self._solve(room.listed, self.count, stream)
+            elif self.words is room.few and stream is not None:
+                self._draw_few(stream)
             else:
-                for _ in done:
-                    pass
-                if self.referenced:
-                    self._solve(self.count, self.plan.stream())
-                else:
-                    self._draw_large()
-            if p.is_cuda:
-                room.stream(self.plan.stream()).synchronize()
+                self._check(True, stream)
+                self._solve(room.listed, -1, stream)
+            if stream is not None:
+                stream.synchronize()
         if room.flag[0]:
             host.refuse_bad_rows(rows)
 
-    def _draw_small(self, done: Iterator[int]) -> None:
-        """Draw many rows while the integers of the next are read."""
-        plan, room = self.plan, self.room
-        block = triton.next_power_of_2(self.size)
-        together = max(1, _LANES // block)
-        warps = max(1, block // (2 * _LANES))
-        constants = {
-            **plan.kind, "ROWS": together, "BLOCK": block, "num_warps": warps, "maxnreg": 64 if block <= _LANES else 128,
-        }  # fmt: skip
-        begun = 0
-        for there in done:
-            if there < self.count:
-                there -= there % 16  # aligned as the first row is
-                if there - begun < _MANY:
-                    continue
-            rows = there - begun
-            if room.near is not room.uniform:
-                room.near[begun:there].copy_(room.uniform[begun:there], non_blocking=True)
-            tensors = (self.p, self.m, room.near, room.solved, self.out)
-            if begun:
-                tensors = tuple(each if len(each) == 1 else each[begun:] for each in tensors)
-            arguments = *tensors, room.bad, plan.reals, plan.whole, rows, *self.layout, *plan.tolerances
-            programs = plan.programs(triton.cdiv(rows, together), warps)
-            plan.launch(small.draw, programs, arguments, constants, plan.stream())
-            begun = there
+    def _make_words(self, source: IntegerFiller, stream: Any) -> torch.Tensor:
+        """One 64-bit word for each row, whose upper 62 bits are its integer."""
+        room, count = self.room, self.count
+        if count <= _FEW or not isinstance(source, SystemEntropy):
+            if isinstance(source, SystemEntropy):
+                found = np.frombuffer(entropy_bytes(8 * count), dtype=np.uint64)
+            else:
+                integers = np.empty(count, dtype=np.int64)
+                for _ in source.fill_by_parts(integers):
+                    pass
+                found = integers.view(np.uint64) << np.uint64(64 - BITS)
+            if count > _FEW:
+                room.words[:count].copy_(torch.from_numpy(found.view(np.int64)))
+                return room.words
+            room.few_array[:count] = found
+            return room.few
+        key = _KEY.unpack(entropy_bytes(_KEY.size))
+        arguments = room.words, 0, count, *key, *_NO_NONCE
+        self.plan.launch(keystream.write_keystream, -(-count // _STREAM_STEP), arguments, _STREAM, stream)
+        return room.words
 
-    def _draw_large(self) -> None:
-        """Draw over a uniform reference: a shared integer gives its outcome at once, and the other rows are solved while all are checked.
+    def _draw_few(self, stream: Any) -> None:
+        """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
 
-        The few solved rows take longer than the check of all, and need more of a processor: they begin first.
+        The few others begin first, and a second stream checks all rows meanwhile.
         """
-        plan, room = self.plan, self.room
-        uniform = room.arrays[0][: self.count]
-        own = np.flatnonzero(uniform >= plan.shared)
-        stream = aside = plan.stream()
-        if own.size:
-            room.arrays[1][: own.size] = own
-            room.arrays[2][: own.size] = uniform[own] - plan.shared
-            if room.side is not None:
-                aside = room.side.cuda_stream
-                room.before.record(room.stream(stream))
-            self._solve(own.size, stream)
-        if aside != stream:
-            room.before.wait(room.side)
-        arguments = self.p, room.uniform, self.out, room.bad, plan.whole, self.size, self.size, plan.tolerances[0]
-        plan.launch(kernel.check, self.count, arguments, {"LOGITS": plan.kind["LOGITS"], **_CHECK}, aside)
-        if aside != stream:
-            room.after.record(room.side)
-            room.after.wait(room.stream(stream))
+        room, words = self.room, self.room.few_array[: self.count]
+        if int(words.max()) >> (64 - BITS) < self.plan.shared_total:
+            self._check(False, stream)
+            return
+        own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(self.plan.shared_total))
+        room.own_array[: own.size] = own
+        room.before.record(stream)
+        self._solve(room.own, own.size, stream)
+        room.side.wait_event(room.before)
+        self._check(False, room.side)
+        room.after.record(room.side)
+        stream.wait_event(room.after)
 
-    def _solve(self, rows: int, stream: Any) -> None:
-        """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one."""
-        plan, room, split = self.plan, self.room, self.plan.split(rows)
-        integers = room.uniform if self.referenced else room.rest
-        shared = self.p, self.m, room.listed, integers, room.solved, self.out
-        block = 1024 if self.p.dtype == torch.float32 else 2048
-        constants = {
-            **plan.kind, "DEPTH": _DEEP // block, "BLOCK": block, "SAMPLE": _SAMPLE, "SPLIT": split,
-            "num_warps": 8, "maxnreg": _REGISTERS[self.referenced], "launch_cooperative_grid": split > 1,
-        }  # fmt: skip
-        step = max(triton.cdiv(self.size, _SAMPLE) // kernel.SAMPLED.value, 1) * _SAMPLE
+    def _draw_short(self, keep: bool, stream: Any) -> None:
+        """Draw rows that fit into registers."""
+        plan, room = self.plan, self.room
+        constants = {**plan.short, "KEEP": True} if keep else plan.short
+        aligned, together = constants["ALIGNED"], constants["ROWS"]
         arguments = (
-            *shared, room.bad, plan.reals, plan.whole, room.sums, room.spans, room.counters, *self.layout, *plan.tolerances, step,
+            self.p, self.m, self.words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
+            *self.layout[2:], *plan.tolerances,
         )  # fmt: skip
-        plan.launch(kernel.solve, rows * split, arguments, constants, stream)
-        if split == 1:
-            arguments = (*shared, plan.reals, plan.whole, *self.layout)
-            plan.launch(picking.pick, rows, arguments, {**plan.kind, **_PICK[self.referenced]}, stream)
+        plan.launch(short.draw, -(-self.count // together), arguments, constants, stream)
+
+    def _check(self, listing: bool, stream: Any) -> None:
+        """Check rows over a uniform reference, draw those whose integers are shared, and list the others on request."""
+        plan, room, parts = self.plan, self.room, self.plan.check_parts(self.count)
+        arguments = (
+            self.p, self.words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole, self.size, self.size,
+            plan.tolerances[0], parts, int(listing),
+        )  # fmt: skip
+        plan.launch(kernel.check, self.count * parts, arguments, plan.checked, stream)
+
+    def _solve(self, listed: torch.Tensor, rows: int, stream: Any) -> None:
+        """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
+        plan, room = self.plan, self.room
+        arguments = (
+            self.p, self.m, listed, room.counts, self.words, room.solved, self.out, room.bad, plan.reals, plan.whole, room.sums,
+            room.spans, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
+        )  # fmt: skip
+        programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
+        plan.launch(kernel.solve, programs, arguments, plan.solved, stream)
+        if self.referenced:
+            arguments = (self.p, self.m, self.words, room.solved, self.out, plan.reals, plan.whole, *self.layout)
+            plan.launch(kernel.pick, rows, arguments, plan.picked, stream)
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
@@ -310,7 +382,7 @@ class _Launch:
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
         arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *self.layout
         with torch.cuda.device_of(self.p):
-            picking.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
+            kernel.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
         available = TOTAL - lower.sum(1, keepdim=True)
         given = _hand_out(excess, available)
         return lower, given, _hand_out(upper - lower - given, available - given.sum(1, keepdim=True))
@@ -326,7 +398,7 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
 def parts(rows: TensorRows, terms: Terms) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """L, E and the fill of each row, from the kernels' own functions."""
     nobody_shares = np.full(len(rows.p), TOTAL - 1, dtype=np.int64)
-    return _Launch(rows, terms, FixedIntegers(nobody_shares)).parts()
+    return _Launch(rows, terms, FixedIntegers(nobody_shares), keep=True).parts()
 
 
 def weights(rows: TensorRows, terms: Terms) -> torch.Tensor:

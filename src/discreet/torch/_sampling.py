@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 import torch
 
+from discreet.errors import DiscreetError
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import warn_of_weak_privacy
 from discreet.release import TOTAL, FixedIntegers, IntegerFiller, SystemEntropy, seeded_randomness
@@ -140,6 +141,9 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     Each call spends its budget anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
     b = upper/(e^epsilon + upper - 1).
 
+    On a GPU more than 512 rows are drawn with ChaCha20 (RFC 8439), under a key of 256 bits that each call reads from the operating system. The
+    guarantee then also rests on ChaCha20 being a pseudorandom function. A call inside the capture of a CUDA graph is an error.
+
     Returns:
         Outcome numbers (...) in int64, on the input's device.
 
@@ -150,7 +154,7 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
         >>> tokens = release(logits=private_logits, reference=public_logits, epsilon=2.0)
     """
     found = draw_outcomes(rows, terms, SystemEntropy())
-    return found.reshape(rows.shape)
+    return found if len(rows.shape) == 1 else found.reshape(rows.shape)
 
 
 @_accept_keywords_of(_check_arguments)
@@ -189,6 +193,15 @@ def output(rows: TensorRows, terms: Terms) -> torch.Tensor:
     return laws.to(rows.p.device, rows.p.dtype).reshape(*rows.shape, rows.size)
 
 
+def _refuse_capture(rows: TensorRows) -> None:
+    """Refuse to be captured in a CUDA graph: each replay would draw with the randomness of the first, and nobody would look for errors."""
+    if rows.p.is_cuda and torch.cuda.is_current_stream_capturing():
+        raise DiscreetError(
+            "discreet.torch cannot be captured in a CUDA graph: each replay would draw with the same randomness; "
+            "end the graph with the logits, and call it on them after each replay"
+        )
+
+
 def _on_gpu(rows: TensorRows) -> bool:
     """Whether the kernels draw these rows: decided by dtype and device, never by a number in them."""
     return _TRITON and rows.p.is_cuda and not rows.double
@@ -196,6 +209,7 @@ def _on_gpu(rows: TensorRows) -> bool:
 
 def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torch.Tensor:
     """One outcome for each row, from one integer in [0, 2^62) each: the work of `release`, with any source of integers."""
+    _refuse_capture(rows)
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 
@@ -207,6 +221,7 @@ def draw_outcomes(rows: TensorRows, terms: Terms, source: IntegerFiller) -> torc
 
 
 def _integer_weights(rows: TensorRows, terms: Terms) -> torch.Tensor:
+    _refuse_capture(rows)
     if _on_gpu(rows):
         from discreet.torch import _gpu as gpu
 

@@ -19,14 +19,18 @@ SLOPE, LIFT, BASE, P_SHIFT, M_SHIFT = (
     tl.constexpr(column) for column in range(5)
 )  # columns of the state of solved rows
 COLUMNS = tl.constexpr(5)
-COUNTERS = tl.constexpr(
-    32
-)  # synchronisation points of programs that share a row: one for each turn, two of the search, and the end
 _NEAR = tl.constexpr(1e-6)  # accepted error of the sum at a slope
 _AGREEING = tl.constexpr(3e-5)  # distance of the steps from both ends at which the curve through both is accepted,
 _NARROW = tl.constexpr(0.02)  # if the ends are at most this far apart
+WHOLE = tl.constexpr(1 << 62)
 _TOTAL = tl.constexpr(float(1 << 62))
 _SURELY_PAST = tl.constexpr(1.5 * (1 << 62))  # a float32 sum above this is beyond 2^62; one below fits 63 bits
+
+
+@triton.jit
+def word_to_integer(word):
+    """The uniform integer in [0, 2^62) of a 64-bit word: its upper 62 bits."""
+    return (word.to(tl.uint64, bitcast=True) >> 2).to(tl.int64)
 
 
 @triton.jit
@@ -174,33 +178,56 @@ def settle_slope(solving, slope, low, f_low, z, b, B):
 
 
 @triton.jit
-def integers(p_mass, m_mass, inside, steep, lift, base, ratio, lower, upper, REFERENCE: tl.constexpr):
+def integers(
+    p_mass,
+    m_mass,
+    inside,
+    steep,
+    lift,
+    base,
+    ratio,
+    lower,
+    upper,
+    REFERENCE: tl.constexpr,
+    CEILING: tl.constexpr = True,
+):
     """(L, U, E) as int64. NaN counts as L.
 
     Over a reference all three come from float32, which holds L exactly. U, a truncated product, is at most e^epsilon L, because `ratio` is
-    far enough below e^epsilon for a rounded product. Over a uniform reference L and U are the lattice's, which float64 holds exactly.
+    far enough below e^epsilon for a rounded product. Over a uniform reference L and U are the lattice's, and clip integers.
     """
     if REFERENCE:
         low = tl.where(m_mass > 0.0, tl.maximum(tl.floor(m_mass * base), 1.0), 0.0)
         high = tl.minimum(low * ratio, _TOTAL)  # its integer part is U
         value = tl.where(p_mass > 0.0, p_mass * steep, low * lift)
+        wanted = tl.minimum(tl.maximum(low, value), high).to(tl.int64)
+        whole = low.to(tl.int64)
+        most = high.to(tl.int64)
     else:
-        low = tl.where(inside, lower, 0.0)
-        high = tl.where(inside, upper, 0.0)
-        value = tl.where(p_mass > 0.0, p_mass.to(tl.float64) * steep, low * lift)
-    wanted = tl.minimum(tl.maximum(low, value), high).to(tl.int64)
-    whole = low.to(tl.int64)
-    return whole, high.to(tl.int64), wanted - whole
+        whole = tl.where(inside, lower.to(tl.int64), 0)
+        most = tl.where(inside, upper.to(tl.int64), 0)
+        value = tl.where(p_mass > 0.0, p_mass.to(tl.float64) * steep, lower * lift)
+        if CEILING:  # otherwise no value is larger
+            value = tl.minimum(value, upper)
+        wanted = tl.minimum(tl.maximum(value.to(tl.int64), whole), most)  # between integers, for every float
+    return whole, most, wanted - whole
 
 
 @triton.jit
 def scale_to_total(slope, z, REFERENCE: tl.constexpr):
-    """The factor that turns a mass into its share of 2^62."""
+    """The factor that turns a mass into its share of 2^62; over a uniform reference z is 2^62/k."""
     if REFERENCE:
         found = slope * (_TOTAL / z)
     else:
-        found = slope.to(tl.float64) * _TOTAL / z.to(tl.float64)
+        found = slope.to(tl.float64) * z
     return found
+
+
+@triton.jit
+def divide(integer, divisor, reciprocal):
+    """floor(integer/divisor) for an integer below 2^62, by min(floor(2^64/divisor), 2^64 - 1), which is one too small at most."""
+    near = tl.umulhi(integer.to(tl.uint64), reciprocal.to(tl.uint64, bitcast=True)).to(tl.int64)
+    return near + (integer - near * divisor >= divisor).to(tl.int64)
 
 
 @triton.jit
@@ -218,17 +245,11 @@ def first_past(part, rest, columns, size):
 
 
 @triton.jit
-def wait_for_all(counter, number):
-    """Wait until `number` programs have arrived; they were launched to run at once."""
+def wait_for_group(counter, phase, number):
+    """Wait until all `number` programs of a group have arrived for the (phase + 1)-th time; they were launched to run at once."""
     tl.debug_barrier()
-    tl.atomic_add(counter, 1)
-    while tl.atomic_add(counter, 0) < number:
-        pass
+    if number > 1:
+        tl.atomic_add(counter, 1)
+        while tl.atomic_add(counter, 0) < (phase + 1) * number:
+            pass
     tl.debug_barrier()
-
-
-@triton.jit
-def span(part, size, step, SPLIT: tl.constexpr):
-    """The columns of a row for one of SPLIT programs: whole steps, from first to last."""
-    each = tl.cdiv(tl.cdiv(size, SPLIT), step) * step
-    return part * each, tl.minimum(size, part * each + each)

@@ -1,13 +1,16 @@
-"""The Triton kernels that `discreet.torch._gpu` launches: `check`, `solve` and `pick` for long rows, `draw` for short rows.
+"""The Triton kernels for long rows that `discreet.torch._gpu` launches: `check`, `solve` and `pick`; and `write`, for `weights`.
 
-Long rows: a row whose integer falls on the part that all clients share is only checked. Otherwise `solve` finds the slope, first on a
-sample of the row in registers, then from four slopes around it on the whole row, usually in one or two passes over memory. `pick` sums
-integers up to the row's own integer. Short rows: `draw` holds whole rows in registers and reads them once. Distribution, integers and their
-order are the same.
+Over a uniform reference `check` reads every row once. A row whose integer falls on the part that all clients share has its outcome then, and
+the others are listed for `solve`. Over any other reference `solve` takes all rows. It finds the slope, first on a sample of the row in
+registers, then from four slopes around it on the whole row, usually in one or two passes over memory. Integers are summed up to the row's own
+by `solve` too, or over a reference by `pick`.
 
 The 2^62 integers are assigned in this order: L of every outcome first, then the excess, then the remaining room. Over a uniform reference,
 where sum L is known in advance, the excess begins there, as in `discreet.release._lattice`. Over any other reference it is counted from the
 upper end, so that sum L need not be known.
+
+Listed rows are cut into units of UNIT columns. Groups of programs share a row, each program sums some of its units, and all add up the sums
+of all units in the same order. So the number of programs that share a row, and with it the batch, has no influence on any integer.
 """
 
 import triton
@@ -16,7 +19,6 @@ import triton.language as tl
 from discreet.torch._tiles import (
     BASE,
     COLUMNS,
-    COUNTERS,
     LARGEST,
     LIFT,
     M_SHIFT,
@@ -24,8 +26,10 @@ from discreet.torch._tiles import (
     SLOPE,
     TURNS,
     UNKNOWN,
+    WHOLE,
     acceptable,
     clip_masses,
+    divide,
     falls_here,
     finite,
     first_past,
@@ -37,11 +41,12 @@ from discreet.torch._tiles import (
     reduce_sums,
     scale_to_total,
     settle_slope,
-    span,
-    wait_for_all,
+    wait_for_group,
+    word_to_integer,
 )
 
-_WHOLE = tl.constexpr(1 << 62)
+UNIT = tl.constexpr(8192)  # columns: a whole number of what a program reads at a time
+MOST_PARTS = tl.constexpr(16)  # programs that check one row together
 
 
 @triton.jit
@@ -85,97 +90,93 @@ def find_outcome(
 
 
 @triton.jit
-def find_outcome_together(
+def _add_up(one, other):
+    """The sum of two integers, or 2^62 - 1 if it is larger."""
+    return tl.minimum(one + other, WHOLE - 1)
+
+
+@triton.jit
+def _unit_of(sums, rest, units, UNITS: tl.constexpr):
+    """(the unit in which `rest` falls, or their number; the sum before it; the sum of all)."""
+    numbers = tl.arange(0, UNITS)
+    ends = tl.associative_scan(tl.load(sums + numbers, mask=numbers < units, other=0, cache_modifier=".cg"), 0, _add_up)
+    passed = ends <= rest
+    at = tl.sum((passed & (numbers < units)).to(tl.int32), 0)
+    return at, tl.max(tl.where(passed, ends, 0), 0), tl.max(ends, 0)
+
+
+@triton.jit
+def _find_outcome_together(
     PART: tl.constexpr,
-    p, m, row, index, part, size, rest, out, sums, counters, p_shift, p_scale, steep, lift, lower, upper,
-    LOGITS: tl.constexpr, BLOCK: tl.constexpr, SPLIT: tl.constexpr,
+    p, size, units, split, part, rest, out, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
+    LOGITS: tl.constexpr, BLOCK: tl.constexpr, UNITS: tl.constexpr,
 ):  # fmt: skip
-    """As `find_outcome`, by SPLIT programs: each sums its span, and the one in whose span `rest` falls stores the outcome. Returns the
-    remainder beyond the end, or -1 if it was found.
+    """As `find_outcome` on a whole row, by the programs of a group: each sums its units, and the one with the unit in which `rest` falls
+    stores the outcome. Returns the remainder beyond the end, or -1 if there is an outcome.
     """
-    first, last = span(part, size, BLOCK, SPLIT)
-    none = tl.full((1,), 0.0, tl.float32)
-    most = tl.full((1,), _WHOLE - 1, tl.int64)
-    found, left = find_outcome(
-        PART,
-        p,
-        m,
-        first,
-        last,
-        most,
-        p_shift,
-        p_shift,
-        p_scale,
-        p_scale,
-        steep,
-        lift,
-        none,
-        none,
-        lower,
-        upper,
-        False,
-        LOGITS,
-        BLOCK,
-    )
-    mine = tl.where(found < 0, most - left, most)  # capped at the largest integer
-    tl.store(sums + (index * 2 + PART - 1) * SPLIT + part + tl.arange(0, 1), mine)
-    wait_for_all(counters + index * COUNTERS + TURNS + PART, SPLIT)
-    before = tl.full((1,), 0, tl.int64)
-    total = tl.full((1,), 0, tl.int64)
-    for other in tl.static_range(SPLIT):
-        each = tl.load(sums + (index * 2 + PART - 1) * SPLIT + other + tl.arange(0, 1), cache_modifier=".cg")
-        before = tl.where(other < part, tl.minimum(before + each, most), before)
-        total = tl.minimum(total + each, most)
-    if tl.max(((rest >= before) & (rest - before < mine)).to(tl.int32), 0) > 0:
+    none = p_shift * 0.0
+    most = tl.full((1,), WHOLE - 1, tl.int64)  # larger sums count as this
+    every = spans + (phase % 2) * UNITS
+    for unit in range(part, units, split):
         found, left = find_outcome(
-            PART, p, m, first, last, rest - before, p_shift, p_shift, p_scale, p_scale, steep, lift, none, none, lower, upper,
-            False, LOGITS, BLOCK,
+            PART, p, p, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), most, p_shift, none, p_scale, p_scale, steep, lift, none, none,
+            lower, upper, False, LOGITS, BLOCK,
         )  # fmt: skip
-        tl.store(out + row + tl.arange(0, 1), found)
-    return tl.where(rest < total, -1, rest - total)
+        tl.store(every + unit + tl.arange(0, 1), tl.where(found < 0, most - left, most))
+    wait_for_group(counter, phase, split)
+    at, before, total = _unit_of(every, rest, units, UNITS)
+    if (at < units) & (at % split == part):
+        found, left = find_outcome(
+            PART, p, p, at * UNIT, tl.minimum(size, at * UNIT + UNIT), rest - before, p_shift, none, p_scale, p_scale, steep, lift,
+            none, none, lower, upper, False, LOGITS, BLOCK,
+        )  # fmt: skip
+        tl.store(out + tl.arange(0, 1), found)
+    return tl.where(at < units, -1, rest - total)
 
 
 @triton.jit(do_not_specialize=["m_step"])
 def pick(
-    p, m, listed, uniform, solved, out, reals, whole, size, stride, m_step, p_scale, m_scale,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Find the outcome of each row given to `solve`, by its integer. Over a uniform reference that is counted from sum L on."""
-    if REFERENCE:
-        row = tl.program_id(0).to(tl.int64)
-    else:
-        row = tl.load(listed + tl.program_id(0))
-    drawn = tl.load(uniform + tl.program_id(0) + tl.arange(0, 1))
+    p,
+    m,
+    words,
+    solved,
+    out,
+    reals,
+    whole,
+    size,
+    stride,
+    m_step,
+    p_scale,
+    m_scale,
+    LOGITS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Find the outcome of each row over a reference, by its integer."""
+    row = tl.program_id(0).to(tl.int64)
+    drawn = word_to_integer(tl.load(words + row + tl.arange(0, 1)))
     p_row = p + row * stride
     m_row = m + row * m_step * stride
-    steep = tl.load(solved + row * COLUMNS + SLOPE)
-    lift = tl.load(solved + row * COLUMNS + LIFT)
+    steep = tl.load(solved + row * COLUMNS + SLOPE).to(tl.float32)
+    lift = tl.load(solved + row * COLUMNS + LIFT).to(tl.float32)
     base = tl.load(solved + row * COLUMNS + BASE).to(tl.float32)
     p_shift = tl.load(solved + row * COLUMNS + P_SHIFT).to(tl.float32)
     m_shift = tl.load(solved + row * COLUMNS + M_SHIFT).to(tl.float32)
     ratio = tl.load(reals + 2).to(tl.float32)
-    lower = tl.load(reals + 4)
-    upper = tl.load(reals + 5)
     found = tl.full((1,), -1, tl.int64)
-    rest = drawn
-    if REFERENCE:
-        steep = steep.to(tl.float32)
-        lift = lift.to(tl.float32)
-        rest = _WHOLE - 1 - drawn
-        if tl.max(drawn, 0) < tl.load(whole + 1):
-            found, left = find_outcome(
-                0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                REFERENCE, LOGITS, BLOCK,
-            )  # fmt: skip
+    if tl.max(drawn, 0) < tl.load(whole + 1):
+        found, left = find_outcome(
+            0, p_row, m_row, 0, size, drawn, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
+            True, LOGITS, BLOCK,
+        )  # fmt: skip
     if tl.max(found, 0) < 0:
         found, left = find_outcome(
-            1, p_row, m_row, 0, size, rest, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-            REFERENCE, LOGITS, BLOCK,
+            1, p_row, m_row, 0, size, -drawn + (WHOLE - 1), p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
+            True, LOGITS, BLOCK,
         )  # fmt: skip
         if tl.max(found, 0) < 0:
             found, left = find_outcome(
-                2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, lower, upper,
-                REFERENCE, LOGITS, BLOCK,
+                2, p_row, m_row, 0, size, left, p_shift, m_shift, p_scale, m_scale, steep, lift, base, ratio, ratio, ratio,
+                True, LOGITS, BLOCK,
             )  # fmt: skip
     tl.store(out + row + tl.arange(0, 1), found)
 
@@ -215,27 +216,64 @@ def write(
 _FAR = tl.constexpr(60.0)  # powers of two by which a mass may exceed the assumed largest
 _NEARBY = tl.constexpr(1.08)  # factors around the slope of a sample
 _AROUND = tl.constexpr(1.5)
-SAMPLED = tl.constexpr(8)  # blocks of a row's sample
 
 
-@triton.jit
-def check(p, uniform, out, bad, whole, size, stride, tolerance, LOGITS: tl.constexpr, BLOCK: tl.constexpr):
-    """Set `bad` if a row is not a distribution; store the outcome if its integer is shared (over a uniform reference)."""
-    row = tl.program_id(0).to(tl.int64)
+@triton.jit(do_not_specialize=["parts", "listing"])
+def check(
+    p,
+    words,
+    out,
+    listed,
+    counts,
+    seen_parts,
+    bad,
+    whole,
+    size,
+    stride,
+    tolerance,
+    parts,
+    listing,
+    LOGITS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Set `bad` if a row is not a distribution; store the outcome if its integer is shared (over a uniform reference), else list the row, if
+    `listing` is not 0.
+
+    `parts` programs read a row together, and the last one of them judges it.
+    """
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
     start = p + row * stride
-    drawn = tl.load(uniform + row)
-    if drawn < tl.load(whole + 1):
-        tl.store(out + row, drawn // tl.load(whole + 0))
     seen = float("-inf") if LOGITS else 0.0
-    for first in range(0, size, BLOCK):
+    each = tl.cdiv(tl.cdiv(size, parts), BLOCK) * BLOCK
+    for first in range(part * each, tl.minimum(size, part * each + each), BLOCK):
         columns = first + tl.arange(0, BLOCK)
         numbers = load_numbers(start + columns, columns < size, LOGITS)
         if LOGITS:
             seen = tl.maximum(seen, tl.max(numbers, 0))
         else:
             seen += tl.sum(numbers, 0)
-    if acceptable(seen, tolerance, LOGITS) == 0:
-        tl.store(bad, 1)
+    judging = parts == 1
+    if parts > 1:
+        tl.store(seen_parts + row * MOST_PARTS + part, seen)
+        tl.debug_barrier()
+        judging = tl.atomic_add(counts + 2 + row, 1) == parts - 1
+        if judging:
+            others = tl.arange(0, MOST_PARTS)
+            none = float("-inf") if LOGITS else 0.0
+            every = tl.load(
+                seen_parts + row * MOST_PARTS + others, mask=others < parts, other=none, cache_modifier=".cg"
+            )
+            seen = tl.max(every, 0) if LOGITS else tl.sum(every, 0)
+            tl.store(counts + 2 + row, 0)
+    if judging:
+        if acceptable(seen, tolerance, LOGITS) == 0:
+            tl.store(bad, 1)
+        drawn = word_to_integer(tl.load(words + row))
+        if drawn < tl.load(whole + 1):
+            tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
+        elif listing != 0:
+            tl.store(listed + tl.atomic_add(counts, 1), row)
 
 
 @triton.jit
@@ -333,231 +371,172 @@ def _guess_slope(p_mass, m_mass, b, B):
     return best
 
 
-@triton.jit(do_not_specialize=["m_step"])
+@triton.jit(do_not_specialize=["m_step", "rows", "most"])
 def solve(
-    p, m, listed, uniform, solved, out, bad, reals, whole, sums, spans, counters, size, stride, m_step, p_scale, m_scale,
-    p_tolerance, m_tolerance, sample_step,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLE: tl.constexpr,
-    SPLIT: tl.constexpr,
+    p, m, listed, counts, words, solved, out, bad, reals, whole, sums, spans, counters, size, stride, m_step, p_scale, m_scale,
+    p_tolerance, m_tolerance, sample_step, rows, most,
+    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr, SAMPLED: tl.constexpr,
+    UNITS: tl.constexpr,
 ):  # fmt: skip
-    """Find slope, lift and scales of each row. Over a reference every row is checked, and surely shared ones are not solved.
+    """Find slope, lift and scales of each row over a reference, which is checked too; or of each listed row, and its outcome.
 
-    SPLIT programs share a row if few are solved: each sums its span, and all add up all spans alike. They also find the outcome, which
-    `pick` does otherwise, and leave their counters at 0.
+    There are `rows` of them; a negative number stands for the one in `counts`. Over a reference one program solves one row. Otherwise the
+    programs form groups of a power of two up to `most`, as large as the number of rows allows. All programs run at once.
     """
     b = tl.load(reals + 0).to(tl.float32)
     B = tl.load(reals + 1).to(tl.float32)
     share = tl.load(reals + 3).to(tl.float32)  # 2^62 b
-    index = tl.program_id(0) // SPLIT
-    part = tl.program_id(0) % SPLIT
-    if REFERENCE:
-        row = tl.program_id(0).to(tl.int64)
-        solving = tl.load(uniform + row) >= tl.load(whole + 2)
-    else:
-        row = tl.load(listed + index)
-        solving = row >= 0
-    first_column, last_column = span(part, size, DEPTH * BLOCK, SPLIT)
-    p_row = p + row * stride
-    m_row = m + row * m_step * stride
-    columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, SAMPLE)[None, :]
-    inside = columns < size
-    numbers = load_numbers(p_row + columns, inside, LOGITS)
-    zero = b * 0.0
-    p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
-    m_shift = zero
-    guess = zero + 1.0
-    if REFERENCE:
-        others = load_numbers(m_row + columns, inside, LOGITS)
-        m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
-        others = mass(others, m_shift, m_scale, LOGITS)
-    else:
-        others = tl.where(inside, 1.0, 0.0)
-    if solving:
-        guess = _guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
-
-    one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
-    low, f_low, g_low = zero, zero - UNKNOWN, zero
-    high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
-    slope, z = guess, zero + 1.0
-    good = row >= 0
-    going = row >= 0
-    again = row >= 0  # whether the shifts, and so F, may still change
-    turn = 0
-    while (turn < TURNS) & going:
-        f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
-            p_row, m_row, first_column, last_column, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four,
-            REFERENCE, LOGITS, DEPTH, BLOCK,
-        )  # fmt: skip
-        if SPLIT > 1:
-            mine = sums + ((index * TURNS + turn) * SPLIT + part) * 16
-            tl.store(mine + 0, f_one)
-            tl.store(mine + 1, g_one)
-            tl.store(mine + 2, f_two)
-            tl.store(mine + 3, g_two)
-            tl.store(mine + 4, f_three)
-            tl.store(mine + 5, g_three)
-            tl.store(mine + 6, f_four)
-            tl.store(mine + 7, g_four)
-            tl.store(mine + 8, z_now)
-            tl.store(mine + 9, p_seen)
-            wait_for_all(counters + index * COUNTERS + turn, SPLIT)
-            every = sums + ((index * TURNS + turn) * SPLIT + tl.arange(0, SPLIT)) * 16
-            f_one = tl.sum(tl.load(every + 0, cache_modifier=".cg"), 0)
-            g_one = tl.sum(tl.load(every + 1, cache_modifier=".cg"), 0)
-            f_two = tl.sum(tl.load(every + 2, cache_modifier=".cg"), 0)
-            g_two = tl.sum(tl.load(every + 3, cache_modifier=".cg"), 0)
-            f_three = tl.sum(tl.load(every + 4, cache_modifier=".cg"), 0)
-            g_three = tl.sum(tl.load(every + 5, cache_modifier=".cg"), 0)
-            f_four = tl.sum(tl.load(every + 6, cache_modifier=".cg"), 0)
-            g_four = tl.sum(tl.load(every + 7, cache_modifier=".cg"), 0)
-            z_now = tl.sum(tl.load(every + 8, cache_modifier=".cg"), 0)
-            seen = tl.load(every + 9, cache_modifier=".cg")
-            p_seen = tl.max(seen, 0) if LOGITS else tl.sum(seen, 0)
-        z = tl.where(again, z_now, z)  # from the first pass with these shifts: independent of the client
-        good = acceptable(p_seen, p_tolerance, LOGITS)
-        if REFERENCE:
-            good = good & acceptable(m_seen, m_tolerance, LOGITS)
-        p_far = again & good & (turn == 0)
-        m_far = p_far
-        if LOGITS:
-            p_far = p_far & ((p_seen - p_shift) * p_scale > _FAR)
-            m_far = m_far & ((m_seen - m_shift) * m_scale > _FAR)
-        else:
-            p_far = p_far & (turn > 0)
-            m_far = m_far & (turn > 0)
-        again = p_far | m_far
-        usable = again == 0
-        low, f_low, g_low, high, f_high, g_high = narrow_bracket(
-            low, f_low, g_low, high, f_high, g_high, one, f_one, g_one, two, f_two, g_two, three, f_three, g_three, four, f_four, g_four,
-            usable,
-        )  # fmt: skip
-        one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
-        if again:  # a number is far larger than the sample: start anew from there
-            p_shift = tl.where(p_far, p_seen, p_shift)
-            m_shift = tl.where(m_far, m_seen, m_shift)
-            one, two, three, four = zero + 0.1, zero + 1.0, zero + 10.0, zero + 100.0
-        going = good & (again | (solving & (right == 0) & (low < LARGEST)))
-        turn += 1
-    if good == 0:
-        tl.store(bad, 1)
-    slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # SPLIT programs store the same
-    tl.store(solved + row * COLUMNS + SLOPE, scale_to_total(slope, z, REFERENCE).to(tl.float64))
-    tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
-    tl.store(solved + row * COLUMNS + BASE, (share / z).to(tl.float64))
-    tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
-    tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
-    if SPLIT > 1:
-        rest = tl.load(uniform + index + tl.arange(0, 1))
-        steep = scale_to_total(slope, z, REFERENCE)
-        left = find_outcome_together(
-            1, p_row, m_row, row, index, part, size, rest, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
-            tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
-        )  # fmt: skip
-        if tl.max(left, 0) >= 0:
-            find_outcome_together(
-                2, p_row, m_row, row, index, part, size, left, out, spans, counters, p_shift, p_scale, steep, lift.to(tl.float64),
-                tl.load(reals + 4), tl.load(reals + 5), LOGITS, DEPTH * BLOCK, SPLIT,
-            )  # fmt: skip
-        tl.debug_barrier()
-        if tl.atomic_add(counters + index * COUNTERS + COUNTERS - 1, 1) == SPLIT - 1:
-            tl.store(counters + index * COUNTERS + tl.arange(0, COUNTERS), tl.zeros((COUNTERS,), tl.int32))
-
-
-@triton.jit(do_not_specialize=["rows", "m_step"])
-def draw(
-    p, m, uniform, solved, out, bad, reals, whole, rows, size, stride, m_step, p_scale, m_scale, p_tolerance, m_tolerance,
-    REFERENCE: tl.constexpr, LOGITS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Check, solve and draw rows, ROWS at a time, in turns with the other programs; set `bad` if one is not a distribution."""
-    b = tl.load(reals + 0).to(tl.float32)
-    B = tl.load(reals + 1).to(tl.float32)
-    ratio = tl.load(reals + 2).to(tl.float32)
-    share = tl.load(reals + 3).to(tl.float32)
     lower = tl.load(reals + 4)
     upper = tl.load(reals + 5)
-    for task in range(tl.program_id(0), tl.cdiv(rows, ROWS), tl.num_programs(0)):
-        row = task * ROWS + tl.arange(0, ROWS).to(tl.int64)
-        live = row < rows
-        columns = tl.arange(0, BLOCK)
-        inside = live[:, None] & (columns < size)[None, :]
-        drawn = tl.load(uniform + row, mask=live, other=0)
-        zero = tl.zeros((ROWS,), tl.float32)
-        p_shift = zero
-        m_shift = zero
-        p_mass = load_numbers(p + row[:, None] * stride + columns[None, :], inside, LOGITS)
-        p_seen = tl.max(p_mass, 1) if LOGITS else tl.sum(p_mass, 1)
-        good = acceptable(p_seen, p_tolerance, LOGITS)
-        if LOGITS:
-            p_shift = finite(p_seen)
+    units = tl.cdiv(size, UNIT)
+    tasks = rows
+    if rows < 0:
+        tasks = tl.load(counts).to(tl.int32)
+    split = most
+    while (split > 1) & (split * tasks > tl.num_programs(0)):
+        split = split // 2
+    groups = tl.num_programs(0) // split
+    group = tl.program_id(0) // split
+    part = tl.program_id(0) % split
+    counter = counters + group * 2
+    sums += group * 2 * UNITS * 16
+    spans += group * 2 * UNITS
+    phase = group * 0
+    zero = b * 0.0
+    for task in range(tl.where(group < groups, group, tasks), tasks, groups):
         if REFERENCE:
-            m_mass = load_numbers(m + row[:, None] * m_step * stride + columns[None, :], inside, LOGITS)
-            m_seen = tl.max(m_mass, 1) if LOGITS else tl.sum(m_mass, 1)
-            good = good & acceptable(m_seen, m_tolerance, LOGITS)
-            if LOGITS:
-                m_shift = finite(m_seen)
-            m_mass = mass(m_mass, m_shift[:, None], m_scale, LOGITS)
-            unsolved = drawn < tl.load(whole + 2)
-            found = tl.full((ROWS,), -1, tl.int64)
-            rest = _WHOLE - 1 - drawn
+            row = zero.to(tl.int64) + task
         else:
-            m_mass = tl.where(inside, 1.0, 0.0)
-            shared = tl.load(whole + 1)
-            unsolved = drawn < shared
-            found = tl.where(unsolved, drawn // tl.load(whole + 0), -1)
-            rest = drawn - shared
-        if tl.max((live & (good == 0)).to(tl.int32), 0) > 0:
-            tl.store(bad, 1)
-        good = good & live
-        solving = good & (unsolved == 0)
-        if REFERENCE | (tl.max(solving.to(tl.int32), 0) > 0):
-            p_mass = mass(p_mass, p_shift[:, None], p_scale, LOGITS)
-            z = tl.sum(m_mass, 1)
-            p_sum = tl.sum(p_mass, 1)
-            start = tl.where((p_sum > 0.0) & (z > 0.0), z / tl.where(p_sum > 0.0, p_sum, 1.0), 1.0)
-            start = tl.minimum(tl.maximum(start, 1e-18), 1e18)
-            low, f_low, g_low = zero, zero - UNKNOWN, zero
-            high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
-            one, two, three, four, slope = start * 0.25, start * 0.7, start * 1.4, start * 4.0, start
-            going = solving
-            turn = 0
-            while (turn < TURNS) & (tl.max(going.to(tl.int32), 0) > 0):
-                low_mass = m_mass * b
-                high_mass = m_mass * B
-                f_one, g_one = clip_masses(p_mass, low_mass, high_mass, one[:, None])
-                f_two, g_two = clip_masses(p_mass, low_mass, high_mass, two[:, None])
-                f_three, g_three = clip_masses(p_mass, low_mass, high_mass, three[:, None])
-                f_four, g_four = clip_masses(p_mass, low_mass, high_mass, four[:, None])
-                f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four = reduce_sums(
-                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, 1
-                )
-                low, f_low, g_low, high, f_high, g_high = narrow_bracket(
-                    low, f_low, g_low, high, f_high, g_high, one, f_one - z, g_one, two, f_two - z, g_two, three, f_three - z, g_three,
-                    four, f_four - z, g_four, going,
-                )  # fmt: skip
-                one, two, three, four, best, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
-                slope = tl.where(going, best, slope)
-                going = going & (right == 0) & (low < LARGEST)
-                turn += 1
-            slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)
-            steep = scale_to_total(slope, z, REFERENCE)
-            base = share / tl.where(z > 0.0, z, 1.0)
-            tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64), mask=solving)
-            tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64), mask=solving)
-            tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64), mask=solving)
-            tl.store(solved + row * COLUMNS + P_SHIFT, p_shift.to(tl.float64), mask=solving)
-            tl.store(solved + row * COLUMNS + M_SHIFT, m_shift.to(tl.float64), mask=solving)
-            low_part, high_part, excess = integers(
-                p_mass, m_mass, inside, steep[:, None], lift[:, None], base[:, None], ratio, lower, upper, REFERENCE
-            )
+            row = tl.load(listed + task)
+        drawn = word_to_integer(tl.load(words + row))
+        solving = drawn >= tl.load(whole + 2)
+        p_row = p + row * stride
+        m_row = m + row * m_step * stride
+        columns = tl.arange(0, SAMPLED)[:, None] * sample_step + tl.arange(0, BLOCK)[None, :]
+        inside = columns < size
+        numbers = load_numbers(p_row + columns, inside, LOGITS)
+        p_shift = finite(tl.max(tl.max(numbers, 1), 0)) if LOGITS else zero
+        m_shift = zero
+        guess = zero + 1.0
+        if REFERENCE:
+            others = load_numbers(m_row + columns, inside, LOGITS)
+            m_shift = finite(tl.max(tl.max(others, 1), 0)) if LOGITS else zero
+            others = mass(others, m_shift, m_scale, LOGITS)
+        else:
+            others = tl.where(inside, 1.0, 0.0)
+        if solving:
+            guess = _guess_slope(mass(numbers, p_shift, p_scale, LOGITS), others, b, B)
+
+        one, two, three, four = guess / _AROUND, guess / _NEARBY, guess * _NEARBY, guess * _AROUND
+        low, f_low, g_low = zero, zero - UNKNOWN, zero
+        high, f_high, g_high = zero + LARGEST, zero + UNKNOWN, zero
+        slope, z = guess, zero + 1.0
+        good = row >= 0
+        going = row >= 0
+        again = row >= 0  # whether the shifts, and so F, may still change
+        turn = 0
+        while (turn < TURNS) & going:
             if REFERENCE:
-                sums, here = falls_here(low_part, drawn)
-                shared_place = first_past(low_part, drawn, columns, size)
-                found = tl.where(good & here, shared_place, found)
-            sums, here = falls_here(excess, rest)
-            own = first_past(excess, rest, columns, size)
-            lost = good & (found < 0) & (here == 0)
-            found = tl.where(good & (found < 0) & here, own, found)
-            if tl.max(lost.to(tl.int32), 0) > 0:
-                filled = first_past(high_part - low_part - excess, rest - sums, columns, size)
-                found = tl.where(lost, filled, found)
-        tl.store(out + row, found, mask=live)
+                f_one_all, g_one_all, f_two_all, g_two_all, f_three_all, g_three_all, f_four_all, g_four_all, z_all, p_all, m_all = _scan_row(
+                    p_row, m_row, 0, size, p_shift, m_shift, p_scale, m_scale, b, B, one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
+                )  # fmt: skip
+            else:
+                every = sums + (phase % 2) * UNITS * 16
+                for unit in range(part, units, split):
+                    mine = every + unit * 16
+                    f_one, g_one, f_two, g_two, f_three, g_three, f_four, g_four, z_now, p_seen, m_seen = _scan_row(
+                        p_row, m_row, unit * UNIT, tl.minimum(size, unit * UNIT + UNIT), p_shift, m_shift, p_scale, m_scale, b, B,
+                        one, two, three, four, REFERENCE, LOGITS, DEPTH, BLOCK,
+                    )  # fmt: skip
+                    tl.store(mine + 0, f_one)
+                    tl.store(mine + 1, g_one)
+                    tl.store(mine + 2, f_two)
+                    tl.store(mine + 3, g_two)
+                    tl.store(mine + 4, f_three)
+                    tl.store(mine + 5, g_three)
+                    tl.store(mine + 6, f_four)
+                    tl.store(mine + 7, g_four)
+                    tl.store(mine + 8, z_now)
+                    tl.store(mine + 9, p_seen)
+                    tl.store(mine + 10, m_seen)
+                wait_for_group(counter, phase, split)
+                phase += 1
+                table = tl.arange(0, 16)[:, None] + tl.arange(0, UNITS)[None, :] * 16
+                known = (tl.arange(0, 16) < 11)[:, None] & (tl.arange(0, UNITS) < units)[None, :]
+                found_sums = tl.load(every + table, mask=known, other=0.0, cache_modifier=".cg")
+                which = tl.arange(0, 16)
+                totals = tl.sum(found_sums, 1)
+                f_one_all = tl.sum(tl.where(which == 0, totals, 0.0), 0)
+                g_one_all = tl.sum(tl.where(which == 1, totals, 0.0), 0)
+                f_two_all = tl.sum(tl.where(which == 2, totals, 0.0), 0)
+                g_two_all = tl.sum(tl.where(which == 3, totals, 0.0), 0)
+                f_three_all = tl.sum(tl.where(which == 4, totals, 0.0), 0)
+                g_three_all = tl.sum(tl.where(which == 5, totals, 0.0), 0)
+                f_four_all = tl.sum(tl.where(which == 6, totals, 0.0), 0)
+                g_four_all = tl.sum(tl.where(which == 7, totals, 0.0), 0)
+                z_all = tl.sum(tl.where(which == 8, totals, 0.0), 0)
+                if LOGITS:
+                    largest = tl.max(tl.where(known, found_sums, float("-inf")), 1)
+                    p_all = tl.max(tl.where(which == 9, largest, float("-inf")), 0)
+                    m_all = tl.max(tl.where(which == 10, largest, float("-inf")), 0)
+                else:
+                    p_all = tl.sum(tl.where(which == 9, totals, 0.0), 0)
+                    m_all = tl.sum(tl.where(which == 10, totals, 0.0), 0)
+            z = tl.where(again, z_all, z)  # from the first pass with these shifts: independent of the client
+            good = acceptable(p_all, p_tolerance, LOGITS)
+            if REFERENCE:
+                good = good & acceptable(m_all, m_tolerance, LOGITS)
+            p_far = again & good & (turn == 0)
+            m_far = p_far
+            if LOGITS:
+                p_far = p_far & ((p_all - p_shift) * p_scale > _FAR)
+                m_far = m_far & ((m_all - m_shift) * m_scale > _FAR)
+            else:
+                p_far = p_far & (turn > 0)
+                m_far = m_far & (turn > 0)
+            again = p_far | m_far
+            usable = again == 0
+            low, f_low, g_low, high, f_high, g_high = narrow_bracket(
+                low, f_low, g_low, high, f_high, g_high, one, f_one_all, g_one_all, two, f_two_all, g_two_all,
+                three, f_three_all, g_three_all, four, f_four_all, g_four_all, usable,
+            )  # fmt: skip
+            one, two, three, four, slope, right = propose_slopes(low, f_low, g_low, high, f_high, g_high, z, turn)
+            if again:  # a number is far larger than the sample: start anew from there
+                p_shift = tl.where(p_far, p_all, p_shift)
+                m_shift = tl.where(m_far, m_all, m_shift)
+                one, two, three, four = zero + 0.1, zero + 1.0, zero + 10.0, zero + 100.0
+            going = good & (again | (solving & (right == 0) & (low < LARGEST)))
+            turn += 1
+        if good == 0:
+            tl.store(bad, 1)
+        slope, lift = settle_slope(solving, slope, low, f_low, z, b, B)  # all programs of a group store the same
+        steep = scale_to_total(slope, z if REFERENCE else tl.load(reals + 6), REFERENCE)
+        base = share / z
+        tl.store(solved + row * COLUMNS + SLOPE, steep.to(tl.float64))
+        tl.store(solved + row * COLUMNS + LIFT, lift.to(tl.float64))
+        tl.store(solved + row * COLUMNS + BASE, base.to(tl.float64))
+        tl.store(solved + row * COLUMNS + P_SHIFT, (p_shift * 1.0).to(tl.float64))
+        tl.store(solved + row * COLUMNS + M_SHIFT, (m_shift * 1.0).to(tl.float64))
+        if not REFERENCE:
+            rest = drawn - tl.load(whole + 1) + tl.zeros((1,), tl.int64)
+            left = _find_outcome_together(
+                1, p_row, size, units, split, part, rest, out + row, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
+                LOGITS, DEPTH * BLOCK, UNITS,
+            )  # fmt: skip
+            phase += 1
+            if tl.max(left, 0) >= 0:
+                _find_outcome_together(
+                    2, p_row, size, units, split, part, left, out + row, spans, counter, phase, p_shift, p_scale, steep, lift, lower, upper,
+                    LOGITS, DEPTH * BLOCK, UNITS,
+                )  # fmt: skip
+                phase += 1
+    if not REFERENCE:
+        tl.debug_barrier()
+        if group < groups:
+            if tl.atomic_add(counter + 1, 1) == split - 1:  # the last one of a group leaves its counters at 0
+                tl.store(counter, 0)
+                tl.store(counter + 1, 0)
+        if rows < 0:
+            if tl.atomic_add(counts + 1, 1) == tl.num_programs(0) - 1:
+                tl.store(counts, 0)
+                tl.store(counts + 1, 0)
