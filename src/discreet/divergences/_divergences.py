@@ -189,7 +189,12 @@ def _parse_entries(name: str, values: ArrayLike) -> FloatArray:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
         entries = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as cause:
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+    ) as cause:  # torch's, for a tensor that records gradients
         raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
     good = (entries >= 0) & (entries < np.inf)
     if not good.all():
