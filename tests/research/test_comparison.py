@@ -81,6 +81,15 @@ def test_a_frame_and_a_csv_hold_every_digit(found: Comparison, tmp_path: Path) -
     assert rows[2]["mechanism"] == "shrink_&_mix"
 
 
+def test_what_is_printed_is_a_table(found: Comparison) -> None:
+    assert repr(found) == "Comparison(16 records: optimal, mollifier, shrink_&_mix, tilt; 1-LDP, 2-LDP; kl, mine)"
+    title, head, *rows = str(found).splitlines()
+    assert title == "mean divergence of 40 clients"
+    assert head.split() == ["privacy", "divergence", *found.mechanisms]
+    assert [row.split()[:2] for row in rows] == [["1-LDP", "kl"], ["1-LDP", "mine"], ["2-LDP", "kl"], ["2-LDP", "mine"]]
+    assert float(rows[0].split()[2]) == pytest.approx(found.records[0].mean, rel=1e-3)
+
+
 def test_a_latex_table_marks_the_least_and_bounds(found: Comparison) -> None:
     lines = found.to_latex(value="worst_case").splitlines()
     assert lines[:2] == ["% \\usepackage{booktabs}", "\\begin{tabular}{llrrrr}"]
@@ -102,6 +111,7 @@ def test_a_picture_for_pgfplots_has_every_point(found: Comparison) -> None:
         assert (f"({record.epsilon!r}, {record.largest!r})" in text) == (record.divergence == "kl")
     with pytest.raises(DiscreetError, match="divergence = None is not one of kl, mine"):
         found.to_pgf()
+    assert found.to_pgf(divergence=dc.divergence("kl"), value="largest") == text
     worst = found.to_pgf(divergence="kl", value="worst_case")
     assert worst.count("\\addplot+[dashed]") == worst.count("tilt (upper bound)") == 1
     assert "\\addlegendentry{smallest possible}" in worst
@@ -216,7 +226,10 @@ def test_any_mechanism_is_compared() -> None:
     [
         ({"mechanisms": "optimal"}, "mechanisms = 'optimal' is not a list"),
         ({"mechanisms": []}, "is not a list of at least one"),
-        ({"mechanisms": ["nothing"]}, "no installed package offers the mechanism 'nothing'"),
+        (
+            {"mechanisms": ["nothing"]},
+            "no installed package offers the mechanism 'nothing'.*pass a class of your own itself",
+        ),
         ({"mechanisms": [Simplex(5)]}, "has no name"),
         ({"mechanisms": [Tilt, Tilt]}, "two mechanisms are called 'tilt'"),
         ({"divergences": ["kl", "kl"]}, "two divergences are called 'kl'"),

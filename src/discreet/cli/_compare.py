@@ -16,7 +16,7 @@ from discreet._base.files import check_apart
 from discreet.cli._audit import load_callable
 from discreet.cli._options import require_domain, stated_family
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
-from discreet.divergences import FDivergence, is_divergence_name
+from discreet.divergences import FDivergence, divergence, is_divergence_name
 from discreet.domain import Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
 from discreet.research import Comparison, compare
@@ -91,8 +91,13 @@ def _mechanism(name: str) -> Any:
 
 def _divergence(name: str) -> str | FDivergence:
     """A name of ours, or a divergence of a module; a function there is its f."""
-    if ":" not in name or is_divergence_name(name):
+    if is_divergence_name(name):
         return name
+    if ":" not in name:
+        try:
+            return divergence(name)
+        except DiscreetError as error:
+            raise DiscreetError(f"{error}, or MODULE:NAME of your own") from error
     found: Any = load_callable(name)
     return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
 

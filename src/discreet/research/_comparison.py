@@ -82,7 +82,7 @@ class ComparisonRecord:
     smallest: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The records of a comparison, in the order of budgets, divergences and mechanisms.
 
@@ -91,6 +91,31 @@ class Comparison:
     """
 
     records: tuple[ComparisonRecord, ...]
+
+    def __repr__(self) -> str:
+        """What was compared, in one line; `print` shows the means."""
+        facts = (
+            self.mechanisms,
+            *({getattr(each, name): None for each in self.records} for name in ("privacy", "divergence")),
+        )
+        return f"Comparison({len(self.records)} records: {'; '.join(', '.join(fact) for fact in facts)})"
+
+    def __str__(self) -> str:
+        """The mean divergences as a table of text."""
+        head = ["privacy", "divergence", *self.mechanisms]
+        body = [
+            [*setting, *(f"{found[name].mean:.4g}" if name in found else "" for name in self.mechanisms)]
+            for setting, found in self._by_setting().items()
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines = [
+            "   ".join([*(text.ljust(width) for text, width in zip(row[:2], widths[:2], strict=True)),
+                        *(text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True))])
+            for row in (head, *body)
+        ]  # fmt: skip
+        return "\n".join(
+            [f"mean divergence of {self.records[0].clients:,} clients" if self.records else "no records", *lines]
+        )
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -169,7 +194,9 @@ class Comparison:
             lines.append(" & ".join([_latex_text(privacy), _latex_text(divergence_label(name)), *cells]) + " \\\\")
         return _write_text("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
-    def to_pgf(self, path: str | Path | None = None, *, value: str = "mean", divergence: str | None = None) -> str:
+    def to_pgf(
+        self, path: str | Path | None = None, *, value: str = "mean", divergence: str | FDivergence | None = None
+    ) -> str:
         """A picture for a paper (package pgfplots): the value against epsilon, a line for each mechanism. LaTeX sets its letters.
 
         Args:
@@ -187,7 +214,8 @@ class Comparison:
         from discreet.plots import divergence_label
 
         known = tuple(dict.fromkeys(record.divergence for record in self.records))
-        chosen = known[0] if divergence is None and len(known) == 1 else divergence
+        named = divergence.name if isinstance(divergence, FDivergence) else divergence
+        chosen = known[0] if named is None and len(known) == 1 else named
         check_choice("divergence", chosen, known)
         label = _latex_text(f"{value.replace('_', ' ')} {divergence_label(str(chosen))}")
         lines = [
@@ -319,7 +347,7 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
     found: list[Any] = []
     for source in sources:
         if isinstance(source, str):
-            kind: Any = MECHANISMS[source] if source in MECHANISMS else installed_mechanism(source).kind
+            kind: Any = MECHANISMS[source] if source in MECHANISMS else _installed_kind(source)
         elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
             kind = source
         else:
@@ -340,6 +368,16 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
     if twice is not None:
         raise DiscreetError(f"two mechanisms are called {twice[0]!r} at {twice[1]}; give them names that differ")
     return found
+
+
+def _installed_kind(name: str) -> Any:
+    """The mechanism of an installed package; for another name, the ways to give one."""
+    try:
+        return installed_mechanism(name).kind
+    except DiscreetError as error:
+        raise DiscreetError(
+            f"{error}. Ours are {', '.join(MECHANISMS)}; pass a class of your own itself, or on the command line as MODULE:CLASS"
+        ) from error
 
 
 def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
