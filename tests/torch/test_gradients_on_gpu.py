@@ -45,8 +45,10 @@ def test_gradients_are_those_of_the_host(dtype: torch.dtype, outcomes: int) -> N
 
     (law, slope), (host_law, host_slope) = run("cuda"), run("cpu")
     assert torch.equal(law, host_law)
-    assert torch.allclose(slope, host_slope, rtol=8 * torch.finfo(dtype).eps, atol=torch.finfo(dtype).tiny)
-    assert host_slope.abs().max() > 0.0
+    largest = float(host_slope.abs().max())
+    assert largest > 0.0
+    rounding = 8 * torch.finfo(dtype).eps  # sums run in another order there
+    assert torch.allclose(slope, host_slope, rtol=rounding, atol=rounding * largest)
 
 
 def test_the_kernels_and_the_differentiable_output_describe_one_law() -> None:
