@@ -315,6 +315,21 @@ def test_the_theorem_table_names_things_that_exist() -> None:
             assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"), (item, test)
 
 
+def test_every_test_that_a_page_names_exists() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    named = 0
+    for page in pages:
+        for path, function in re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", page.read_text(encoding="utf-8")):
+            named += 1
+            assert (ROOT / path).is_file(), (page.name, path)
+            assert not function or f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"), (
+                page.name,
+                path,
+                function,
+            )
+    assert named > 100
+
+
 def _resolve(path: str) -> object:
     """The object a dotted path leads to: the longest importable part, then attributes."""
     parts = path.split(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plots._style import save
-from discreet.research._report_designs import (
+from discreet.research._reports._designs import (
     design_figure,
     design_findings,
     design_table,
@@ -23,7 +23,7 @@ from discreet.research._report_designs import (
     shift_findings,
     shift_table,
 )
-from discreet.research._report_follow_up import (
+from discreet.research._reports._follow_up import (
     follow_up_figures,
     follow_up_findings as follow_up_findings,
     minimax_table,
@@ -31,7 +31,7 @@ from discreet.research._report_follow_up import (
     ordered_table,
     published_table,
 )
-from discreet.research._report_population import (
+from discreet.research._reports._population import (
     contest_table,
     fidelity_table,
     population_figures,

@@ -1,6 +1,7 @@
 import html
 import json
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,50 @@ def test_comparisons_that_cannot_be_run(run: Run, words: list[str], said: str) -
     result = run(*words)
     assert result.exit_code != 0
     assert said in " ".join(result.output.split())
+
+
+def test_a_divergence_of_a_module_is_compared(run: Run, tmp_path: Path) -> None:
+    """MODULE:NAME is an `FDivergence` or a function f; names with an order stay ours, and what is not convex is refused."""
+    text = """
+        import discreet as dc
+
+        half_chi2 = dc.FDivergence(lambda x: (x - 1) ** 2 / 2, name="half chi/2")
+
+        def squared(x):
+            return (x - 1) ** 2
+
+        def concave(x):
+            return -((x - 1) ** 2)
+    """
+    (tmp_path / "mine.py").write_text(textwrap.dedent(text))
+    module = str(tmp_path / "mine.py")
+    words = ["reproduce", "compare", "--outcomes", "3", "--epsilon", "1", "--clients", "20", "--mechanism", "optimal"]
+    names = ["chi2", "renyi:2", f"{module}:half_chi2", f"{module}:squared"]
+    chosen = [word for name in names for word in ("--divergence", name)]
+    result = run(*words, *chosen, "--pgf", str(tmp_path / "found.pgf"), "--json")
+    assert result.exit_code == 0, result.output
+    means = {row["divergence"]: row["mean"] for row in json.loads(result.stdout)["records"]}
+    assert list(means) == ["chi2", "renyi:2", "half chi/2", "squared"]
+    assert means["squared"] == pytest.approx(means["chi2"], rel=1e-9)
+    assert means["half chi/2"] == pytest.approx(means["chi2"] / 2, rel=1e-9)
+    assert (tmp_path / "found-half-chi-2.pgf").is_file()
+    for name, said in (
+        (f"{module}:concave", "convex"),
+        (f"{module}:none", "has no callable"),
+        ("renyi:two", "is not a number"),
+    ):
+        refused = run(*words, "--divergence", name)
+        assert refused.exit_code != 0
+        assert said in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize(
+    ("show", "said"),
+    [("mean", "Mean divergence of 20 random clients"), ("worst_case", "Worst case over all distributions")],
+)
+def test_a_table_says_what_its_numbers_are(run: Run, show: str, said: str) -> None:
+    """The smallest worst case stands beside worst cases only: a mean may well be smaller."""
+    result = run("reproduce", "compare", "--outcomes", "3", "--clients", "20", "--show", show)
+    assert result.exit_code == 0
+    assert said in " ".join(result.stdout.split())
+    assert ("smallest possible" in " ".join(result.stdout.split())) == (show == "worst_case")

@@ -2,9 +2,11 @@
 
 import math
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -14,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet.divergences import BUILT_IN, FDivergence, alpha, divergence, hockey_stick
+from discreet.divergences._divergences import _FAMILIES
 from discreet.errors import DiscreetError
 from tests.soaking import examples
 
@@ -616,3 +619,23 @@ def test_f_is_defined_on_finite_non_negative_numbers(x: float) -> None:
 def test_perspective_needs_shapes_that_broadcast() -> None:
     with pytest.raises(DiscreetError, match=r"p has shape \(2,\) but q has \(3,\)"):
         divergence("kl").perspective(np.ones(2), np.ones(3))
+
+
+def test_the_documented_normalisations_are_those_of_every_registered_divergence() -> None:
+    """The table of `docs/how-to/own-divergence.md` has each name once, with its value and its largest value as numpy computes them."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "own-divergence.md").read_text(encoding="utf-8")
+    rows = re.findall(r'^\| `"(\w+)(:a)?"` \| `(.+?)` \| `(.+?)` \|', page, re.MULTILINE)
+    assert [name for name, order, *_ in rows if not order] == list(BUILT_IN)
+    assert sorted(name for name, order, *_ in rows if order) == sorted(_FAMILIES)
+    laws = np.random.default_rng(0).dirichlet(np.full(6, 0.7), size=(200, 2))
+    apart = np.eye(2)
+    for name, order, value, largest in rows:
+        for a in (0.3, 0.5, 1.7, 3.0) if order else (1.0,):
+            found = divergence(f"{name}:{a}" if order else name)
+            numpy_names = {each: getattr(np, each) for each in ("sum", "log", "sqrt", "abs", "maximum", "inf")}
+            for p, q in laws:
+                expected = eval(value, {**numpy_names, "p": p, "q": q, "a": a})
+                assert found(p, q) == pytest.approx(expected, rel=1e-9, abs=1e-12), (name, a)
+            most = eval(largest, {**numpy_names, "min": min, "a": a})
+            assert found.maximum == pytest.approx(most, rel=1e-15), (name, a)
+            assert found(*apart) == pytest.approx(most, rel=1e-15), (name, a)

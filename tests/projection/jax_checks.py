@@ -85,5 +85,6 @@ def test_other_mechanisms_are_refused() -> None:
 
 def test_a_tracer_gets_the_sentence_that_helps() -> None:
     sampler = dc.OptimalSampler(Simplex(3), epsilon=1.0)
-    with pytest.raises(DiscreetError, match=r"output_function\(sampler\)"):
-        jax.jit(sampler.output)(jnp.ones(3) / 3)
+    for use in (sampler.output, sampler.release, sampler.weights):
+        with pytest.raises(DiscreetError, match=r"output_function\(sampler\), and release outside of it"):
+            jax.jit(use)(jnp.ones(3) / 3)

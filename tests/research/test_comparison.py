@@ -2,6 +2,8 @@
 
 import csv
 import math
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import discreet as dc
 from discreet import DiscreetError, OwnSampler, Simplex, plots
 from discreet.research import Comparison, compare, reproduce
+from tests.needed import cannot_run
 from tests.pictures import assert_picture
 
 CLIENTS = np.random.default_rng(0).dirichlet(np.full(5, 0.4), size=40)
@@ -78,12 +81,22 @@ def test_a_frame_and_a_csv_hold_every_digit(found: Comparison, tmp_path: Path) -
     assert rows[2]["mechanism"] == "shrink_&_mix"
 
 
+def test_what_is_printed_is_a_table(found: Comparison) -> None:
+    assert repr(found) == "Comparison(16 records: optimal, mollifier, shrink_&_mix, tilt; 1-LDP, 2-LDP; kl, mine)"
+    title, head, *rows = str(found).splitlines()
+    assert title == "mean divergence of 40 clients"
+    assert head.split() == ["privacy", "divergence", *found.mechanisms]
+    assert [row.split()[:2] for row in rows] == [["1-LDP", "kl"], ["1-LDP", "mine"], ["2-LDP", "kl"], ["2-LDP", "mine"]]
+    assert float(rows[0].split()[2]) == pytest.approx(found.records[0].mean, rel=1e-3)
+
+
 def test_a_latex_table_marks_the_least_and_bounds(found: Comparison) -> None:
     lines = found.to_latex(value="worst_case").splitlines()
-    assert lines[0] == "\\begin{tabular}{llrrrr}"
-    assert lines[2] == "privacy & divergence & optimal & mollifier & shrink\\_\\&\\_mix & tilt \\\\"
-    assert len(lines) == 4 + 4 + 2
-    for line in lines[4:8]:
+    assert lines[:2] == ["% \\usepackage{booktabs}", "\\begin{tabular}{llrrrr}"]
+    assert lines[3] == "privacy & divergence & optimal & mollifier & shrink\\_\\&\\_mix & tilt \\\\"
+    assert len(lines) == 5 + 4 + 2
+    assert [line.split(" & ")[1] for line in lines[5:9]] == ["KL", "mine", "KL", "mine"]
+    for line in lines[5:9]:
         assert line.count("\\textbf{") == 1
         assert line.split(" & ")[2].startswith(
             "\\textbf{"
@@ -98,6 +111,73 @@ def test_a_picture_for_pgfplots_has_every_point(found: Comparison) -> None:
         assert (f"({record.epsilon!r}, {record.largest!r})" in text) == (record.divergence == "kl")
     with pytest.raises(DiscreetError, match="divergence = None is not one of kl, mine"):
         found.to_pgf()
+    assert found.to_pgf(divergence=dc.divergence("kl"), value="largest") == text
+    worst = found.to_pgf(divergence="kl", value="worst_case")
+    assert worst.count("\\addplot+[dashed]") == worst.count("tilt (upper bound)") == 1
+    assert "\\addlegendentry{smallest possible}" in worst
+
+
+ODD = "".join(map(chr, range(33, 127))) + "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ≤≥≠∞→√‖−é"
+
+
+def odd_names() -> Comparison:
+    """Every printable character in the names of a mechanism and of a divergence, at the start of one, and two lines in another."""
+
+    def made(name: str) -> Any:
+        def kind(family: Any, *, epsilon: float) -> Any:
+            return OwnSampler.of(family, np.full((5, 5), 0.2), epsilon=epsilon, name=name)
+
+        return kind
+
+    names = [ODD, "[x] $1 $2", "two\nlines, 100 %"]
+    f = dc.FDivergence(lambda x: (x - 1) ** 2, name=ODD)
+    return compare(Simplex(5), CLIENTS, mechanisms=[made(name) for name in names], divergences=[f], epsilons=[1.0, 2.0])
+
+
+def test_names_are_escaped_for_latex() -> None:
+    """Without TeX: no character of a name that LaTeX would act on is left bare, and each is printed."""
+    found = odd_names()
+    for text in (found.to_latex(), found.to_pgf()):
+        label = next(line for line in text.splitlines() if "abcdef" in line)
+        for bare in "#%&_":
+            assert all(
+                label[place - 1] == "\\"
+                for place, each in enumerate(label)
+                if each == bare and label[place - 1 : place + 2] != " & "
+            )
+        assert "\\textbackslash{}" in label
+        assert "{[}\\textbackslash{}{]}\\textasciicircum{}\\_\\textasciigrave{}" in label
+        assert "\\textless{}=\\textgreater{}" in label
+        assert "$\\alpha$$\\beta$" in label
+        assert "$\\lambda$" in label
+        assert "$\\leq$" in label
+        assert "\n\n" not in text
+    assert "{[}x{]} \\$1 \\$2 & two lines, 100 \\% \\\\" in found.to_latex()
+
+
+@pytest.mark.soak
+def test_tables_and_pictures_compile(found: Comparison, tmp_path: Path) -> None:
+    """pdflatex sets the table and the pictures, without an error and with every name in the text of the page."""
+    program = shutil.which("pdflatex")
+    if program is None:
+        cannot_run("pdflatex is not here: apt-get install texlive-latex-recommended texlive-pictures")
+    parts = [found.to_latex(value="worst_case"), odd_names().to_latex(), odd_names().to_pgf()]
+    parts += [found.to_pgf(divergence="kl", value=value) for value in ("mean", "worst_case")]
+    preamble = "\\documentclass{article}\\usepackage{booktabs}\\usepackage{pgfplots}\\pgfplotsset{compat=newest}"
+    body = "\n\n".join(parts)
+    (tmp_path / "page.tex").write_text(
+        f"{preamble}\\begin{{document}}\\small\n{body}\n\\end{{document}}\n", encoding="utf-8"
+    )
+    done = subprocess.run(
+        [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2_000:]
+    log = (tmp_path / "page.log").read_text(encoding="utf-8", errors="replace")
+    assert "Missing character" not in log
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_pictures_are_the_callers_to_style(found: Comparison, tmp_path: Path) -> None:
@@ -116,6 +196,7 @@ def test_pictures_are_the_callers_to_style(found: Comparison, tmp_path: Path) ->
     assert_picture(tmp_path / "worst.png")
     one = compare(Simplex(5), CLIENTS, divergences=["tv"])
     assert len(one.plot().axes[0].patches) == 3
+    plots.save(odd_names().plot(), tmp_path / "odd.png")  # a dollar sign is no formula
 
 
 def test_any_mechanism_is_compared() -> None:
@@ -145,7 +226,10 @@ def test_any_mechanism_is_compared() -> None:
     [
         ({"mechanisms": "optimal"}, "mechanisms = 'optimal' is not a list"),
         ({"mechanisms": []}, "is not a list of at least one"),
-        ({"mechanisms": ["nothing"]}, "no installed package offers the mechanism 'nothing'"),
+        (
+            {"mechanisms": ["nothing"]},
+            "no installed package offers the mechanism 'nothing'.*pass a class of your own itself",
+        ),
         ({"mechanisms": [Simplex(5)]}, "has no name"),
         ({"mechanisms": [Tilt, Tilt]}, "two mechanisms are called 'tilt'"),
         ({"divergences": ["kl", "kl"]}, "two divergences are called 'kl'"),

@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 import torch
 
+import discreet as dc
 from discreet import DiscreetError, NotPrivateWarning, OptimalSampler, Simplex
-from discreet.torch import output, release
+from discreet.torch import output, release, weights
+from tests.soaking import wide
 
 
 def directional(function: Any, at: Any, along: Any, step: float = 1e-6) -> Any:
     return (function(at + step * along) - function(at - step * along)) / (2 * step)
 
 
-@pytest.mark.parametrize("kind", ["logits", "probabilities"])
-@pytest.mark.parametrize("with_reference", [False, True])
-def test_gradients_are_those_of_finite_differences_on_a_thousand_laws(kind: str, with_reference: bool) -> None:
+def check_finite_differences(laws: int, kind: str, *, with_reference: bool, device: str = "cpu") -> None:
     """A kink between the two ends of a difference is found by a second, smaller step, and left out; few are."""
     generator = torch.Generator().manual_seed(3)
-    logits = 2 * torch.randn(1_000, 8, dtype=torch.float64, generator=generator)
-    reference = torch.randn(8, dtype=torch.float64, generator=generator) if with_reference else None
+    logits = 2 * torch.randn(laws, 8, dtype=torch.float64, generator=generator).to(device)
+    reference = torch.randn(8, dtype=torch.float64, generator=generator).to(device) if with_reference else None
     start = logits if kind == "logits" else torch.softmax(logits, -1)
     public = reference if reference is None or kind == "logits" else torch.softmax(reference, -1)
-    weights = torch.randn(8, dtype=torch.float64, generator=generator)
-    along = torch.randn(1_000, 8, dtype=torch.float64, generator=generator)
+    weights = torch.randn(8, dtype=torch.float64, generator=generator).to(device)
+    along = torch.randn(laws, 8, dtype=torch.float64, generator=generator).to(device)
     if kind == "probabilities":
         along = (along - along.mean(-1, keepdim=True)) * start.min(-1, keepdim=True).values
 
@@ -33,12 +33,20 @@ def test_gradients_are_those_of_finite_differences_on_a_thousand_laws(kind: str,
 
     given = start.clone().requires_grad_(True)
     value(given).sum().backward()
+    assert given.grad is not None
+    assert given.grad.device == given.device
     found = (given.grad * along).sum(-1)
     coarse, fine = directional(value, start, along, 1e-5), directional(value, start, along, 1e-6)
     smooth = (coarse - fine).abs() <= 1e-6 * (1 + fine.abs())
     assert smooth.double().mean() > 0.98
     assert (found - fine).abs()[smooth].max() < 1e-6
     assert (found.abs() > 1e-6).double().mean() > 0.5  # the test sees derivatives that differ from 0
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+@pytest.mark.parametrize("with_reference", [False, True])
+def test_gradients_are_those_of_finite_differences_on_a_thousand_laws(kind: str, with_reference: bool) -> None:
+    check_finite_differences(wide(100_000, 1_000), kind, with_reference=with_reference)
 
 
 def test_the_output_is_the_same_with_and_without_gradients() -> None:
@@ -94,6 +102,19 @@ def test_what_has_no_derivative_says_so() -> None:
         slope.sum().backward()
 
 
+def test_a_sample_of_a_tensor_with_gradients_has_none() -> None:
+    """A model's logits record gradients unless told otherwise: they are drawn from as they are, and a whole number has no derivative."""
+    logits = torch.randn(20, 5, requires_grad=True)
+    found = release(logits=logits, epsilon=1.0)
+    assert found.dtype == torch.int64
+    assert not found.requires_grad
+    assert torch.equal(weights(logits=logits, epsilon=1.0), weights(logits=logits.detach(), epsilon=1.0))
+    with pytest.warns(NotPrivateWarning):
+        first = release(logits=logits, epsilon=1.0, rng=np.random.default_rng(1))
+    with pytest.warns(NotPrivateWarning):
+        assert torch.equal(first, release(logits=logits.detach(), epsilon=1.0, rng=np.random.default_rng(1)))
+
+
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_a_generator_makes_draws_reproducible_and_warns(kind: str) -> None:
     def seeded(seed: int) -> Any:
@@ -125,5 +146,10 @@ def test_seeded_draws_are_those_of_numpy() -> None:
 
 
 def test_numpy_samplers_say_where_tensors_with_gradients_go() -> None:
-    with pytest.raises(DiscreetError, match=r"use discreet\.torch\.output, or pass p\.detach\(\)"):
-        OptimalSampler(Simplex(3), epsilon=1.0).output((torch.ones(3) / 3).requires_grad_(True))
+    given = (torch.ones(3) / 3).requires_grad_(True)
+    sampler = OptimalSampler(Simplex(3), epsilon=1.0)
+    for use in (sampler.output, sampler.release, sampler.weights):
+        with pytest.raises(DiscreetError, match=r"use discreet\.torch\.output, or pass p\.detach\(\)"):
+            use(given)
+    with pytest.raises(DiscreetError, match=r"p is not an array of real numbers: .*detach\(\)"):
+        dc.divergence("kl")(given, given)

@@ -1,9 +1,10 @@
 """`discreet reproduce compare`: mechanisms side by side on one's own outcomes, budgets, divergences and clients, as tables for a paper.
 
 Clients are the rows of a public table, or drawn from a symmetric Dirichlet distribution with a seed. Mechanisms are named: ours, those that
-installed packages offer, or MODULE:CLASS of a file in this folder.
+installed packages offer, or MODULE:CLASS of a file in this folder. Divergences likewise: ours, or MODULE:NAME.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from discreet._base.files import check_apart
 from discreet.cli._audit import load_callable
 from discreet.cli._options import require_domain, stated_family
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.divergences import FDivergence, divergence, is_divergence_name
 from discreet.domain import Domain
 from discreet.errors import POSITIVE, DiscreetError, check_count
 from discreet.research import Comparison, compare
@@ -69,13 +71,14 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
         _client_laws(options, domain),
         mechanisms=[_mechanism(name) for name in options.mechanisms or _MECHANISMS],
         epsilons=options.epsilons or _EPSILONS,
-        divergences=options.divergences or _DIVERGENCES,
+        divergences=[_divergence(name) for name in options.divergences or _DIVERGENCES],
     )
     written = _write_files(found, options)
     if json:
         write_json({"records": _json_records(found), "files": [str(path) for path in written]})
         return
     print_blocks(
+        _heading(found, options),
         _table(found, options.show),
         *([] if not written else [f"Written: {', '.join(safe_text(path) for path in written)}"]),
     )
@@ -84,6 +87,19 @@ def run_comparison(options: ComparisonOptions, *, json: bool) -> None:
 def _mechanism(name: str) -> Any:
     """A name, or the class of a module."""
     return load_callable(name) if ":" in name else name
+
+
+def _divergence(name: str) -> str | FDivergence:
+    """A name of ours, or a divergence of a module; a function there is its f."""
+    if is_divergence_name(name):
+        return name
+    if ":" not in name:
+        try:
+            return divergence(name)
+        except DiscreetError as error:
+            raise DiscreetError(f"{error}, or MODULE:NAME of your own") from error
+    found: Any = load_callable(name)
+    return found if isinstance(found, FDivergence) else FDivergence(found, name=name.rpartition(":")[2])
 
 
 def _client_laws(options: ComparisonOptions, domain: Domain) -> Any:
@@ -121,11 +137,8 @@ def _write_files(found: Comparison, options: ComparisonOptions) -> list[Path]:
     if options.pgf is not None:
         names = list(dict.fromkeys(record.divergence for record in found.records))
         for name in names:
-            path = (
-                options.pgf
-                if len(names) == 1
-                else options.pgf.with_stem(f"{options.pgf.stem}-{name.replace(':', '-')}")
-            )
+            stem = options.pgf.stem if len(names) == 1 else f"{options.pgf.stem}-" + re.sub(r"[^\w.]+", "-", name)
+            path = options.pgf.with_stem(stem)
             found.to_pgf(path, value=options.show, divergence=name)
             written.append(path)
     if options.plot is not None:
@@ -134,15 +147,27 @@ def _write_files(found: Comparison, options: ComparisonOptions) -> list[Path]:
     return written
 
 
-def _table(found: Comparison, show: str) -> Any:
-    made = empty_table(
-        "promise", "divergence", *(safe_text(name) for name in found.mechanisms), "smallest worst case", texts=2
+def _heading(found: Comparison, options: ComparisonOptions) -> str:
+    """What the numbers are, and whose."""
+    count = found.records[0].clients
+    whose = (
+        f"{count:,} clients of {safe_text(options.data)}" if options.data is not None else f"{count:,} random clients"
     )
+    if options.show == "worst_case":
+        return "[bold]Worst case[/bold] over all distributions of the family; in the last column the smallest of any private sampler."
+    return f"[bold]{options.show.capitalize()}[/bold] divergence of {whose} from their output distributions; smaller is better."
+
+
+def _table(found: Comparison, show: str) -> Any:
+    """Budgets and divergences by mechanism; beside worst cases the smallest possible one, which bounds no mean."""
+    last = ["smallest possible"] if show == "worst_case" else []
+    made = empty_table("privacy", "divergence", *(safe_text(name) for name in found.mechanisms), *last, texts=2)
     settings = list(dict.fromkeys((record.privacy, record.divergence) for record in found.records))
     for privacy, name in settings:
         rows = {each.mechanism: each for each in found.records if (each.privacy, each.divergence) == (privacy, name)}
         cells = [_cell(rows[each], show) if each in rows else "" for each in found.mechanisms]
-        made.add_row(privacy, safe_text(name), *cells, format_number(next(iter(rows.values())).smallest))
+        least = [format_number(next(iter(rows.values())).smallest)] if last else []
+        made.add_row(privacy, safe_text(plots.divergence_label(name)), *cells, *least)
     return made
 
 

@@ -102,7 +102,8 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS; may be repeated.",
+            help="compare: optimal, linear, mollifier, one that an installed package offers, or MODULE:CLASS of your own; may be repeated. "
+            "[default: optimal, linear, mollifier]",
         ),
     ] = None,
     epsilon: Annotated[
@@ -111,7 +112,10 @@ def reproduce(
     ] = None,
     divergence: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="compare: kl, tv, hellinger, renyi:2, ...; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="compare: kl, tv, hellinger, renyi:2, ..., or MODULE:NAME of your own; may be repeated. [default: kl, tv, hellinger]",
+        ),
     ] = None,
     domain: DomainFile = None,
     outcomes: DomainSize = None,

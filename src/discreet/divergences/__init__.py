@@ -9,6 +9,7 @@ from discreet.divergences._divergences import (
     divergence,
     hellinger,
     hockey_stick,
+    is_divergence_name as is_divergence_name,
     jensen_shannon,
     kl,
     le_cam,

@@ -189,7 +189,12 @@ def _parse_entries(name: str, values: ArrayLike) -> FloatArray:
         if np.iscomplexobj(values):
             raise TypeError("complex entries")
         entries = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as cause:
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+    ) as cause:  # torch's, for a tensor that records gradients
         raise DiscreetError(f"{name} is not an array of real numbers: {cause}") from cause
     good = (entries >= 0) & (entries < np.inf)
     if not good.all():
@@ -423,9 +428,7 @@ def divergence(name: str | FDivergence) -> FDivergence:
         return name
     if not isinstance(name, str):
         raise DiscreetError(f"divergence = {name!r} is neither a name nor an FDivergence")
-    stem, colon, parameter = name.strip().lower().partition(":")
-    stem = re.sub(r"[\s_-]+", "_", stem.strip())
-    stem = _ALIASES.get(stem, stem)
+    stem, colon, parameter = _name_parts(name)
     if stem in _NAMED and not colon:
         return _NAMED[stem]
     if stem in _FAMILIES and colon:
@@ -436,3 +439,16 @@ def divergence(name: str | FDivergence) -> FDivergence:
         return _FAMILIES[stem](value)
     choices = ", ".join([*BUILT_IN, *(f"{family}:<number>" for family in _FAMILIES)])
     raise DiscreetError(f"divergence = {name!r} is not one of {choices}")
+
+
+def is_divergence_name(name: str) -> bool:
+    """Whether a name is one of ours, up to the number that an order takes: "kl", "renyi:2", also "renyi:two"."""
+    stem, colon, _ = _name_parts(name)
+    return stem in (_FAMILIES if colon else _NAMED)
+
+
+def _name_parts(name: str) -> tuple[str, str, str]:
+    """The name in its one spelling, a colon or nothing, and the parameter after it."""
+    stem, colon, parameter = name.strip().lower().partition(":")
+    stem = re.sub(r"[\s_-]+", "_", stem.strip())
+    return _ALIASES.get(stem, stem), colon, parameter

@@ -31,8 +31,10 @@ Floats = NDArray[np.float64]
 SUM_TOLERANCE = 1e-9
 _HINTS = {  # for what other packages compute with
     "torch": "; for a tensor that records gradients use discreet.torch.output, or pass p.detach()",
-    "jax": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
-    "jaxlib": "; inside a JAX transformation use discreet.projection.jax.output_function(sampler)",
+    **dict.fromkeys(
+        ("jax", "jaxlib"),
+        "; inside a JAX transformation use discreet.projection.jax.output_function(sampler), and release outside of it",
+    ),
 }
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
 

@@ -217,7 +217,8 @@ class OwnSampler(Sampler[FiniteFamily]):
         """
         if self._matrix is None:
             raise DiscreetError(
-                f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client"
+                f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client. "
+                "If the law is linear in p, say linear = True in the class, and the floor follows"
             )
         least, most = self._matrix.min(axis=0), self._matrix.max(axis=0)
         if isinstance(self.privacy, Pure) and (least > 0.0).all():

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import matplotlib
 
 from discreet.errors import DiscreetError, check_choice, check_kind
-from discreet.plots._labels import divergence_label
+from discreet.plots._labels import divergence_label, shorten_name
 from discreet.plots._style import (
     COLOURS,
     QUIET,
@@ -101,10 +101,15 @@ def comparison(
             _draw_panel(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
-            panel.set_title(divergence_label(name), loc="left", fontsize=11)
+            panel.set_title(_plain_text(divergence_label(name)), loc="left", fontsize=11)
         axes[0].set_ylabel(_VALUES[value])
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
     return drawn
+
+
+def _plain_text(name: str) -> str:
+    """A name as matplotlib prints it: one short line, and no dollar sign starts a formula."""
+    return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
 
 def _draw_panel(
@@ -121,7 +126,7 @@ def _draw_panel(
         if not points:
             continue
         bound = value == "worst_case" and not all(row.exact for row in rows if row.mechanism == name)
-        label = labels.get(name, name) + (" (upper bound)" if bound else "")
+        label = labels.get(name, _plain_text(name)) + (" (upper bound)" if bound else "")
         if len(budgets) < _DRAWN_AS_LINES:
             axes.bar(place, points[0][1], color=colours[name], label=label, alpha=0.5 if bound else 1.0)
         else:

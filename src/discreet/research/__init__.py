@@ -1,6 +1,6 @@
 """The paper's experiments and ours, their baselines and reports. Nothing in the library depends on it.
 
-`boosted`: the learnt baseline. `published`: cited figures of others. `experiments` compute and write records; `figures` and `reports` read
+`_boosted`: the learnt baseline. `_published`: cited figures of others. `experiments` compute and write records; `_reports` read
 them. `discreet reproduce` and `discreet demo` run it.
 """
 
@@ -13,22 +13,22 @@ from discreet.research._comparison import Comparison, ComparisonRecord, compare
 
 if TYPE_CHECKING:
     from discreet.research._explorer import Explorer as Explorer, page as page
-    from discreet.research._report_designs import (
+    from discreet.research._reports._designs import (
         design_findings as design_findings,
         learned_findings as learned_findings,
         reweighted_findings as reweighted_findings,
         shift_findings as shift_findings,
     )
-    from discreet.research._report_flights import (
+    from discreet.research._reports._flights import (
         design_gain_figure as design_gain_figure,
         flights_figure as flights_figure,
         lesson_figure as lesson_figure,
         reports_figure as reports_figure,
     )
-    from discreet.research._report_follow_up import (
+    from discreet.research._reports._follow_up import (
         follow_up_findings as follow_up_findings,
     )
-    from discreet.research._report_pages import (
+    from discreet.research._reports._pages import (
         STATISTICS as STATISTICS,
         CostQuantiles as CostQuantiles,
         client_costs as client_costs,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         recorded_epsilons as recorded_epsilons,
         recorded_mechanisms as recorded_mechanisms,
     )
-    from discreet.research._report_population import (
+    from discreet.research._reports._population import (
         population_findings as population_findings,
     )
     from discreet.research._reproduction import (
@@ -88,13 +88,13 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_explorer": "Explorer page",
-        "_report_designs": ("design_findings learned_findings reweighted_findings shift_findings"),
-        "_report_flights": "design_gain_figure flights_figure lesson_figure reports_figure",
-        "_report_follow_up": "follow_up_findings",
-        "_report_pages": (
+        "_reports._designs": ("design_findings learned_findings reweighted_findings shift_findings"),
+        "_reports._flights": "design_gain_figure flights_figure lesson_figure reports_figure",
+        "_reports._follow_up": "follow_up_findings",
+        "_reports._pages": (
             "CostQuantiles STATISTICS client_costs realised_epsilon recorded_epsilons recorded_mechanisms"
         ),
-        "_report_population": "population_findings",
+        "_reports._population": "population_findings",
         "_reproduction": (
             "DESIGNS FIGURES FOLLOWING LEARNED POPULATION choose_experiments experiment reproduce write_designs "
             "write_follow_up write_learned write_paper write_population"

@@ -9,6 +9,7 @@ compared in several processes, a part of the budgets in each.
 import csv
 import io
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -33,10 +34,21 @@ Floats = NDArray[np.float64]
 MechanismSource = str | Callable[..., Mechanism] | Mechanism
 VALUES = ("mean", "median", "largest", "worst_case")
 _BLOCK = 1 << 22
-_PLAIN = str.maketrans(
+_GREEK = {
+    each: unicodedata.name(each).rpartition(" ")[2].lower().replace("lamda", "lambda")
+    for each in "αβγδεζηθικλμνξπρστυφχψω"
+} | {each: unicodedata.name(each).rpartition(" ")[2].capitalize().replace("Lamda", "Lambda") for each in "ΓΔΘΛΞΠΣΦΨΩ"}
+_SIGNS = {"≤": "leq", "≥": "geq", "≠": "neq", "∞": "infty", "→": "rightarrow", "√": "surd", "‖": "Vert"}
+_LATEX = str.maketrans(
     {each: "\\" + each for each in "&%$#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-)
+    | {each: f"{{{each}}}" for each in "[]"}  # a bracket after the end of a row would be read as an argument
+    | {each: f"\\{name}{{}}" for each, name in {
+        "~": "textasciitilde", "^": "textasciicircum", "\\": "textbackslash", "<": "textless", ">": "textgreater", "|": "textbar",
+        "`": "textasciigrave", "−": "textminus",
+    }.items()}
+    | {each: f"$\\{name}$" for each, name in (_GREEK | _SIGNS).items()}
+    | {'"': "''"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class ComparisonRecord:
     smallest: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The records of a comparison, in the order of budgets, divergences and mechanisms.
 
@@ -79,6 +91,31 @@ class Comparison:
     """
 
     records: tuple[ComparisonRecord, ...]
+
+    def __repr__(self) -> str:
+        """What was compared, in one line; `print` shows the means."""
+        facts = (
+            self.mechanisms,
+            *({getattr(each, name): None for each in self.records} for name in ("privacy", "divergence")),
+        )
+        return f"Comparison({len(self.records)} records: {'; '.join(', '.join(fact) for fact in facts)})"
+
+    def __str__(self) -> str:
+        """The mean divergences as a table of text."""
+        head = ["privacy", "divergence", *self.mechanisms]
+        body = [
+            [*setting, *(f"{found[name].mean:.4g}" if name in found else "" for name in self.mechanisms)]
+            for setting, found in self._by_setting().items()
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines = [
+            "   ".join([*(text.ljust(width) for text, width in zip(row[:2], widths[:2], strict=True)),
+                        *(text.rjust(width) for text, width in zip(row[2:], widths[2:], strict=True))])
+            for row in (head, *body)
+        ]  # fmt: skip
+        return "\n".join(
+            [f"mean divergence of {self.records[0].clients:,} clients" if self.records else "no records", *lines]
+        )
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -137,12 +174,15 @@ class Comparison:
             DiscreetError: for another value, and if the file cannot be written, or exists.
         """
         check_choice("value", value, VALUES)
+        from discreet.plots import divergence_label
+
         check_count("digits", digits, least=0, most=12)
         names = self.mechanisms
         lines = [
+            "% \\usepackage{booktabs}",
             f"\\begin{{tabular}}{{ll{'r' * len(names)}}}",
             "\\toprule",
-            " & ".join(["privacy", "divergence", *(name.translate(_PLAIN) for name in names)]) + " \\\\",
+            " & ".join(["privacy", "divergence", *map(_latex_text, names)]) + " \\\\",
             "\\midrule",
         ]
         for (privacy, name), found in self._by_setting().items():
@@ -151,10 +191,12 @@ class Comparison:
             known = [numbers[each] for each in numbers if each not in bounds and not math.isnan(numbers[each])]
             least = min((round(each, digits) for each in known), default=math.nan)
             cells = [_latex_number(numbers.get(each, math.nan), digits, least, bound=each in bounds) for each in names]
-            lines.append(" & ".join([privacy.translate(_PLAIN), name.translate(_PLAIN), *cells]) + " \\\\")
+            lines.append(" & ".join([_latex_text(privacy), _latex_text(divergence_label(name)), *cells]) + " \\\\")
         return _write_text("\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""]), path)
 
-    def to_pgf(self, path: str | Path | None = None, *, value: str = "mean", divergence: str | None = None) -> str:
+    def to_pgf(
+        self, path: str | Path | None = None, *, value: str = "mean", divergence: str | FDivergence | None = None
+    ) -> str:
         """A picture for a paper (package pgfplots): the value against epsilon, a line for each mechanism. LaTeX sets its letters.
 
         Args:
@@ -172,24 +214,29 @@ class Comparison:
         from discreet.plots import divergence_label
 
         known = tuple(dict.fromkeys(record.divergence for record in self.records))
-        chosen = known[0] if divergence is None and len(known) == 1 else divergence
+        named = divergence.name if isinstance(divergence, FDivergence) else divergence
+        chosen = known[0] if named is None and len(known) == 1 else named
         check_choice("divergence", chosen, known)
-        label = f"{value.replace('_', ' ')} {divergence_label(str(chosen))}".translate(_PLAIN)
+        label = _latex_text(f"{value.replace('_', ' ')} {divergence_label(str(chosen))}")
         lines = [
+            "% \\usepackage{pgfplots} \\pgfplotsset{compat=newest}",
             "\\begin{tikzpicture}",
-            f"\\begin{{axis}}[xlabel={{$\\varepsilon$}}, ylabel={{{label}}}, legend pos=outer north east]",
+            f"\\begin{{axis}}[xlabel={{$\\varepsilon$}}, ylabel={{{label}}}, ymin=0, legend pos=outer north east, legend cell align=left]",
         ]
+        shown = [each for each in self.records if each.divergence == chosen and not math.isnan(each.epsilon)]
         for name in self.mechanisms:
-            points = [
-                f"({record.epsilon!r}, {getattr(record, value)!r})"
-                for record in self.records
-                if record.mechanism == name and record.divergence == chosen and not math.isnan(record.epsilon)
+            drawn = [each for each in shown if each.mechanism == name]
+            bound = value == "worst_case" and not all(each.exact for each in drawn)
+            lines += _pgf_line(
+                [(each.epsilon, float(getattr(each, value))) for each in drawn],
+                _latex_text(name) + (" (upper bound)" if bound else ""),
+                "+[dashed]" if bound else "",
+            )
+        if value == "worst_case":
+            least = [
+                (epsilon, smallest) for epsilon, smallest in {each.epsilon: each.smallest for each in shown}.items()
             ]
-            if points:
-                lines += [
-                    f"\\addplot coordinates {{{' '.join(points)}}};",
-                    f"\\addlegendentry{{{name.translate(_PLAIN)}}}",
-                ]
+            lines += _pgf_line(least, "smallest possible", "[dotted, thick]")
         return _write_text("\n".join([*lines, "\\end{axis}", "\\end{tikzpicture}", ""]), path)
 
     def plot(
@@ -300,7 +347,7 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
     found: list[Any] = []
     for source in sources:
         if isinstance(source, str):
-            kind: Any = MECHANISMS[source] if source in MECHANISMS else installed_mechanism(source).kind
+            kind: Any = MECHANISMS[source] if source in MECHANISMS else _installed_kind(source)
         elif isinstance(source, type) or (callable(source) and not isinstance(source, Mechanism)):
             kind = source
         else:
@@ -321,6 +368,16 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
     if twice is not None:
         raise DiscreetError(f"two mechanisms are called {twice[0]!r} at {twice[1]}; give them names that differ")
     return found
+
+
+def _installed_kind(name: str) -> Any:
+    """The mechanism of an installed package; for another name, the ways to give one."""
+    try:
+        return installed_mechanism(name).kind
+    except DiscreetError as error:
+        raise DiscreetError(
+            f"{error}. Ours are {', '.join(MECHANISMS)}; pass a class of your own itself, or on the command line as MODULE:CLASS"
+        ) from error
 
 
 def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
@@ -369,6 +426,19 @@ def _smallest(family: FiniteFamily, mechanism: Any, f: FDivergence) -> float:
         return math.nan
     found = minimax_risk(family, privacy=mechanism.privacy, divergence=f)
     return float(found) if found.tight else math.nan
+
+
+def _latex_text(text: str) -> str:
+    """A text as LaTeX prints it, character by character. Accented letters stay as they are, for its own UTF-8."""
+    return " ".join(text.split()).translate(_LATEX)
+
+
+def _pgf_line(points: Sequence[tuple[float, float]], label: str, style: str) -> list[str]:
+    """One line of a picture with its entry in the legend; numbers that are not finite are left out."""
+    known = [f"({x!r}, {y!r})" for x, y in points if math.isfinite(y)]
+    if not known:
+        return []
+    return [f"\\addplot{style} coordinates {{{' '.join(known)}}};", f"\\addlegendentry{{{label}}}"]
 
 
 def _latex_number(number: float, digits: int, least: float, *, bound: bool) -> str:

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from discreet.errors import DiscreetError, check_flag, check_path
 from discreet.plots import Figure, save
-from discreet.research._report_designs import design_figure, design_page, learned_page
-from discreet.research._report_follow_up import follow_up_figures, follow_up_page
-from discreet.research._report_paper import paper_figure, report_page
-from discreet.research._report_population import population_figures, population_page
+from discreet.research._reports._designs import design_figure, design_page, learned_page
+from discreet.research._reports._follow_up import follow_up_figures, follow_up_page
+from discreet.research._reports._paper import paper_figure, report_page
+from discreet.research._reports._population import population_figures, population_page
 from discreet.research.experiments._designs import DesignComparison, KeepComparison, ShiftComparison
 from discreet.research.experiments._follow_up import LocalFinite, LocalMixtures, LocalPlane, OrderedComparison
 from discreet.research.experiments._learned import LearnedComparison, ReweightedComparison

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._report_designs import learned_findings, learned_table
+from discreet.research._reports._designs import learned_findings, learned_table
 from discreet.research.experiments._learned import (
     BATCHES,
     LearnedComparison,

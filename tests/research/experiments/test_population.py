@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.research._report_population import fidelity_table
+from discreet.research._reports._population import fidelity_table
 from discreet.research.experiments._population import (
     ClientSetLaws,
     PopulationComparison,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.research._report_designs import ESTIMATES, reweighted_findings, reweighted_table
+from discreet.research._reports._designs import ESTIMATES, reweighted_findings, reweighted_table
 from discreet.research.experiments._learned import ReweightedComparison, _principal_coordinates
 from discreet.research.experiments._population import MeanEstimate
 from discreet.research.experiments._records import run_experiment

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.plots import save
-from discreet.research._report_flights import flights_figure, lesson_figure
+from discreet.research._reports._flights import flights_figure, lesson_figure
 from discreet.research.data import logbooks, zone_logbooks
 from discreet.research.experiments._flights import learnt_time_zones, released_flights
 from tests.pictures import assert_picture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.plots._style import save
-from discreet.research._report_designs import (
+from discreet.research._reports._designs import (
     design_cases,
     design_figure,
     design_findings,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from discreet.research._report_follow_up import (
+from discreet.research._reports._follow_up import (
     follow_up_findings,
     minimax_table,
     mixture_table,

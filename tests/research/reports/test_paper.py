@@ -11,8 +11,8 @@ import pytest
 
 from discreet.plots._style import save
 from discreet.research._boosted import Training
-from discreet.research._report_pages import STATISTICS, CostQuantiles, client_costs, realised_epsilon
-from discreet.research._report_paper import paper_figure, paper_findings, report_page
+from discreet.research._reports._pages import STATISTICS, CostQuantiles, client_costs, realised_epsilon
+from discreet.research._reports._paper import paper_figure, paper_findings, report_page
 from discreet.research._reproduction import FIGURES, experiment
 from discreet.research.experiments._paper_figures import GaussianRing, MixtureClient, MixtureLaw, RandomMixtures
 from discreet.research.experiments._records import read_records, records_path, run_experiment

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet.plots._style import save
-from discreet.research._report_population import (
+from discreet.research._reports._population import (
     RIVALS,
     Contest,
     contest_table,

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.plots import COLOURS, INK, QUIET, Figure, divergence_label, figure, library_style, panel_title
 from discreet.research import _published as published
-from discreet.research._report_pages import (
+from discreet.research._reports._pages import (
     STATISTICS,
     CostQuantiles,
     add_legend,

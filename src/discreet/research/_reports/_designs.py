@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research import _report_pages as pages
-from discreet.research._report_pages import Finding
+from discreet.research._reports import _pages as pages
+from discreet.research._reports._pages import Finding
 from discreet.research.experiments._designs import DESIGN_RIVALS, SAFE, DesignedSplit, KeptAtBudget, ShiftedDesign
 from discreet.research.experiments._learned import LearnedRun, ReweightedSet
 from discreet.research.experiments._records import PAPER_DIVERGENCES, RecordedRun

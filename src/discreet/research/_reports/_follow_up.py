@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research import _published as published, _report_pages as pages
-from discreet.research._report_pages import Finding
+from discreet.research import _published as published
+from discreet.research._reports import _pages as pages
+from discreet.research._reports._pages import Finding
 from discreet.research.experiments._follow_up import (
     ORDERED_MECHANISMS,
     ClassAtBudget,

@@ -21,7 +21,7 @@ from discreet.plots import (
     population,
     shorten_name,
 )
-from discreet.research._report_pages import set_title
+from discreet.research._reports._pages import set_title
 from discreet.research.experiments._flights import (
     DESIGNED,
     DesignedFlights,

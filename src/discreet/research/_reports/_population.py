@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.plots import COLOURS, INK, QUIET, Axes, Figure, divergence_label, figure, library_style, panel_title
-from discreet.research._report_pages import (
+from discreet.research._reports._pages import (
     Finding,
     finding_items,
     html_table,
