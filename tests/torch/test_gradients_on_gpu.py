@@ -52,11 +52,11 @@ def test_gradients_are_those_of_the_host(dtype: torch.dtype, outcomes: int) -> N
 
 
 def test_the_kernels_and_the_differentiable_output_describe_one_law() -> None:
-    """Without gradients float32 rows take the GPU's kernels, with gradients the host's float64: they agree to float32."""
+    """Without gradients float32 rows take the GPU's kernels, with gradients the host's float64: within 1e-5 of each other, as documented."""
     logits = torch.randn(200, 1_000, device="cuda")
     by_kernels = output(logits=logits, epsilon=2.0)
     differentiable = output(logits=logits.clone().requires_grad_(True), epsilon=2.0).detach()
-    assert torch.allclose(by_kernels, differentiable, rtol=1e-4, atol=1e-9)
+    assert 0.5 * float((by_kernels.double() - differentiable.double()).abs().sum(1).max()) < 1e-5
 
 
 def test_seeded_draws_are_reproducible_and_warn() -> None:
