@@ -28,12 +28,12 @@ from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as n
 from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
 from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member
 from discreet.mechanisms._output_law import OutputLaw
-from discreet.mechanisms._own import (
+from discreet.mechanisms._own import OwnSampler
+from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
+from discreet.mechanisms._protocol import (
     InstalledMechanism as InstalledMechanism,
     Mechanism,
-    OwnSampler,
     check_protocol as check_protocol,
-    draw_from_weights as draw_from_weights,
     installed_mechanism as installed_mechanism,
 )
 from discreet.mechanisms._report_blocks import (
