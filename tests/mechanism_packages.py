@@ -13,6 +13,7 @@ from discreet import OwnSampler
 MODULE = """
 import itertools
 import math
+import random
 import numpy as np
 import discreet as dc
 
@@ -45,12 +46,10 @@ class LinearReveal(RevealOrObscure):
     linear = True
 
 class Forgetful(RevealOrObscure):
-    \"\"\"The law of public clients is the same each time; of others it is every second time that of another client.\"\"\"
-    turn = itertools.count()
-
+    # with spread = 1, the law of clients who are not public is sometimes that of another client
     def law(self, p):
-        secret = p.max() < 1.0 and abs(p - 1 / len(p)).max() > 0.01
-        return super().law(np.roll(p, next(self.turn) % 2) if secret else p)
+        secret = p.max() < 1.0 and abs(p - 1 / len(p)).max() > 0.01 and self.spread == 1.0
+        return super().law(np.roll(p, random.SystemRandom().randrange(2)) if secret else p)
 
 class Fickle(RevealOrObscure):
     turn = itertools.count()

@@ -268,9 +268,8 @@ def _release_spark_frame(
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
-    if request.secret is not None or isinstance(
-        job.sampler, OwnSampler
-    ):  # whose law may answer otherwise when asked again
+    asked_once = isinstance(job.sampler, OwnSampler)  # its law may answer otherwise the next time
+    if request.secret is not None or asked_once:
         drawn = (
             drawn.localCheckpoint()
             if frame.sparkSession.sparkContext.getCheckpointDir() is None
