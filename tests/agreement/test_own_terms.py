@@ -14,8 +14,6 @@ import discreet as dc
 from discreet import Agreement, DiscreetError, OwnSampler, Simplex
 from discreet.audit import certificate, verify
 from discreet.cli._app import app
-from discreet.client import Client
-from discreet.collect import collectable
 from discreet.ledger import Budget, Ledger
 from discreet.tables import sample
 from tests.mechanism_packages import Install
@@ -151,11 +149,3 @@ def test_a_client_without_records_draws_from_the_reference(install: Install) -> 
     held = pl.DataFrame({"client": [0], "value": ["a"]})
     drawn: Any = sample(held, client="client", value="value", agreement=agreement, clients=listed)
     assert len(drawn) == 10
-
-
-def test_devices_and_collections_refuse_them_by_name(install: Install, tmp_path: Path) -> None:
-    agreement = Agreement.of(install()(Simplex(["a", "b"]), epsilon=1.0))
-    with pytest.raises(DiscreetError, match="which devices and gateways do not send"):
-        Client("http://localhost:1", ledger=tmp_path / "ledger", budget=1.0, agreement=agreement)
-    with pytest.raises(DiscreetError, match="which collections do not take yet"):
-        collectable(agreement)
