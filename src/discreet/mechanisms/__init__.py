@@ -19,7 +19,11 @@ from discreet.mechanisms._mechanism_names import (
     MECHANISMS,
     SERVED,
     SERVING as SERVING,
+    InstalledMechanism as InstalledMechanism,
+    Mechanism,
     check_mechanism,
+    check_protocol as check_protocol,
+    installed_mechanism as installed_mechanism,
     mechanism_for,
     population_mechanism,
     sampler_named,
@@ -30,12 +34,6 @@ from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as Pr
 from discreet.mechanisms._output_law import OutputLaw
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
-from discreet.mechanisms._protocol import (
-    InstalledMechanism as InstalledMechanism,
-    Mechanism,
-    check_protocol as check_protocol,
-    installed_mechanism as installed_mechanism,
-)
 from discreet.mechanisms._report_blocks import (
     BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,

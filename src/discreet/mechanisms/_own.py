@@ -1,4 +1,4 @@
-"""`OwnSampler`: a mechanism of one's own that is released exactly; `Mechanism`: what pictures, comparisons and audits need to know of any.
+"""`OwnSampler`: a mechanism of one's own that is released exactly.
 
 You state the output law q(p) of one client, and a floor m that it stays above. The rest follows: integer weights, an exact release,
 certificates, ledgers, and agreements if a package offers the class under an entry point.
@@ -15,7 +15,8 @@ program that turns warnings into errors loses that. A law that is wrong for publ
 the sampler is made.
 
 The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
-sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here.
+sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here. Two draws with the same uniform
+integer from rows that differ would have no common bound either: whoever repeats a keyed draw compares the samples (`discreet.tables`).
 
 `output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or another method that a release
 rests on, are refused, and so are instances that set one. That is a guard against mistakes. Code that works around it on purpose (by
@@ -44,23 +45,24 @@ from discreet.families import (
     as_floats,
     check_family,
     check_laws,
-    extreme_laws,
 )
 from discreet.mechanisms._discretisation import LawsOnAtoms
+from discreet.mechanisms._linear import OneByOneSampler
 from discreet.mechanisms._own_weights import (
     check_lattice,
+    check_public_answer,
     draw_from_weights,
     floor_of_matrix,
     is_outside,
     law_or_problem,
     matrix_of_law,
+    public_clients,
     stated_bounds,
     weights_as_given,
 )
-from discreet.mechanisms._sampler import Sampler
-from discreet.mechanisms._several_samples import ComposedSampler
+from discreet.mechanisms._sampler import bounds_around, budget_argument
 from discreet.mechanisms._worst_case import point_mass_risk
-from discreet.privacy import Privacy, Pure
+from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box
 from discreet.release import TOTAL, Randomness
@@ -71,7 +73,7 @@ RESERVED = ("optimal", "linear", "mollifier", "reports", "survey")
 _BLOCK = 1 << 22  # integers held at a time
 
 
-class OwnSampler(Sampler[FiniteFamily]):
+class OwnSampler(OneByOneSampler[FiniteFamily]):
     """A mechanism of your own on a finite family, released exactly. Subclass it and define `law` and `floor`.
 
     Set parameters of your own before you call `super().__init__`, and return them from `parameters`. A class with `linear = True` may leave
@@ -108,7 +110,7 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
-            *("output", "box", "constants", "reference", "bounds", "mixing", "matrix", "with_samples"),
+            *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
             *("can_draw_in_constant_time", "_weights_of_rows", "_numbers", "_number_in_constant_time"),
             *("reference_weights", "_reference_number", "_laws_in_box", "_answer"),
         }
@@ -140,8 +142,6 @@ class OwnSampler(Sampler[FiniteFamily]):
             self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
         check_lattice(self.lattice, self.privacy)
         self._check_public_clients()
-
-    # what a subclass states
 
     @abc.abstractmethod
     def law(self, p: Floats) -> ArrayLike:
@@ -195,8 +195,6 @@ class OwnSampler(Sampler[FiniteFamily]):
         """
         return cls(family, privacy=privacy, **parameters)
 
-    # what follows
-
     @property
     def matrix(self) -> Floats | None:
         """The matrix (k, k) of a linear law: row x is the output law of a client that holds x for certain. None for other laws."""
@@ -229,8 +227,7 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     @property
     def bounds(self) -> Bounds:
-        served, ratio = self.family.served_bounds, np.asarray(self.family.reference) / self.reference
-        return Bounds(served.lower * min(1.0, float(ratio.min())), served.upper * max(1.0, float(ratio.max())))
+        return bounds_around(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -282,20 +279,6 @@ class OwnSampler(Sampler[FiniteFamily]):
                 "the property parameters returns"
             ) from error
 
-    def with_samples(self, samples: int) -> ComposedSampler:
-        """A sampler for several samples of each client, drawn one by one with a share of the budget each.
-
-        Args:
-            samples: how many samples of each client.
-
-        Returns:
-            A `ComposedSampler`.
-
-        Raises:
-            DiscreetError: for a number out of range, or a budget that cannot be split so often.
-        """
-        return ComposedSampler(self, samples=samples)
-
     @staticmethod
     def of(
         family: FiniteFamily,
@@ -328,8 +311,6 @@ class OwnSampler(Sampler[FiniteFamily]):
         kind = _FunctionSampler if callable(law) else _MatrixSampler
         return kind(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
 
-    # from a law to integers
-
     @cached_property
     def _own_bounds(self) -> tuple[Floats, Floats]:
         """The floor and the ceiling, read once and checked."""
@@ -341,12 +322,7 @@ class OwnSampler(Sampler[FiniteFamily]):
             ) from error
 
     def _public_clients(self) -> tuple[tuple[str, ...], Floats]:
-        """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
-        mu = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
-        if self._matrix is not None:
-            return tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
-        names, laws = extreme_laws(mu, self.family.bounds, max(2, self.checked_clients))
-        return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
+        return public_clients(self.family, self.checked_clients, linear=self._matrix is not None)
 
     def check_repeatable(self) -> None:
         """Refuse a law that does not answer the same for the same public client, so that samples under a secret could not be repeated.
@@ -370,19 +346,8 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def _check_public_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
-        names, laws = self._public_clients()
-        for name, p in zip(names, laws, strict=True):
-            found = self._answer(p, public=True)
-            if isinstance(found, str):
-                raise DiscreetError(f"law of a public client ({name}): {found}")
-            outside = is_outside(found, *self._own_bounds)
-            if outside.any():
-                (lower, upper), place = self._own_bounds, int(np.argmax(outside))
-                raise DiscreetError(
-                    f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
-                    f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
-                    "change the law"
-                )
+        for name, p in zip(*self._public_clients(), strict=True):
+            check_public_answer(name, self._answer(p, public=True), *self._own_bounds)
 
     def _answer(self, p: Floats, *, public: bool = False) -> Floats | str:
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
@@ -449,8 +414,7 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
-        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
-        return f"{type(self).__name__}({self.family!r}, {budget}{more})"
+        return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{more})"
 
     def _identity(self) -> tuple[Any, ...]:
         return (
@@ -494,8 +458,7 @@ class _GivenSampler(OwnSampler):
         )
 
     def __repr__(self) -> str:
-        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
-        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget})"
+        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget_argument(self.privacy)})"
 
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self.name, id(self._given))

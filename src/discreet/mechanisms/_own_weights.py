@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet._base.numerics import exp_nearest
 from discreet.errors import DiscreetError
-from discreet.families import as_floats, refuse_bad_entries
+from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
 from discreet.release import TOTAL, Lattice
 
@@ -108,6 +108,29 @@ def law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> 
     if not abs(total - 1.0) <= _SUM_ROUNDING or not found.min() >= 0.0:
         return "it is no distribution: entries are finite and at least 0, and sum to 1"
     return found / total
+
+
+def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
+    """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
+    mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
+    if linear:
+        return tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
+    names, laws = extreme_laws(mu, family.bounds, max(2, number))
+    return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
+
+
+def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+    """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
+    if isinstance(found, str):
+        raise DiscreetError(f"law of a public client ({name}): {found}")
+    outside = is_outside(found, lower, upper)
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise DiscreetError(
+            f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
+            f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
+            "change the law"
+        )
 
 
 def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
