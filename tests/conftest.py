@@ -19,6 +19,7 @@ from hypothesis import settings
 from discreet._base.kernels import Code, use_only
 from discreet.ledger._book import forget_rounds_in_memory
 from tests.chance import seeded_by
+from tests.mechanism_packages import install as install
 from tests.soaking import SOAKING, examples
 
 settings.register_profile("discreet", deadline=None, max_examples=examples(100), derandomize=not SOAKING)

@@ -1,9 +1,7 @@
 """Agreements on mechanisms of one's own: named by package, version and box, and drawn by ledgers and tables as agreed."""
 
-import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,68 +14,9 @@ import discreet as dc
 from discreet import Agreement, DiscreetError, OwnSampler, Simplex
 from discreet.audit import certificate, verify
 from discreet.cli._app import app
-from discreet.client import Client
-from discreet.collect import collectable
 from discreet.ledger import Budget, Ledger
 from discreet.tables import sample
-
-MODULE = """
-import math
-import numpy as np
-import discreet as dc
-
-class RevealOrObscure(dc.OwnSampler):
-    name = "reveal-or-obscure"
-
-    def __init__(self, family, *, epsilon=None, privacy=None, spread=1.0):
-        self.spread = spread
-        super().__init__(family, epsilon=epsilon, privacy=privacy)
-
-    @property
-    def parameters(self):
-        return {{"spread": self.spread}} if self.spread != 1.0 else {{}}
-
-    def gamma(self):
-        growth, k = math.exp(self.epsilon * self.spread), self.family.size
-        return (growth - 1) / (growth - 1 + k)
-
-    def law(self, p):
-        return self.gamma() * p + (1 - self.gamma()) / len(p)
-
-    @property
-    def floor(self):
-        return np.full(self.family.size, (1 - self.gamma()) / self.family.size * {factor})
-
-class Other(RevealOrObscure):
-    pass
-"""
-
-Install = Callable[..., type[OwnSampler]]
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a package with a mechanism, as pip does: a module and its metadata on the path."""
-    places: list[Path] = []
-
-    def installed(version: str = "1.2", factor: float = 1.0, package: str = "obscurity", target: str = "") -> Any:
-        for place in places:
-            monkeypatch.setattr(sys, "path", [each for each in sys.path if each != str(place)])
-        place = tmp_path / f"site{len(places)}"
-        metadata = place / f"{package}-{version}.dist-info"
-        metadata.mkdir(parents=True)
-        (place / "obscurity.py").write_text(MODULE.format(factor=factor))
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
-        line = f"reveal-or-obscure = {target or 'obscurity:RevealOrObscure'}"
-        (metadata / "entry_points.txt").write_text(f"[discreet.mechanisms]\n{line}\n")
-        places.append(place)
-        sys.modules.pop("obscurity", None)
-        monkeypatch.syspath_prepend(place)
-        importlib.invalidate_caches()
-        return importlib.import_module("obscurity").RevealOrObscure
-
-    yield installed
-    sys.modules.pop("obscurity", None)
+from tests.mechanism_packages import Install
 
 
 def test_an_agreement_names_package_version_and_box(install: Install, tmp_path: Path) -> None:
@@ -210,24 +149,3 @@ def test_a_client_without_records_draws_from_the_reference(install: Install) -> 
     held = pl.DataFrame({"client": [0], "value": ["a"]})
     drawn: Any = sample(held, client="client", value="value", agreement=agreement, clients=listed)
     assert len(drawn) == 10
-
-
-def test_nothing_is_promised_for_a_second_time(install: Install, tmp_path: Path) -> None:
-    agreement = Agreement.of(install()(Simplex(["a", "b"]), epsilon=1.0))
-    dc.tables.write_secret(tmp_path / "secret")
-    with pytest.raises(DiscreetError, match=r"secret .* promises the same samples again"):
-        sample(
-            pl.DataFrame({"client": [0], "value": ["a"]}),
-            client="client",
-            value="value",
-            agreement=agreement,
-            secret=tmp_path / "secret",
-        )
-
-
-def test_devices_and_collections_refuse_them_by_name(install: Install, tmp_path: Path) -> None:
-    agreement = Agreement.of(install()(Simplex(["a", "b"]), epsilon=1.0))
-    with pytest.raises(DiscreetError, match="which devices and gateways do not send"):
-        Client("http://localhost:1", ledger=tmp_path / "ledger", budget=1.0, agreement=agreement)
-    with pytest.raises(DiscreetError, match="which collections do not take yet"):
-        collectable(agreement)

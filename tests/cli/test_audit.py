@@ -149,3 +149,114 @@ def test_certify_takes_an_agreement_on_samples_drawn_at_once(run: Run, tmp_path:
         text = json.dumps({**agreement.document, "joint": {"samples": samples, "around": around}})
         forged = {**written, "agreement_text": text, "agreement": hashlib.sha256(text.encode()).hexdigest()}
         assert verify.problems(forged) == ["the outcomes are not as many as agreed on"]
+
+
+OWN = """
+import functools, math
+import numpy as np
+import discreet as dc
+
+class Mine(dc.OwnSampler):
+    name = "mine"
+    def __init__(self, family, *, epsilon=None, privacy=None, spread=1.0):
+        self.spread = spread
+        super().__init__(family, epsilon=epsilon, privacy=privacy)
+    @property
+    def parameters(self):
+        return {"spread": self.spread}
+    def law(self, p):
+        growth = math.exp(self.spread * self.epsilon)
+        return ((growth - 1) * p + 1) / (growth - 1 + len(p))
+    @property
+    def floor(self):
+        k = self.family.size
+        return np.full(k, 1 / (math.exp(self.spread * self.epsilon) - 1 + k))
+
+half = functools.partial(Mine, spread=0.5)
+made = Mine(dc.Simplex(3), epsilon=1.0)
+
+class Liar:
+    name, family, privacy = "liar", dc.Simplex(2), dc.privacy.Pure(0.5)
+    def __init__(self, family=None, *, epsilon=0.5):
+        pass
+    def output(self, p):
+        return np.asarray(p)
+    def release(self, p, *, rng=None):
+        rows = np.atleast_2d(np.asarray(p, dtype=float))
+        return np.array([np.random.default_rng().choice(2, p=row) for row in rows])
+
+liar = Liar()
+"""
+
+
+@pytest.fixture
+def own(folder: Path) -> Path:
+    (folder / "own_mechanisms.py").write_text(OWN)
+    return folder
+
+
+FEW = ("--draws", "4000", "--json")
+
+
+@pytest.mark.parametrize(
+    ("words", "claim", "refuted"),
+    [
+        (("own_mechanisms.py:made",), 1.0, False),
+        (("own_mechanisms.py:made", "--epsilon", "0.3"), 0.3, True),
+        (("own_mechanisms.py:Mine", "--outcomes", "3", "--epsilon", "2"), 2.0, False),
+        (("own_mechanisms.py:half", "--outcomes", "3", "--epsilon", "2"), 2.0, False),
+        (("optimal", "--outcomes", "3", "--epsilon", "2"), 2.0, False),
+        (("own_mechanisms.py:liar",), 0.5, True),
+        (("own_mechanisms.py:made", "--input", "[1, 0, 0]", "--input", "[0.5, 0.5, 0]"), 1.0, False),
+    ],
+)
+def test_mechanisms_are_audited_by_name(
+    run: Run, own: Path, words: tuple[str, ...], claim: float, refuted: bool
+) -> None:
+    result = run("audit", *words, *FEW)
+    assert result.exit_code == int(refuted), result.output
+    record = json.loads(result.stdout)
+    assert (record["epsilon"], record["refuted"]) == (claim, refuted)
+    assert record["empirical_epsilon_lower_bound"] is not None
+
+
+def test_parameters_of_a_partial_change_the_law(run: Run, own: Path) -> None:
+    """At epsilon = 4 the whole spread realises 4 and half of it 2: a claim of 2.2 is refuted for the first alone."""
+    for name, refuted in (("Mine", True), ("half", False)):
+        made = f"{name.lower()}_at_4"
+        (own / f"{made}.py").write_text(
+            f"import discreet as dc\nfrom own_mechanisms import {name}\nmade = {name}(dc.Simplex(2), epsilon=4.0)\n"
+        )
+        result = run("audit", f"{made}:made", "--epsilon", "2.2", *FEW)
+        assert json.loads(result.stdout)["refuted"] is refuted
+
+
+def test_an_agreement_says_what_is_audited(run: Run, tmp_path: Path, install: Any) -> None:
+    path = tmp_path / "agreed.json"
+    Agreement.of(install()(Simplex(3), epsilon=1.0, spread=0.5)).write(path)
+    record = json.loads(run("audit", "--agreement", str(path), *FEW).stdout)
+    assert (record["epsilon"], record["refuted"]) == (1.0, False)
+    named = run("audit", "reveal-or-obscure", "--outcomes", "3", "--epsilon", "1", *FEW)
+    assert json.loads(named.stdout)["epsilon"] == 1.0
+    joint = tmp_path / "joint.json"
+    Agreement.of(JointSampler(Simplex(3), samples=2, epsilon=1.0)).write(joint)
+    assert json.loads(run("audit", "--agreement", str(joint), *FEW).stdout)["refuted"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "audit takes a mechanism"),
+        (("own_mechanisms.py:made", "--agreement", "x.json"), "audit takes a mechanism"),
+        (("own_mechanisms.py:Mine",), "is a class of mechanisms; say --outcomes K and --epsilon E"),
+        (("own_mechanisms.py:Mine", "--outcomes", "3"), "is a class of mechanisms"),
+        (("own_mechanisms.py:half", "--epsilon", "3"), "is a class of mechanisms"),
+        (
+            ("nobody", "--epsilon", "3"),
+            "is not MODULE:CALLABLE, as in mechanisms:respond, and no installed package offers",
+        ),
+        (("audited_mechanisms:respond", *INPUTS), "epsilon is not given"),
+    ],
+)
+def test_mechanisms_that_cannot_be_audited(refusal: Refusal, own: Path, words: tuple[str, ...], says: str) -> None:
+    assert says in " ".join(refusal("audit", *words).split())

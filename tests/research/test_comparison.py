@@ -4,6 +4,7 @@ import csv
 import math
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,26 @@ def test_a_published_experiment_with_changes_is_a_frame(tmp_path: Path) -> None:
         reproduce("fig3", tmp_path, budget=1)
     with pytest.raises(DiscreetError, match="name = 'fig9'"):
         reproduce("fig9", tmp_path)
+
+
+class Boosted(Tilt):
+    name = "boosted tilt"
+
+    def __init__(self, family: Any, *, strength: float = 1.0, **promise: Any) -> None:
+        self.strength = strength
+        super().__init__(family, **promise)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"strength": self.strength}
+
+
+def test_parameters_tell_mechanisms_of_one_name_apart() -> None:
+    """`functools.partial` sets them; the same parameters twice are refused."""
+    half, whole = partial(Boosted, strength=0.5), Boosted
+    found = compare(Simplex(5), CLIENTS, mechanisms=[half, whole, "optimal"], epsilons=[1.0, 2.0], divergences=["kl"])
+    names = {record.mechanism for record in found.records}
+    assert names == {"boosted tilt (strength=0.5)", "boosted tilt (strength=1.0)", "optimal"}
+    assert {record.mechanism for record in compare(Simplex(5), CLIENTS, mechanisms=[half]).records} == {"boosted tilt"}
+    with pytest.raises(DiscreetError, match=r"two mechanisms are called 'boosted tilt \(strength=0\.5\)'"):
+        compare(Simplex(5), CLIENTS, mechanisms=[half, partial(Boosted, strength=0.5)])

@@ -25,6 +25,7 @@ from discreet.families import Tabulated
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Request, read_secret, sample
 from discreet.tables._sources import file_source
+from tests.mechanism_packages import Install, write_package
 from tests.soaking import wide
 from tests.tables.small_tables import SECRET, by_client, rows
 from tests.tables.test_survey_tables import survey, table as survey_table
@@ -494,8 +495,31 @@ def check_the_command_on_spark_writes_what_the_local_one_does(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_spark(spark: Any, tmp_path: Path) -> None:
+def check_own_mechanisms_are_installed_on_workers_and_drawn_once(spark: Any, folder: Path, install: Install) -> None:
+    """Without the package on the workers nothing is drawn or noted; with it samples are those of one machine.
+
+    A law that answers otherwise each time is asked once: two actions on a frame agree, although nothing fixes the answer.
+    """
+    from discreet.tables import spark as engine
+
+    table = rows(clients=300, number=2_000)
+    terms: dict[str, Any] = {"client": "client", "value": "value"}
+    kind: Any = install(target="obscurity:Forgetful")
+    steady, forgetful = (dc.Agreement.of(kind(dc.Simplex(40), epsilon=6.0, spread=spread)) for spread in (0.5, 1.0))
+    with pytest.raises(DiscreetError, match=r"a worker cannot draw .* install obscurity==1\.2 \(on every worker"):
+        engine.sample(frame_of(spark, table), agreement=steady, secret=SECRET, **terms)
+    site = write_package(folder / "site", target="obscurity:Forgetful")
+    spark.sparkContext.addPyFile(shutil.make_archive(str(folder / "obscurity"), "zip", site))
+    released = engine.sample(frame_of(spark, table), agreement=steady, secret=SECRET, **terms)
+    assert collected(released) == by_client(sample(pl.DataFrame(table), agreement=steady, secret=SECRET, **terms))
+    released = engine.sample(frame_of(spark, table), agreement=forgetful, **terms)
+    assert collected(released) == collected(released)
+
+
+def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     """All of the above."""
+    check_own_mechanisms_are_installed_on_workers_and_drawn_once(spark, made(tmp_path / "own"), install)
+    forget_rounds_in_memory()
     check_two_actions_a_failure_and_two_copies_at_once_agree(spark, made(tmp_path / "retries"))
     check_a_source_that_changes_is_not_drawn_again(spark, made(tmp_path / "changes"))
     forget_rounds_in_memory()  # each check stands for a process of its own

@@ -58,6 +58,11 @@ export class Agreement {
         "the agreement is on several samples of each client drawn at once, which Python alone draws: use agreement.joint_sampler() there, or agree on one sample",
       );
     }
+    if (fields !== null && typeof fields === "object" && ("own" in fields || fields.mechanism === "own")) {
+      refuse(
+        "the agreement is on a mechanism that a Python package brings, which this client cannot draw: take part with discreet.client in Python, or agree on optimal, linear, mollifier or reports",
+      );
+    }
     known("the agreement", fields, FIELDS, ["discreet", "family", "mechanism", "epsilon", "bits"]);
     const { mechanism, epsilon, rounds = 1, purpose = "" } = fields;
     if (fields.bits !== BITS) refuse(`bits = ${quoted(fields.bits)} is not ${BITS}, the integers this client draws with`);

@@ -33,6 +33,20 @@ test("what is not understood is refused, in one sentence", () => {
   for (const text of ['"', '"a', '"\\', '"\\x"', '"\\u12"', '"a\n"', '{"a', "{a:1}"]) refused(() => Agreement.read(text), /not JSON/);
 });
 
+test("a mechanism of a Python package is refused by the agreement alone, before anything is kept", async () => {
+  const box = `sha256:${"0".repeat(64)}`;
+  const own = { name: "reveal-or-obscure", package: "obscurity", package_version: "1.2", box };
+  for (const fields of [{ mechanism: "own", own }, { own }, { mechanism: "own" }, { mechanism: "linear", own: null }]) {
+    refused(() => read(fields), /^the agreement is on a mechanism that a Python package brings, which this client cannot draw/);
+  }
+  const kept = new Map();
+  const storage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value), removeItem: (name) => kept.delete(name) };
+  const budget = new Budget({ limit: 5, storage, locks: { request: (name, action) => action() } });
+  const document = { ...read().document, mechanism: "own", own };
+  await assert.rejects(async () => budget.release(document, { records: [0] }));
+  assert.equal(kept.size, 0);
+});
+
 test("a long text is read, or refused by name, whatever its length", () => {
   const purpose = "x".repeat(2 ** 25);
   assert.equal(read({ purpose }).purpose.length, purpose.length);

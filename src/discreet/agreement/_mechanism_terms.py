@@ -161,12 +161,7 @@ class OwnTerms(AgreementTerms):
 
     def sampler(self, family: FiniteFamily, privacy: Privacy) -> OwnSampler:
         """The mechanism itself, of the package and the version that were agreed on."""
-        kind, package, version = installed_mechanism(self.name)
-        if (package, version) != (self.package, self.package_version):
-            raise DiscreetError(
-                f"mechanism {self.name!r} was agreed on as that of {self.package} {self.package_version}, and {package} {version} is "
-                f"installed; install {self.package}=={self.package_version}"
-            )
+        kind, package, version = installed_mechanism(self.name, (self.package, self.package_version))
         try:
             found = kind.from_parameters(family, privacy, self.parameters or {})
         except TypeError as error:  # of parameters that the class does not take

@@ -4,10 +4,11 @@ import importlib
 import importlib.util
 import json as json_format
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from discreet import plots
@@ -19,11 +20,13 @@ from discreet.cli._printing import empty_table, format_number, print_blocks, saf
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
+    MECHANISMS,
     JointSampler,
     OptimalSampler,
     ReportSampler,
     Sampler,
     check_mechanism,
+    installed_mechanism,
     sampler_named,
 )
 from discreet.privacy import Privacy, privacy_document
@@ -35,12 +38,33 @@ _BAR = 40
 
 def audit(
     mechanism: Annotated[
-        str, typer.Argument(metavar="MODULE:CALLABLE", help="A Python callable f(input, n) that returns n samples.")
-    ],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="The claim to be tested.")],
+        str | None,
+        typer.Argument(
+            metavar="[MODULE:CALLABLE | NAME]",
+            help="A Python callable f(input, n) that returns n samples; or a mechanism: an object, a class with --outcomes, or a name.",
+            show_default=False,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="The claim to be tested. [default: the mechanism's own]", show_default=False),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="JSON", help="An input to be kept private; give two or more."),
+        typer.Option(
+            "--input",
+            metavar="JSON",
+            help="An input to be kept private; give two or more. [default: extreme clients of a mechanism]",
+            show_default=False,
+        ),
+    ] = None,
+    outcomes: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="Make the mechanism as CALLABLE(Simplex(K), epsilon=E).", show_default=False),
+    ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of a mechanism: the one agreed on.", show_default=False),
     ] = None,
     delta: Annotated[float, typer.Option(metavar="D", help="The delta of the claim.")] = 0.0,
     draws: Annotated[
@@ -56,18 +80,60 @@ def audit(
 
     MODULE is a module or a .py file. If the claim is not refuted, it is not proved: an untested event may refute it.
     """
+    named, audited = _audited_mechanism(mechanism, epsilon, outcomes, agreement)
     given = [_parse_input(text) for text in inputs or ()]
-    found = black_box_audit(
-        load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
-    )
+    known = given if inputs or not hasattr(audited, "release") else None
+    found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
-        _save_audit_plot(found, mechanism, plot)
+        _save_audit_plot(found, named, plot)
     if json:
         write_json(_audit_record(found))
     else:
-        print_blocks(*_audit_report(found, mechanism), *([f"Picture: {safe_text(plot)}"] if plot else []))
+        print_blocks(*_audit_report(found, named), *([f"Picture: {safe_text(plot)}"] if plot else []))
     if found.is_refuted:
         raise typer.Exit(REFUTED)
+
+
+def _audited_mechanism(
+    name: str | None, epsilon: float | None, outcomes: int | None, agreement: Path | None
+) -> tuple[str, Any]:
+    """What is audited, and what it is called: a function f(input, n), or a mechanism, which knows its clients and its claim."""
+    if (name is None) == (agreement is None):
+        raise DiscreetError("audit takes a mechanism, MODULE:CALLABLE or its name, or --agreement FILE")
+    if agreement is not None:
+        if outcomes is not None:
+            raise DiscreetError("--agreement states the mechanism and its outcomes; leave out --outcomes")
+        agreed = Agreement.read(agreement)
+        if agreed.survey is not None or agreed.blocks is not None:
+            raise DiscreetError(
+                f"agreement {agreed.id[:12]} is on reports, which audit does not draw; their integers are proved by discreet certify"
+            )
+        return str(agreement), agreed.sampler() if agreed.joint is None else agreed.joint_sampler()
+    assert name is not None
+    found = load_callable(name) if ":" in name else _mechanism_of_name(name)
+    made = found.func if isinstance(found, partial) else found  # parameters of a class
+    if outcomes is None and not isinstance(made, type):
+        if epsilon is None and not hasattr(found, "release"):
+            raise DiscreetError(f"epsilon is not given; {name} is a function, whose claim is --epsilon E")
+        return name, found
+    if outcomes is None or epsilon is None:
+        raise DiscreetError(f"{name} is a class of mechanisms; say --outcomes K and --epsilon E to make one")
+    try:
+        return name, found(Simplex(outcomes), epsilon=epsilon)
+    except TypeError as error:
+        raise DiscreetError(
+            f"{name} cannot be called as CALLABLE(Simplex({outcomes}), epsilon={epsilon:g}): {error}"
+        ) from error
+
+
+def _mechanism_of_name(name: str) -> Any:
+    """The class of a mechanism of ours, or of one that an installed package offers."""
+    if name in MECHANISMS:
+        return MECHANISMS[name]
+    try:
+        return installed_mechanism(name).kind
+    except DiscreetError as error:
+        raise DiscreetError(f"{name!r} is not MODULE:CALLABLE, as in mechanisms:respond, and {error}") from None
 
 
 def certify(
@@ -156,8 +222,8 @@ def _stated_sampler(
     return sampler_named(name, family, privacy=stated)
 
 
-def load_callable(name: str) -> Callable[[Any, int], Any]:
-    """The callable named MODULE:CALLABLE; the current folder may contain the module."""
+def load_callable(name: str) -> Any:
+    """The callable, or the mechanism, named MODULE:CALLABLE; the current folder may contain the module."""
     module_name, colon, attribute = name.rpartition(":")
     if not colon or not module_name or not attribute:
         raise DiscreetError(f"{name!r} does not name a callable; write MODULE:CALLABLE, as in mechanisms:respond")
@@ -179,7 +245,7 @@ def load_callable(name: str) -> Callable[[Any, int], Any]:
     found = module
     for part in attribute.split("."):
         found = getattr(found, part, None)  # type: ignore[assignment]
-    if not callable(found):
+    if not callable(found) and not hasattr(found, "release"):
         raise DiscreetError(f"{module_name} has no callable {attribute!r}")
     return found
 
@@ -230,7 +296,7 @@ def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
         "confidence": found.confidence,
         "empirical_epsilon_lower_bound": json_number(found.empirical_epsilon_lower_bound),
         "refuted": found.is_refuted,
-        "inputs": list(found.inputs),
+        "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
         "events": [
             {
                 "event": event.description,

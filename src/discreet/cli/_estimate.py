@@ -27,6 +27,7 @@ from discreet.cli._options import (
     stated_domain,
     value_option,
 )
+from discreet.cli._own_estimate import estimate_own
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
@@ -60,7 +61,7 @@ from discreet.estimation import (
     write_weighted,
 )
 from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, ReportSampler, Sampler
+from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, OwnSampler, ReportSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
@@ -477,10 +478,22 @@ def estimate(
             most = TOP if top is None else top
             estimate_survey(records, agreed, column=column, confidence=confidence, top=most, plot=plot, json=json)
             return
+        if agreed.own is not None:
+            refuse_options(
+                "a mechanism of one's own",
+                {
+                    "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth, "--examples": examples,
+                    "--rounds": rounds, "--liars": liars, "--plot": plot,
+                },
+            )  # fmt: skip
         stated = stated_domain(domain, None, None, None)
         tallied: SampleTally | ReportTally
         if agreed.blocks is None:
             sampler, tallied = _count_samples(records, agreed, stated, sample, rounds)
+            if isinstance(sampler, OwnSampler):
+                most = TOP if top is None else top
+                estimate_own(sampler, tallied, agreed, confidence=confidence, top=most, json=json)
+                return
         else:
             _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
             column = "report" if sample == "sample" else sample

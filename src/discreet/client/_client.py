@@ -60,7 +60,7 @@ from discreet.ledger import (
     client_ledger_exists,
     refuse_forgetting,
 )
-from discreet.mechanisms import AnyFamily, ReportSampler
+from discreet.mechanisms import AnyFamily, OptimalSampler, ReportSampler
 from discreet.release import fresh_secret, parse_secret, secret_line
 from discreet.survey import SurveySampler
 
@@ -291,7 +291,7 @@ class Client:
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
         given = to if entry.to is None else entry.to
         agreed = self._document(entry.agreement)
-        sampler = agreed.sampler(self._family)
+        sampler = _writing_sampler(agreed, self._family)
         said = entry_value(entry, sampler)
         body = collector.sample_body(
             agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler)
@@ -342,6 +342,7 @@ class Client:
                 f"{self._collector.address} offered agreement {agreed.id}, and now {offer.agreement}: nothing was released. Read the new "
                 "one, and make a new Client for it"
             )
+        self._collector.refuse_unnamed_code(agreed, named=self._pinned is not None)
         return agreed
 
     def _document(self, wanted: str) -> Agreement:
@@ -358,6 +359,14 @@ class Client:
                 f"received: token="
             )
         return self._token
+
+
+def _writing_sampler(agreed: Agreement, family: AnyFamily | None) -> AnySampler:
+    """What says how a charged sample is written: on outcomes the family alone, so that a mechanism of somebody's own is not needed again."""
+    if agreed.own is None:
+        found: AnySampler = agreed.sampler(family)
+        return found
+    return OptimalSampler(agreed.family.family() if family is None else family, epsilon=agreed.epsilon)
 
 
 def entry_value(entry: Entry, sampler: AnySampler) -> Any:
@@ -415,13 +424,7 @@ def pinned_agreement(agreement: Agreement | str | Path | None) -> Agreement | st
         return agreement
     if not isinstance(agreement, (Agreement, str, os.PathLike)):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement, its id, nor the path of its file")
-    found = agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
-    if found.own is not None:
-        raise DiscreetError(
-            f"agreement {found.id} is on the mechanism {found.own.name!r} of {found.own.package}, which devices and gateways do not send; "
-            "release a table under it: discreet sample"
-        )
-    return found
+    return agreement if isinstance(agreement, Agreement) else Agreement.read(agreement)
 
 
 def _resolve_ledger(ledger: Any, budget: float | None, identity: Any) -> Ledger:

@@ -127,11 +127,6 @@ class Collector:
             raise CollectorError(f"{self.address} offers an invalid agreement: {error}") from None
         if found.id != wanted:
             raise CollectorError(f"{self.address} offers agreement {wanted} but sends {found.id}")
-        if found.own is not None:
-            raise CollectorError(
-                f"{self.address} offers an agreement on a mechanism of somebody's own, which devices and gateways do not send. Nothing was "
-                "sent"
-            )
         terms = found.family
         if not isinstance(terms, FamilyTerms):
             return found
@@ -143,6 +138,19 @@ class Collector:
             return found
         weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
+
+    def refuse_unnamed_code(self, agreed: Agreement, *, named: bool) -> None:
+        """Reject an agreement on a mechanism of somebody's own, unless this side named it: a collector must not choose code that sees data.
+
+        The answer depends on the agreement alone. The mechanism is safe whatever its parameters are, but the time that it takes is not.
+        """
+        if agreed.own is None or named:
+            return
+        own = agreed.own
+        raise CollectorError(
+            f"{self.address} offers an agreement on the mechanism {own.name!r} of {own.package} {own.package_version}, code that sees what "
+            f"clients hold. Nothing was drawn or sent; if you trust it, name the agreement: agreement={agreed.id} (--agreement)"
+        )
 
     def verdict(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
         """Send samples, as often as it takes, and return what became of them."""

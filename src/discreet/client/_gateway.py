@@ -153,6 +153,7 @@ def send_table(
             f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
         )
     agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
+    service.refuse_unnamed_code(agreed, named=only is not None)
     agreed.check_round(number)
     if agreed.epsilon > epsilon:
         raise DiscreetError(

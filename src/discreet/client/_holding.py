@@ -24,7 +24,7 @@ from discreet.agreement import Agreement
 from discreet.domain import CellDomain, Domain, Numbers, list_records, numbers_or_nan, whole_numbers
 from discreet.errors import DiscreetError
 from discreet.families import SUM_TOLERANCE, ContinuousFamily, as_floats, refuse_bad_entries, renormalise_laws
-from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
+from discreet.mechanisms import AnyFamily, OwnSampler, ReportSampler, Sampler
 from discreet.survey import SurveySampler
 
 Floats = NDArray[np.float64]
@@ -272,4 +272,8 @@ def _prepare_reference_draw(sampler: AnySampler, problem: str) -> DeviceDraw:
         return DeviceDraw(sampler.release_reference_number, 1.0, told)
     reference = np.broadcast_to(np.asarray(sampler.reference, dtype=np.float64), (sampler.carrier.size,))
     law = _move_into_band(reference / reference.sum(), sampler)
+    if isinstance(
+        sampler, OwnSampler
+    ):  # its law is asked for all the same: the time that it takes would tell that there is nothing
+        return _guard_draw(sampler, lambda: (sampler.weights_on_atoms(law), _draw_reference(sampler))[1], 1.0, told)
     return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), 1.0, told)

@@ -130,11 +130,6 @@ def collectable(agreement: Agreement, domain: Any = None) -> tuple[Agreement, Co
         )
     if agreement.survey is not None:
         return agreement, None, _collectable_survey(agreement)
-    if agreement.own is not None:
-        raise DiscreetError(
-            f"the agreement is on the mechanism {agreement.own.name!r} of {agreement.own.package}, which collections do not take yet; gather "
-            "samples in files (discreet.tables), and estimate from them: population(agreement, samples=...)"
-        )
     if agreement.blocks is not None:
         return _collectable_reports(agreement, agreed_coding(agreement, domain))
     coding, sampler = coding_and_sampler(agreement, domain)

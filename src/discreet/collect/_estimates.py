@@ -31,6 +31,8 @@ from discreet.estimation import (
     empty_survey_record,
     estimate_groups,
     group_record,
+    inverted_population,
+    inverted_record,
     notes,
     pooled_population,
     pooled_record,
@@ -44,11 +46,12 @@ from discreet.estimation import (
     survey_record,
     within_record,
 )
-from discreet.mechanisms import AnyFamily, ReportCounts, ReportSampler, Sampler
+from discreet.mechanisms import AnyFamily, OwnSampler, ReportCounts, ReportSampler, Sampler
 from discreet.survey import SurveySampler
 
 AnySampler = Sampler[AnyFamily] | ReportSampler | SurveySampler
 Counts = NDArray[np.int64]
+OWN_ALONE = "samples of a mechanism of one's own are estimated one round at a time, without groups and changes"
 BY_AGREEMENT = "agreement"
 CHANGE_NOTE = (
     "the later round less the earlier one; intervals hold whether the clients are the same, overlapping or others. If not everybody took "
@@ -113,8 +116,14 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
             return survey_record(answers, agreed, survey_notes(answers))
         return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
     if kept.shows(samples):
-        found = _population_of(sampler, counts, confidence)
-        return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
+        if not isinstance(sampler, OwnSampler):
+            found = _population_of(sampler, counts, confidence)
+            return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
+        try:
+            inverted = inverted_population(sampler, counts=counts, confidence=confidence)
+            return inverted_record(inverted, agreed, [])
+        except DiscreetError as error:  # the same for all samples: the law is not linear, or its matrix has no inverse
+            said = str(error)
     return {
         what: samples,
         "agreement": agreed.id,
@@ -162,6 +171,8 @@ def estimate_side_by_side(
 ) -> dict[str, Any]:
     """The estimates of groups as `discreet estimate --by --json` prints them; groups with too few samples are left out, and counted."""
     agreed, what = groups[0].agreement, f"{groups[0].agreement.release_kind}s"
+    if isinstance(sampler, OwnSampler):
+        return {"by": BY_AGREEMENT, "confidence": confidence, "groups": [], "notes": [OWN_ALONE]}
     names = group_names([each.agreement for each in groups])
     many = [count_samples(sampler, each) for each in counts]
     shown = [place for place, samples in enumerate(many) if groups[place].shows(samples)]
@@ -213,6 +224,8 @@ def are_stages(agreements: Sequence[Agreement]) -> bool:
     """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
     if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
         return False
+    if any(each.own is not None for each in agreements):
+        return False
     return len({each.domain.digest for each in agreements}) == 1
 
 
@@ -221,6 +234,8 @@ def estimate_change(
 ) -> dict[str, Any]:
     """The change from one round to another as `discreet estimate --compare --json` prints it; empty where one has too few samples."""
     agreed, told = kept.agreement, {"rounds": list(rounds)}
+    if isinstance(sampler, OwnSampler):
+        return {"confidence": confidence, "changes": [], "notes": [OWN_ALONE], **told}
     for number, each in zip(rounds, counts, strict=True):
         if not kept.shows(count_samples(sampler, each)):
             said = f"round {number} has too few {agreed.release_kind}s, so no change is shown"

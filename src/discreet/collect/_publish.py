@@ -20,6 +20,8 @@ from discreet.collect._estimates import agreed_sampler, check_enough, count_samp
 from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
 from discreet.errors import DiscreetError, Range, check_path
+from discreet.estimation import inverted_population
+from discreet.mechanisms import OwnSampler
 
 _CONFIDENCE = Range(0.0, 1.0, low_open=True, high_open=True)
 
@@ -101,6 +103,8 @@ def publish(
     counts = store.counts(agreed.id, number)
     samples = count_samples(sampler, counts)
     check_enough(kept, number, samples)
+    if isinstance(sampler, OwnSampler):
+        inverted_population(sampler, counts=counts)  # or what `discreet estimate` says of a law that is not linear
     found = {
         **estimate_counts(kept, sampler, counts, confidence),
         "round": number,

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         change_record as change_record,
         empty_survey_record as empty_survey_record,
         group_record as group_record,
+        inverted_record as inverted_record,
         law_fidelities as law_fidelities,
         law_rows as law_rows,
         names_within as names_within,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         survey_groups_record as survey_groups_record,
         survey_notes as survey_notes,
         survey_record as survey_record,
+        trust_notes as trust_notes,
         within_record as within_record,
     )
     from discreet.estimation._rehearsal import (
@@ -150,8 +152,9 @@ __getattr__ = old_names(
         {
             "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
             "_record": (
-                "change_record empty_survey_record group_record law_fidelities law_rows names_within naming_notes notes pooled_record "
-                "questions_within record survey_change_record survey_groups_record survey_notes survey_record within_record"
+                "change_record empty_survey_record group_record inverted_record law_fidelities law_rows names_within naming_notes notes "
+                "pooled_record questions_within record survey_change_record survey_groups_record survey_notes survey_record trust_notes "
+                "within_record"
             ),
             "_rehearsal": (
                 "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "

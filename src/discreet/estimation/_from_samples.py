@@ -31,7 +31,7 @@ from discreet.estimation._counting import (
     reference_on,
     rows_of,
 )
-from discreet.estimation._intervals import largest_average
+from discreet.estimation._intervals import clopper_pearson, largest_average
 from discreet.estimation._inversion import (
     Inversion,
     inversion_of,
@@ -306,6 +306,18 @@ class InvertedPopulation:
     def nearest(self) -> Floats:
         """The estimate as a distribution: the nearest one. It has a smaller error, but is biased."""
         return nearest_law(self.share_estimates)
+
+    @cached_property
+    def released_shares(self) -> Shares:
+        """The estimate of the average output distribution."""
+        ends = (clopper_pearson(self.counts, self.samples, self.confidence, among=n) for n in (1, len(self.counts)))
+        (low, high), (all_low, all_high) = ends
+        return Shares(self.counts / self.samples, low, high, lower_ends_together(all_low), all_high)
+
+    @cached_property
+    def liar_shift(self) -> float:
+        """By how much one false sample can have moved a share: the share of x is the average of A[y, x] over the samples y, A = K^-1."""
+        return float(np.ptp(self._inverse, axis=0).max()) / self.samples
 
     def __repr__(self) -> str:
         return f"<InvertedPopulation behind {self.samples:,} samples of {self.mechanism!r}>"

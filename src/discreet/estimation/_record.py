@@ -18,6 +18,7 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
+from discreet.estimation._from_samples import InvertedPopulation
 from discreet.estimation._groups import Change, GroupedPopulation
 from discreet.estimation._liars import Liars, liars, liars_per_half_interval
 from discreet.estimation._planning import known_excess
@@ -60,7 +61,7 @@ def notes(
     found: Population | ReportedPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
 ) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
-    trusted = _trust_notes(agreed, named=named, distinct=distinct)
+    trusted = trust_notes(agreed, named=named, distinct=distinct)
     return (
         [*trusted, *found.doubts]
         if isinstance(found, ReportedPopulation)
@@ -133,6 +134,34 @@ def record(
     if cost is not None:
         made["rounds"] = {"rounds": cost.rounds, "factor": cost.factor}
     return made
+
+
+def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequence[str]) -> dict[str, Any]:
+    """An estimate from the samples of a mechanism of somebody's own, in the fields of `record`."""
+    columns = {
+        "outcome": found.domain.names,
+        "samples": found.counts.tolist(),
+        "released": found.released_shares,
+        "law": found.law,
+        "nearest": found.nearest.tolist(),
+    }
+    longest = float((found.law.high - found.law.low).max())
+    return {
+        "samples": found.samples,
+        "agreement": agreed.id,
+        "mechanism": agreed.mechanism,
+        "epsilon": agreed.epsilon,
+        "confidence": found.confidence,
+        "identifiable": True,
+        "shares": _rows(columns),
+        "statistics": [],
+        "notes": list(notes),
+        "liars": {
+            "one": found.liar_shift,
+            "one_at_ends": found.liar_shift,
+            "as_far_as_intervals": math.ceil(0.5 * longest / found.liar_shift - 1e-9),
+        },
+    }
 
 
 def group_record(
@@ -244,7 +273,7 @@ def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dic
     return {name: measure_fidelity(truth, law, found.domain) for name, law in laws.items()}
 
 
-def _trust_notes(agreed: Agreement, *, named: bool, distinct: bool) -> list[str]:
+def trust_notes(agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """Notes on what the records themselves leave open."""
     said = []
     if not named:

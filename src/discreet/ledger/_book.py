@@ -275,9 +275,14 @@ class Rounds:
             if number not in released:
                 notes.add([_ROUND, agreement.id, asked, number, digest.hex()])
             elif released[number] != digest.hex():
+                own = agreement.own
+                otherwise = (
+                    "" if own is None else f", or the law of {own.name!r} answered otherwise for the same data (its code, or its "
+                    "arithmetic on this machine, is another)"
+                )  # fmt: skip
                 raise DiscreetError(
                     f"round {number} of agreement {agreement.id[:12]}... was released on other data in column "
-                    f"{question.value!r}, and samples that differ would tell that they changed; "
+                    f"{question.value!r}{otherwise}, and samples that differ would tell that they changed; "
                     + _next_round_advice(agreement, released)
                 )
 

@@ -19,7 +19,11 @@ from discreet.mechanisms._mechanism_names import (
     MECHANISMS,
     SERVED,
     SERVING as SERVING,
+    InstalledMechanism as InstalledMechanism,
+    Mechanism,
     check_mechanism,
+    check_protocol as check_protocol,
+    installed_mechanism as installed_mechanism,
     mechanism_for,
     population_mechanism,
     sampler_named,
@@ -28,14 +32,8 @@ from discreet.mechanisms._mollifier import MollifierSampler, normalised_law as n
 from discreet.mechanisms._multisets import MOST_TOGETHER as MOST_TOGETHER, SAMPLES_ARE as SAMPLES_ARE, Multisets
 from discreet.mechanisms._optimal import OptimalSampler, ProjectingSampler as ProjectingSampler, nearest_member
 from discreet.mechanisms._output_law import OutputLaw
-from discreet.mechanisms._own import (
-    InstalledMechanism as InstalledMechanism,
-    Mechanism,
-    OwnSampler,
-    check_protocol as check_protocol,
-    draw_from_weights as draw_from_weights,
-    installed_mechanism as installed_mechanism,
-)
+from discreet.mechanisms._own import OwnSampler
+from discreet.mechanisms._own_weights import draw_from_weights as draw_from_weights
 from discreet.mechanisms._report_blocks import (
     BLOCK_KINDS as BLOCK_KINDS,
     AffineBlocks as AffineBlocks,

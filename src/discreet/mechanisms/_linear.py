@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,28 @@ MEMBERS_ALONE = (  # the error for tables under a linear mechanism for a band or
 )
 
 
+class OneByOneSampler(Sampler[F]):
+    """A sampler whose several samples of a client are drawn one by one."""
+
+    _SEALED: ClassVar[frozenset[str]] = frozenset({"with_samples"})
+
+    def with_samples(self, samples: int) -> ComposedSampler:
+        """A sampler for several samples of each client, drawn one by one with a share of the budget each; `release(p, size=samples)` uses it.
+
+        Args:
+            samples: how many samples of each client.
+
+        Returns:
+            A `ComposedSampler`.
+
+        Raises:
+            DiscreetError: for a number out of range, or a budget that cannot be split so often.
+        """
+        return ComposedSampler(self, samples=samples)
+
+
 @final
-class LinearSampler(Sampler[F]):
+class LinearSampler(OneByOneSampler[F]):
     """The private sampler for unbiased estimates of a population: gamma P + (1 - gamma) mu.
 
     It draws from the client's distribution with probability gamma, else from the reference. A client outside the family is rejected, because
@@ -64,20 +84,6 @@ class LinearSampler(Sampler[F]):
             raise DiscreetError(
                 f"family = {self.family!r} serves everybody, the linear mechanism members of a band alone; use OptimalSampler"
             )
-
-    def with_samples(self, samples: int) -> ComposedSampler:
-        """A sampler for several samples of each client, drawn one by one with a share of the budget each; `release(p, size=samples)` uses it.
-
-        Args:
-            samples: how many samples of each client.
-
-        Returns:
-            A `ComposedSampler`.
-
-        Raises:
-            DiscreetError: for a number out of range, or a budget that cannot be split so often.
-        """
-        return ComposedSampler(self, samples=samples)
 
     @cached_property
     def constants(self) -> Constants:

@@ -34,7 +34,7 @@ from discreet.families import (
 )
 from discreet.mechanisms._cells_and_points import Discretisation, make_atoms
 from discreet.mechanisms._optimal import ProjectingSampler
-from discreet.mechanisms._sampler import F
+from discreet.mechanisms._sampler import F, bounds_around
 from discreet.mechanisms._worst_case import sampler_risk
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, formula_risk, mollifier_constants
@@ -122,8 +122,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return bounds
         if isinstance(self._own_reference, DensityBand):
             return bounds if serves_everybody(self.family) else self._own_reference.served_bounds
-        ratio = self.carrier.reference / self._own_reference
-        return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
+        return bounds_around(self._own_reference, bounds, self.carrier.reference)
 
     @cached_property
     def constants(self) -> Constants:

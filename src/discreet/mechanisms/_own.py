@@ -1,4 +1,4 @@
-"""`OwnSampler`: a mechanism of one's own that is released exactly; `Mechanism`: what pictures, comparisons and audits need to know of any.
+"""`OwnSampler`: a mechanism of one's own that is released exactly.
 
 You state the output law q(p) of one client, and a floor m that it stays above. The rest follows: integer weights, an exact release,
 certificates, ledgers, and agreements if a package offers the class under an entry point.
@@ -15,7 +15,8 @@ program that turns warnings into errors loses that. A law that is wrong for publ
 the sampler is made.
 
 The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
-sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here.
+sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here. Two draws with the same uniform
+integer from rows that differ would have no common bound either: whoever repeats a keyed draw compares the samples (`discreet.tables`).
 
 `output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or another method that a release
 rests on, are refused, and so are instances that set one. That is a guard against mistakes. Code that works around it on purpose (by
@@ -27,15 +28,13 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, final, runtime_checkable
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import divergences
-from discreet._base.numerics import exp_nearest
 from discreet.divergences import FDivergence
 from discreet.errors import DiscreetError, OutsideBoxWarning, check_kind, warn_caller
 from discreet.families import (
@@ -46,71 +45,35 @@ from discreet.families import (
     as_floats,
     check_family,
     check_laws,
-    extreme_laws,
-    refuse_bad_entries,
 )
 from discreet.mechanisms._discretisation import LawsOnAtoms
-from discreet.mechanisms._sampler import Sampler
-from discreet.mechanisms._several_samples import ComposedSampler
+from discreet.mechanisms._linear import OneByOneSampler
+from discreet.mechanisms._own_weights import (
+    check_lattice,
+    check_public_answer,
+    draw_from_weights,
+    floor_of_matrix,
+    is_outside,
+    law_or_problem,
+    matrix_of_law,
+    public_clients,
+    stated_bounds,
+    weights_as_given,
+)
+from discreet.mechanisms._sampler import bounds_around, budget_argument
 from discreet.mechanisms._worst_case import point_mass_risk
-from discreet.privacy import Privacy, Pure
+from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box
-from discreet.release import TOTAL, Lattice, Randomness
+from discreet.release import TOTAL, Randomness
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-ENTRY_POINTS = "discreet.mechanisms"
 RESERVED = ("optimal", "linear", "mollifier", "reports", "survey")
-_LARGEST_EXPONENT = 554.0
-_ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
-_SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
-_TRIED = 16  # laws at which a linear law is compared with its matrix
 _BLOCK = 1 << 22  # integers held at a time
-_HALF = 31
-_MASK = (1 << _HALF) - 1
 
 
-@runtime_checkable
-class Mechanism(Protocol):
-    """What pictures, comparisons and the black-box audit need to know of a mechanism. Every sampler here is one.
-
-    A class of your own needs these five names and no base class. Nothing is claimed about its privacy: `privacy` is the claim, and
-    `black_box_audit` tries to refute it.
-    """
-
-    @property
-    def name(self) -> str:
-        """A short name for legends and tables."""
-
-    @property
-    def family(self) -> Any:
-        """The family of client distributions."""
-
-    @property
-    def privacy(self) -> Privacy:
-        """The privacy that one release claims."""
-
-    def output(self, p: Any, /) -> Any:
-        """The output distributions (..., k) of clients with distributions (..., k)."""
-
-    def release(self, p: Any, /, *, rng: np.random.Generator | None = None) -> Any:
-        """One sample for each client."""
-
-
-def check_protocol(mechanism: object, argument: str = "mechanism") -> None:
-    """Reject an object without one of the five names of a `Mechanism`."""
-    if isinstance(mechanism, type):
-        raise DiscreetError(f"{argument} = {mechanism!r} is a class; pass an instance")
-    missing = [name for name in ("name", "family", "privacy", "output", "release") if not hasattr(mechanism, name)]
-    if missing:
-        raise DiscreetError(
-            f"{argument} = {mechanism!r} has no {' and no '.join(missing)}; a mechanism has name, family, privacy, output(p) and "
-            "release(p, rng=...)"
-        )
-
-
-class OwnSampler(Sampler[FiniteFamily]):
+class OwnSampler(OneByOneSampler[FiniteFamily]):
     """A mechanism of your own on a finite family, released exactly. Subclass it and define `law` and `floor`.
 
     Set parameters of your own before you call `super().__init__`, and return them from `parameters`. A class with `linear = True` may leave
@@ -147,25 +110,9 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
-            *(
-                "output",
-                "box",
-                "constants",
-                "reference",
-                "bounds",
-                "mixing",
-                "matrix",
-                "with_samples",
-                "reference_weights",
-            ),
-            *(
-                "can_draw_in_constant_time",
-                "_weights_of_rows",
-                "_numbers",
-                "_number_in_constant_time",
-                "_reference_number",
-            ),
-            *("_laws_in_box", "_answer"),
+            *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
+            *("can_draw_in_constant_time", "_weights_of_rows", "_numbers", "_number_in_constant_time"),
+            *("reference_weights", "_reference_number", "_laws_in_box", "_answer"),
         }
     )
 
@@ -191,11 +138,10 @@ class OwnSampler(Sampler[FiniteFamily]):
     def _prepare(self) -> None:
         """Read what the class states, and refuse what is not private or fails for public clients."""
         if self.linear:
-            self._matrix = self._read_matrix()
-        _check_lattice(self.lattice, self.privacy)
+            answer = partial(self._answer, public=True)
+            self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
+        check_lattice(self.lattice, self.privacy)
         self._check_public_clients()
-
-    # what a subclass states
 
     @abc.abstractmethod
     def law(self, p: Floats) -> ArrayLike:
@@ -220,16 +166,7 @@ class OwnSampler(Sampler[FiniteFamily]):
                 f"{type(self).__name__} states no floor; define the property floor: the least probability of each outcome, for any client. "
                 "If the law is linear in p, say linear = True in the class, and the floor follows"
             )
-        least, most = self._matrix.min(axis=0), self._matrix.max(axis=0)
-        if isinstance(self.privacy, Pure) and (least > 0.0).all():
-            worst = int(np.argmax(most / least))
-            lost = math.log(most[worst] / least[worst])
-            if lost > self.privacy.epsilon * (1.0 + _ROUNDING) + _ROUNDING:
-                raise DiscreetError(
-                    f"law gives outcome {worst} the probability {most[worst]:.6g} for one client and {least[worst]:.6g} for another, a "
-                    f"ratio of {most[worst] / least[worst]:.6g}, more than e^{self.privacy.epsilon:g}; its epsilon is {lost:.6g}"
-                )
-        return np.asarray(least)
+        return floor_of_matrix(self._matrix, self.privacy)
 
     @property
     def ceiling(self) -> ArrayLike | None:
@@ -258,8 +195,6 @@ class OwnSampler(Sampler[FiniteFamily]):
             TypeError: for parameters that the class does not take.
         """
         return cls(family, privacy=privacy, **parameters)
-
-    # what follows
 
     @property
     def matrix(self) -> Floats | None:
@@ -293,8 +228,7 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     @property
     def bounds(self) -> Bounds:
-        served, ratio = self.family.served_bounds, np.asarray(self.family.reference) / self.reference
-        return Bounds(served.lower * min(1.0, float(ratio.min())), served.upper * max(1.0, float(ratio.max())))
+        return bounds_around(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -346,20 +280,6 @@ class OwnSampler(Sampler[FiniteFamily]):
                 "the property parameters returns"
             ) from error
 
-    def with_samples(self, samples: int) -> ComposedSampler:
-        """A sampler for several samples of each client, drawn one by one with a share of the budget each.
-
-        Args:
-            samples: how many samples of each client.
-
-        Returns:
-            A `ComposedSampler`.
-
-        Raises:
-            DiscreetError: for a number out of range, or a budget that cannot be split so often.
-        """
-        return ComposedSampler(self, samples=samples)
-
     @staticmethod
     def of(
         family: FiniteFamily,
@@ -392,95 +312,49 @@ class OwnSampler(Sampler[FiniteFamily]):
         kind = _FunctionSampler if callable(law) else _MatrixSampler
         return kind(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
 
-    # from a law to integers
-
-    def _read_matrix(self) -> Floats:
-        """The laws of point masses."""
-        rows = [self._answer(row, public=True) for row in np.eye(self.carrier.size)]
-        for place, row in enumerate(rows):
-            if isinstance(row, str):
-                raise DiscreetError(f"law of the client that holds outcome {place} for certain: {row}")
-        found = np.array(rows)
-        tried = np.random.default_rng(0).dirichlet(np.ones(self.carrier.size), size=_TRIED)
-        for p in tried:
-            law = self._answer(p, public=True)
-            if isinstance(law, str) or not np.abs(law - p @ found).max() <= _ROUNDING:
-                raise DiscreetError(
-                    f"{type(self).__name__} says linear = True, and its law is not linear in p; leave that out, and state a floor"
-                )
-        found.setflags(write=False)
-        return found
-
     @cached_property
     def _own_bounds(self) -> tuple[Floats, Floats]:
         """The floor and the ceiling, read once and checked."""
         try:
-            stated = _value_of(self.floor)
+            return stated_bounds(self.floor, self.ceiling, self.carrier.size, self.privacy)
         except AttributeError as error:
             raise DiscreetError(
                 f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
             ) from error
-        lower = _positive_numbers("floor", stated, self.carrier.size)
-        given = _value_of(self.ceiling)
-        if given is None:
-            if not isinstance(self.privacy, Pure):
+
+    def _public_clients(self) -> tuple[tuple[str, ...], Floats]:
+        return public_clients(self.family, self.checked_clients, linear=self._matrix is not None)
+
+    def check_repeatable(self) -> None:
+        """Refuse a law that does not answer the same for the same public client, so that samples under a secret could not be repeated.
+
+        Every public client is asked twice. A law that passes may still answer otherwise elsewhere, or on another machine. Releases under a
+        secret therefore compare what they draw with what was drawn before.
+
+        Raises:
+            DiscreetError: for a law that answers otherwise the second time.
+        """
+        if self._matrix is not None:  # it was read once, and is the law from then on
+            return
+        names, laws = self._public_clients()
+        first, second = (self._weights_of_rows(laws) for _ in range(2))
+        for name, one, other in zip(names, first, second, strict=True):
+            if not np.array_equal(one, other):
                 raise DiscreetError(
-                    f"privacy = {self.privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
+                    f"the law of {self.name!r} answers otherwise when it is asked again (for a public client: {name}), and a secret promises "
+                    "the same samples again; make the law a function of p, without randomness and memory, or leave the secret out"
                 )
-            upper = lower * exp_nearest(min(self.privacy.epsilon, _LARGEST_EXPONENT))
-        else:
-            upper = _positive_numbers("ceiling", given, self.carrier.size)
-        if not (lower <= upper).all():
-            place = int(np.argmax(lower > upper))
-            raise DiscreetError(f"ceiling[{place}] = {upper[place]:g} is below floor[{place}] = {lower[place]:g}")
-        upper = np.minimum(upper, 1.0)
-        if not (lower.sum() <= 1.0 + _ROUNDING and upper.sum() >= 1.0 - _ROUNDING):
-            raise DiscreetError(
-                f"no law lies between a floor that sums to {lower.sum():g} and a ceiling that sums to {upper.sum():g}; the sums have 1 "
-                "between them"
-            )
-        for bound in (lower, upper):
-            bound.setflags(write=False)
-        return lower, upper
 
     def _check_public_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
-        mu = np.broadcast_to(self.family.reference, self.family.size).astype(np.float64)
-        names, laws = extreme_laws(mu, self.family.bounds, max(2, self.checked_clients))
-        names, laws = ("the reference", *names), np.vstack([mu / mu.sum(), laws])
-        if self._matrix is not None:
-            names, laws = tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
-        for name, p in zip(names, laws, strict=True):
-            found = self._answer(p, public=True)
-            if isinstance(found, str):
-                raise DiscreetError(f"law of a public client ({name}): {found}")
-            outside = _is_outside(found, *self._own_bounds)
-            if outside.any():
-                (lower, upper), place = self._own_bounds, int(np.argmax(outside))
-                raise DiscreetError(
-                    f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
-                    f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
-                    "change the law"
-                )
+        for name, p in zip(*self._public_clients(), strict=True):
+            check_public_answer(name, self._answer(p, public=True), *self._own_bounds)
 
     def _answer(self, p: Floats, *, public: bool = False) -> Floats | str:
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
-        try:
-            found = np.array(self.law(p.copy()), dtype=np.float64, subok=False)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # it is the user's own code, which may raise anything
-            more = f": {error}; law(p) takes the {len(p)} probabilities of one client" if public else ""
-            return f"it raised {type(error).__name__}{more}"
-        if found.shape != p.shape:
-            return f"it has the shape {found.shape}, not {p.shape}"
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = float(found.sum())
-        if not abs(total - 1.0) <= _SUM_ROUNDING or not found.min() >= 0.0:
-            return "it is no distribution: entries are finite and at least 0, and sum to 1"
-        return found / total
+        return law_or_problem(self.law, p, public=public)
 
     def _laws_in_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
@@ -492,7 +366,7 @@ class OwnSampler(Sampler[FiniteFamily]):
             )
         else:
             problems, found = [], rows @ self._matrix
-        outside = _is_outside(found, *self._own_bounds).any(axis=1)
+        outside = is_outside(found, *self._own_bounds).any(axis=1)
         found[outside] = self.box.project(found[outside])
         if problems:
             warn_caller(
@@ -510,13 +384,13 @@ class OwnSampler(Sampler[FiniteFamily]):
 
     def _weights_of_rows(self, rows: Floats) -> Integers:
         return np.concatenate(
-            [_weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+            [weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
         )
 
     def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
         for rows in self._row_blocks(held.rows):
-            weights = _weights_as_given(self.lattice, self._laws_in_box(rows))
+            weights = weights_as_given(self.lattice, self._laws_in_box(rows))
             found.append(draw_from_weights(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
@@ -534,15 +408,14 @@ class OwnSampler(Sampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        return np.asarray(_weights_as_given(self.lattice, self.reference[None, :])[0])
+        return np.asarray(weights_as_given(self.lattice, self.reference[None, :])[0])
 
     def _reference_number(self, law: Floats, uniform: int) -> int:
         return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
-        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
-        return f"{type(self).__name__}({self.family!r}, {budget}{more})"
+        return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{more})"
 
     def _identity(self) -> tuple[Any, ...]:
         return (
@@ -586,8 +459,7 @@ class _GivenSampler(OwnSampler):
         )
 
     def __repr__(self) -> str:
-        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
-        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget})"
+        return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget_argument(self.privacy)})"
 
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self.name, id(self._given))
@@ -625,106 +497,3 @@ class _MatrixSampler(_GivenSampler):
         if self._given.shape != (len(p), len(p)):
             raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
         return np.asarray(p @ self._given)
-
-
-def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
-    """The outcome that each uniform integer falls on, in rows of weights (n, k) that sum to 2^62."""
-    return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
-
-
-def _weights_as_given(lattice: Lattice, laws: Floats) -> Integers:
-    """Laws (n, k) as integers of the lattice, checked."""
-    weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
-    _check_weights(lattice, weights)
-    return weights
-
-
-def _check_weights(lattice: Lattice, weights: Integers) -> None:
-    """Compare rows of weights (n, k) with the lattice: every weight with its bounds, every sum with 2^62, in integers."""
-    inside = (weights >= lattice.lower) & (weights <= lattice.upper)
-    low = (weights & _MASK).sum(axis=1)
-    high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
-    if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
-        raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
-
-
-def _check_lattice(lattice: Lattice, privacy: Privacy) -> None:
-    """Refuse a lattice that does not certainly keep the privacy, in rationals."""
-    if not lattice.keeps_privacy(privacy):
-        raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
-
-
-def _is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-    """At which outcomes laws (..., k) leave the box by more than rounding."""
-    return np.asarray(
-        (laws < lower * (1.0 - _ROUNDING) - _ROUNDING**2) | (laws > upper * (1.0 + _ROUNDING) + _ROUNDING**2)
-    )
-
-
-def _value_of(stated: Any) -> Any:
-    """What a property states, or a method without arguments in its place."""
-    return stated() if callable(stated) else stated
-
-
-def _positive_numbers(name: str, given: Any, size: int) -> Floats:
-    """One positive number for each outcome."""
-    found = as_floats(given, name)
-    if found.shape not in ((), (size,)):
-        raise DiscreetError(f"{name} has shape {found.shape}; it is one number for each of the {size} outcomes")
-    numbers = np.array(np.broadcast_to(found, size))
-    refuse_bad_entries(numbers, name)
-    if not (numbers > 0.0).all():
-        place = int(np.argmin(numbers))
-        raise DiscreetError(
-            f"{name}[{place}] = 0: an outcome that one client can never release has infinite epsilon for others; leave it out of the family, "
-            "or give it a positive probability"
-        )
-    return numbers
-
-
-class InstalledMechanism(NamedTuple):
-    """A mechanism that an installed package offers: the class, and where it comes from."""
-
-    kind: type[OwnSampler]
-    package: str
-    version: str
-
-
-BUILT_IN: dict[str, InstalledMechanism] = {}  # of this package; the versions are those of the mechanisms
-
-
-def installed_mechanism(name: str) -> InstalledMechanism:
-    """The mechanism of that name that an installed package offers under the entry points `discreet.mechanisms`.
-
-    Args:
-        name: of the entry point, and of the class.
-
-    Returns:
-        The class, and the package with its version.
-
-    Raises:
-        DiscreetError: if there is none, or several, or if it is not an `OwnSampler` of that name.
-    """
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    found: list[EntryPoint] = [each for each in entry_points(group=ENTRY_POINTS) if each.name == name]
-    if len({(each.value, each.dist and each.dist.name) for each in found}) != 1 or found[0].dist is None:
-        packages = ", ".join(sorted({each.dist.name for each in found if each.dist is not None}))
-        many = f"several packages offer the mechanism {name!r} ({packages}); keep one of them"
-        raise DiscreetError(
-            many
-            if found
-            else f'no installed package offers the mechanism {name!r}; one does by [project.entry-points."{ENTRY_POINTS}"] in its '
-            f'pyproject.toml: {name} = "module:Class"'
-        )
-    point = found[0]
-    assert point.dist is not None
-    try:
-        kind = point.load()
-    except (ImportError, AttributeError) as error:
-        raise DiscreetError(f"mechanism {name!r} of the package {point.dist.name} cannot be loaded: {error}") from None
-    if not isinstance(kind, type) or not issubclass(kind, OwnSampler) or kind.name != name:
-        raise DiscreetError(
-            f"entry point {name!r} of the package {point.dist.name} is {kind!r}, not a class of OwnSampler with name = {name!r}"
-        )
-    return InstalledMechanism(kind, point.dist.name, point.dist.version)

@@ -486,8 +486,7 @@ class Sampler(abc.ABC, Generic[F]):
             if self.discretisation is None or self.discretisation == default_discretisation(self.family)
             else f", discretisation={self.discretisation!r}"
         )
-        budget = f"epsilon={self.epsilon:g}" if isinstance(self.privacy, Pure) else f"privacy={self.privacy!r}"
-        return f"{type(self).__name__}({self.family!r}, {budget}{given})"
+        return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{given})"
 
     def _repr_html_(self) -> str:
         promise = f"for any two clients, no sample is more than e^{self.epsilon:.6g} times as likely from one as from the other"
@@ -548,6 +547,17 @@ def check_sampler(sampler: object) -> None:
         Sampler,
         "pass OptimalSampler(...), LinearSampler(...), MollifierSampler(...) or an OwnSampler",
     )
+
+
+def budget_argument(privacy: Privacy) -> str:
+    """The privacy of a sampler as an argument of it."""
+    return f"epsilon={privacy.epsilon:g}" if isinstance(privacy, Pure) else f"privacy={privacy!r}"
+
+
+def bounds_around(reference: Floats, bounds: Bounds, own: float | Floats) -> Bounds:
+    """Bounds of a family around its `own` reference, as bounds around another one."""
+    ratio = own / reference
+    return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
 
 
 def _randomness(rng: Rng) -> Randomness:

@@ -45,7 +45,8 @@ from discreet.domain import first_few
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
 from discreet.mechanisms._discretisation import ClientBatch, OutcomeAtoms
-from discreet.mechanisms._own import BUILT_IN, InstalledMechanism, OwnSampler
+from discreet.mechanisms._mechanism_names import BUILT_IN, InstalledMechanism
+from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._sampler import Client, ManyLaws, OneLaw, Rng
 from discreet.mechanisms._several_samples import ComposedSampler
 from discreet.mechanisms._transport_floor import (

@@ -296,7 +296,8 @@ def compare(
         family: the family of client distributions: `Simplex(...)` or `Band(...)`.
         clients: their distributions (n, k), or dicts, or a frame by label.
         mechanisms: each is a name ("optimal", or one that an installed package offers), a class or function that is called as
-            `kind(family, epsilon=...)`, or a `Mechanism` itself, which has a budget of its own.
+            `kind(family, epsilon=...)` (`functools.partial(kind, rounds=5)` sets parameters), or a `Mechanism` itself, which has a budget of
+            its own. Where two have one name, their `parameters` tell them apart.
         epsilons: the budgets at which names and classes are compared.
         divergences: names, or `FDivergence` of your own.
 
@@ -324,6 +325,7 @@ def compare(
     made = _made_mechanisms(
         family, _as_list("mechanisms", mechanisms), [check_epsilon(each) for each in _as_list("epsilons", epsilons)]
     )
+    labels = _labels(made)
     costs = {id(each): _costs(each, laws, functions) for each in made}
     records = []
     promises = dict.fromkeys(str(each.privacy) for each in made)
@@ -331,7 +333,9 @@ def compare(
         for place, f in enumerate(functions):
             for each in made:
                 if str(each.privacy) == promise:
-                    records.append(_record(each, f, costs[id(each)][place], _smallest(family, each, f)))
+                    records.append(
+                        _record(labels[id(each)], each, f, costs[id(each)][place], _smallest(family, each, f))
+                    )
     return Comparison(tuple(records))
 
 
@@ -363,10 +367,6 @@ def _made_mechanisms(family: FiniteFamily, sources: list[Any], epsilons: list[fl
                 ) from error
             check_protocol(made)
             found.append(made)
-    named = [(each.name, str(each.privacy)) for each in found]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
-        raise DiscreetError(f"two mechanisms are called {twice[0]!r} at {twice[1]}; give them names that differ")
     return found
 
 
@@ -378,6 +378,28 @@ def _installed_kind(name: str) -> Any:
         raise DiscreetError(
             f"{error}. Ours are {', '.join(MECHANISMS)}; pass a class of your own itself, or on the command line as MODULE:CLASS"
         ) from error
+
+
+def _labels(mechanisms: list[Any]) -> dict[int, str]:
+    """What each mechanism is called: its name, with its parameters where another one of that name is compared at the same budget."""
+    labels = {id(each): each.name for each in mechanisms}
+    shared = {each.name for each in mechanisms if _is_shared(each, mechanisms, labels)}
+    for each in mechanisms:
+        if each.name in shared and isinstance(each, OwnSampler) and each.parameters:
+            given = ", ".join(f"{name}={value}" for name, value in each.parameters.items())
+            labels[id(each)] = f"{each.name} ({given})"
+    for each in mechanisms:
+        if _is_shared(each, mechanisms, labels):
+            raise DiscreetError(
+                f"two mechanisms are called {labels[id(each)]!r} at {each.privacy}; give them names that differ"
+            )
+    return labels
+
+
+def _is_shared(one: Any, mechanisms: list[Any], labels: dict[int, str]) -> bool:
+    """Whether another mechanism has the same label and promise."""
+    mine = (labels[id(one)], str(one.privacy))
+    return sum((labels[id(each)], str(each.privacy)) == mine for each in mechanisms) > 1
 
 
 def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> list[Floats]:
@@ -398,11 +420,11 @@ def _costs(mechanism: Any, laws: Floats, functions: Sequence[FDivergence]) -> li
     return [np.concatenate([part[place] for part in found]) for place in range(len(functions))]
 
 
-def _record(mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
+def _record(label: str, mechanism: Any, f: FDivergence, costs: Floats, smallest: float) -> ComparisonRecord:
     risk = mechanism.risk(f) if hasattr(mechanism, "risk") else None
     privacy = mechanism.privacy
     return ComparisonRecord(
-        mechanism=mechanism.name,
+        mechanism=label,
         epsilon=privacy.epsilon if isinstance(privacy, Pure) else math.nan,
         privacy=str(privacy),
         divergence=f.name,

@@ -10,12 +10,15 @@ samples published without their clients comes likewise from the round and the na
 round is repeated on changed data.
 """
 
+import hashlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
 
 _REPORTS_TOGETHER = 1 << 16
 _OWN_ENTRIES = 1 << 22  # of laws that are held at a time for a mechanism of somebody's own
+_DRAWN_PERSON = b"discreet drawn"
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT, _SECONDS_A_REPORT = 2e-6, 1e-5, 3e-5  # roughly, without compiled code
 _PROBLEMS = {
@@ -111,6 +115,7 @@ class Kernel:
         self._outcome_type = pa.from_numpy_dtype(job.outcome_type)
         self._plan: Any = None
         self._own: OwnSampler | None = None
+        self._asking = Lock()
         match job.sampler:
             case SurveySampler():
                 self._reports, self._size = job.sampler, job.sampler.survey.columns.size
@@ -165,7 +170,7 @@ class Kernel:
         draw: Any = code.draw if compiled or self._reports is None else _draw_reports
         plan: Any = self._plan if compiled or self._reports is None else self._reports
         if self._own is not None:
-            draw, plan, threads = _draw_by_own_law, self._own, 1
+            draw, plan, threads = partial(_draw_by_own_law, self._asking), self._own, 1
         state = code.state_of(self._key)
         if compiled and isinstance(self._reports, SurveySampler):
             draw, plan, state = _draw_survey, self._reports, (self._key, state)
@@ -233,6 +238,7 @@ def _draw_survey(
 
 
 def _draw_by_own_law(
+    asking: Lock,
     sampler: OwnSampler,
     clients: ClientColumns,
     key: RunKey,
@@ -244,7 +250,11 @@ def _draw_by_own_law(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As the functions that draw samples, by the integer weights of a mechanism of somebody's own, whose law is asked once a client."""
+    """As the functions that draw samples, by the integer weights of a mechanism of somebody's own, whose law is asked once a client.
+
+    The digest covers what was drawn. So if the law answers otherwise for the same input, and a sample changes by it, a second release of the
+    round is an error, as of other data.
+    """
     size = sampler.carrier.size
     step = max(1, min(_REPORTS_TOGETHER, _OWN_ENTRIES // size))
     for start in range(first, last, step):
@@ -259,13 +269,27 @@ def _draw_by_own_law(
             row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
         totals = rows.sum(axis=1)
         some, weights = totals > 0.0, np.tile(sampler.reference_weights, (stop - start, 1))
-        weights[some] = sampler.weights(rows[some] / totals[some, None])
+        with asking:  # one thread at a time: it is somebody's own code
+            weights[some] = sampler.weights(rows[some] / totals[some, None])
         uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
         drawn[start:stop] = draw_from_weights(weights, uniform)
-        note_words(words, slice(start, stop), order, digest)
+        note_words(words, slice(start, stop), order, digest[:0])
+        if digest.size:
+            digest += _digest_drawn(key, words, drawn[start:stop])
         if within.size:
             within[start:stop] = (words[:, 2] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return -1
+
+
+def _digest_drawn(key: RunKey, words: NDArray[np.uint64], drawn: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest of clients, all they hold and what was drawn for them: a sum, so that the order of clients does not matter."""
+    rows = np.column_stack([words.astype("<u8"), drawn.astype("<u8")])
+    each = (
+        hashlib.blake2b(row.tobytes(), key=key.value, person=_DRAWN_PERSON, digest_size=8 * DIGEST_WORDS).digest()
+        for row in rows
+    )
+    found = np.frombuffer(b"".join(each), dtype="<u8").reshape(-1, DIGEST_WORDS)
+    return np.asarray(found.sum(axis=0, dtype=np.uint64))
 
 
 def _write_halves(reports: NDArray[np.uint64], low: NDArray[np.int64], high: NDArray[np.float64]) -> None:

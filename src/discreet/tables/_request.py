@@ -206,13 +206,10 @@ class Request:
         )
 
     def _own_sampler(self, agreement: Agreement, family: AnyFamily) -> OwnSampler:
-        """A mechanism of somebody's own: its law may answer otherwise when it is asked again, so nothing is promised for a second time."""
-        if self.secret is not None:
-            raise DiscreetError(
-                "secret (--secret) promises the same samples again, which depends on the code of a mechanism of one's own; leave it out, and "
-                "keep what was released"
-            )
+        """A mechanism of somebody's own. Under a secret its law has to answer the same when it is asked again, which public clients show."""
         found: OwnSampler = agreement.sampler(family)
+        if self.secret is not None:
+            found.check_repeatable()
         return found
 
     def job(self, schema: pl.Schema, *, untyped: bool | Collection[str] = False, where: str = "the table") -> "Job":
@@ -255,6 +252,13 @@ class Job:
     question: Question
     key: RunKey
 
+    def __reduce__(self) -> Any:
+        """Code of somebody's own does not travel: where a copy is made, the agreed version of it has to be installed."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        if isinstance(self.sampler, OwnSampler):
+            return _job_of_installed, ({**parts, "sampler": self.sampler.family},)
+        return _job_of_parts, (parts,)
+
     @property
     def columns(self) -> tuple[str, str, str]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
@@ -274,6 +278,28 @@ class Job:
     def outcome_type(self) -> Any:
         """The numpy type of coded records: rows of a survey are wide."""
         return np.uint64 if isinstance(self.reading, RowReading) else np.uint32
+
+
+def _job_of_parts(parts: dict[str, Any]) -> Job:
+    return Job(**parts)
+
+
+_INSTALLED: dict[str, OwnSampler] = {}  # of the last job here, by agreement: tasks of one process check it once
+
+
+def _job_of_installed(parts: dict[str, Any]) -> Job:
+    """A copy of a job, by the mechanism that is installed here; in place of the sampler stands its family."""
+    agreement: Agreement = parts["agreement"]
+    if agreement.id not in _INSTALLED:
+        try:
+            found = agreement.sampler(parts["sampler"])
+        except DiscreetError as error:
+            raise DiscreetError(
+                f"a worker cannot draw for agreement {agreement.id[:12]}: {error} (on every worker; nothing was released)"
+            ) from None
+        _INSTALLED.clear()
+        _INSTALLED[agreement.id] = found
+    return Job(**{**parts, "sampler": _INSTALLED[agreement.id]})
 
 
 def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler) -> None:

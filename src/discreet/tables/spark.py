@@ -127,9 +127,10 @@ def sample(
 ) -> DataFrame:
     """Release one private sample for each client of a Spark data frame.
 
-    With a secret, the samples are computed when this function is called, and kept: in the session's checkpoint folder if it has one, else
-    on the executors. Without one, the frame is lazy, and the key is drawn when this function is called. Actions on the frame agree as long
-    as its source does not change; another call is another release.
+    With a secret, and by a mechanism of one's own, the samples are computed when this function is called, and kept: in the session's
+    checkpoint folder if it has one, else on the executors. Otherwise the frame is lazy, and the key is drawn when this function is called.
+    Actions on the frame agree as long as its source does not change; another call is another release. A mechanism of one's own has to be
+    installed on every worker, in the agreed version.
 
     Args:
         frame: rows of (client, value).
@@ -267,12 +268,14 @@ def _release_spark_frame(
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
-    if request.secret is not None:
+    asked_once = isinstance(job.sampler, OwnSampler)  # its law may answer otherwise the next time
+    if request.secret is not None or asked_once:
         drawn = (
             drawn.localCheckpoint()
             if frame.sparkSession.sparkContext.getCheckpointDir() is None
             else drawn.checkpoint()
         )
+    if request.secret is not None:
         digest = _digest(drawn).sealed_bytes(job.key)
         Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
@@ -415,13 +418,7 @@ def _job(request: Request, frame: DataFrame, where: str, keys: Collection[str] =
         raise DiscreetError(
             "outside = 'agreed' is for the local engine; on Spark say what becomes of such values: other="
         )
-    job = request.job(_polars_schema(frame), untyped=keys, where=where)
-    if isinstance(job.sampler, OwnSampler):
-        raise DiscreetError(
-            f"{job.sampler!r} is not for Spark, which draws again after a failure: another answer of its law would be another sample; "
-            "use the local engine"
-        )
-    return job
+    return request.job(_polars_schema(frame), untyped=keys, where=where)
 
 
 def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies: list[Any] | None) -> Batches:

@@ -1,0 +1,179 @@
+"""From the answer of somebody's own code to a row of integers that is certainly in its box, or to one sentence that says what is wrong.
+
+A row is compared with the lattice L <= W <= U in integers, every weight with its bounds and every sum with 2^62, without a tolerance; only
+then is it drawn from. `discreet.mechanisms._own` has the theorem that rests on this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet._base.numerics import exp_nearest
+from discreet.errors import DiscreetError
+from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
+from discreet.privacy import Privacy, Pure
+from discreet.release import TOTAL, Lattice
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
+_SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
+_LARGEST_EXPONENT = 554.0
+_TRIED = 16  # laws at which a linear law is compared with its matrix
+_HALF = 31
+_MASK = (1 << _HALF) - 1
+
+
+def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
+    """The outcome that each uniform integer falls on, in rows of weights (n, k) that sum to 2^62."""
+    return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
+
+
+def weights_as_given(lattice: Lattice, laws: Floats) -> Integers:
+    """Laws (n, k) as integers of the lattice, checked."""
+    weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
+    _check_weights(lattice, weights)
+    return weights
+
+
+def _check_weights(lattice: Lattice, weights: Integers) -> None:
+    """Compare rows of weights (n, k) with the lattice: every weight with its bounds, every sum with 2^62, in integers."""
+    inside = (weights >= lattice.lower) & (weights <= lattice.upper)
+    low = (weights & _MASK).sum(axis=1)
+    high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
+    if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
+        raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
+
+
+def check_lattice(lattice: Lattice, privacy: Privacy) -> None:
+    """Refuse a lattice that does not certainly keep the privacy, in rationals."""
+    if not lattice.keeps_privacy(privacy):
+        raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
+
+
+def is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """At which outcomes laws (..., k) leave the box by more than rounding."""
+    return np.asarray((laws < lower * (1.0 - ROUNDING) - ROUNDING**2) | (laws > upper * (1.0 + ROUNDING) + ROUNDING**2))
+
+
+def floor_of_matrix(matrix: Floats, privacy: Privacy) -> Floats:
+    """The least entry of each column: the floor of a linear law. A matrix that spends more than its epsilon is refused."""
+    least, most = matrix.min(axis=0), matrix.max(axis=0)
+    if isinstance(privacy, Pure) and (least > 0.0).all():
+        worst = int(np.argmax(most / least))
+        lost = math.log(most[worst] / least[worst])
+        if lost > privacy.epsilon * (1.0 + ROUNDING) + ROUNDING:
+            raise DiscreetError(
+                f"law gives outcome {worst} the probability {most[worst]:.6g} for one client and {least[worst]:.6g} for another, a "
+                f"ratio of {most[worst] / least[worst]:.6g}, more than e^{privacy.epsilon:g}; its epsilon is {lost:.6g}"
+            )
+    return np.asarray(least)
+
+
+def matrix_of_law(name: str, size: int, answer: Callable[[Floats], Floats | str]) -> Floats:
+    """The laws of point masses, of a law that is linear; one that is not is refused."""
+    rows = [answer(row) for row in np.eye(size)]
+    for place, row in enumerate(rows):
+        if isinstance(row, str):
+            raise DiscreetError(f"law of the client that holds outcome {place} for certain: {row}")
+    found = np.array(rows)
+    for p in np.random.default_rng(0).dirichlet(np.ones(size), size=_TRIED):
+        law = answer(p)
+        if isinstance(law, str) or not np.abs(law - p @ found).max() <= ROUNDING:
+            raise DiscreetError(
+                f"{name} says linear = True, and its law is not linear in p; leave that out, and state a floor"
+            )
+    found.setflags(write=False)
+    return found
+
+
+def law_or_problem(law: Callable[[Floats], Any], p: Floats, *, public: bool) -> Floats | str:
+    """What a law answers for p, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
+    try:
+        found = np.array(law(p.copy()), dtype=np.float64, subok=False)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # it is the user's own code, which may raise anything
+        more = f": {error}; law(p) takes the {len(p)} probabilities of one client" if public else ""
+        return f"it raised {type(error).__name__}{more}"
+    if found.shape != p.shape:
+        return f"it has the shape {found.shape}, not {p.shape}"
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = float(found.sum())
+    if not abs(total - 1.0) <= _SUM_ROUNDING or not found.min() >= 0.0:
+        return "it is no distribution: entries are finite and at least 0, and sum to 1"
+    return found / total
+
+
+def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[tuple[str, ...], Floats]:
+    """Clients whom everybody knows, by name: point masses for a linear law, else extreme members of the family."""
+    mu = np.broadcast_to(family.reference, family.size).astype(np.float64)
+    if linear:
+        return tuple(f"outcome {x} for certain" for x in range(len(mu))), np.eye(len(mu))
+    names, laws = extreme_laws(mu, family.bounds, max(2, number))
+    return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
+
+
+def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+    """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
+    if isinstance(found, str):
+        raise DiscreetError(f"law of a public client ({name}): {found}")
+    outside = is_outside(found, lower, upper)
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise DiscreetError(
+            f"law of a public client ({name}) gives outcome {place} the probability {found[place]:.6g}, which is not between "
+            f"its floor {lower[place]:.6g} and its ceiling {upper[place]:.6g}; lower the floor, raise the ceiling or epsilon, or "
+            "change the law"
+        )
+
+
+def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
+    """The floor and the ceiling that a class states, with a law between them; without a ceiling e^epsilon times the floor."""
+    lower, given = _positive_numbers("floor", _value_of(floor), size), _value_of(ceiling)
+    if given is not None:
+        upper = _positive_numbers("ceiling", given, size)
+    elif isinstance(privacy, Pure):
+        upper = lower * exp_nearest(min(privacy.epsilon, _LARGEST_EXPONENT))
+    else:
+        raise DiscreetError(
+            f"privacy = {privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"
+        )
+    if not (lower <= upper).all():
+        place = int(np.argmax(lower > upper))
+        raise DiscreetError(f"ceiling[{place}] = {upper[place]:g} is below floor[{place}] = {lower[place]:g}")
+    upper = np.minimum(upper, 1.0)
+    if not (lower.sum() <= 1.0 + ROUNDING and upper.sum() >= 1.0 - ROUNDING):
+        raise DiscreetError(
+            f"no law lies between a floor that sums to {lower.sum():g} and a ceiling that sums to {upper.sum():g}; the sums have 1 "
+            "between them"
+        )
+    for bound in (lower, upper):
+        bound.setflags(write=False)
+    return lower, upper
+
+
+def _value_of(stated: Any) -> Any:
+    """What a property states, or a method without arguments in its place."""
+    return stated() if callable(stated) else stated
+
+
+def _positive_numbers(name: str, given: Any, size: int) -> Floats:
+    """One positive number for each outcome."""
+    found = as_floats(given, name)
+    if found.shape not in ((), (size,)):
+        raise DiscreetError(f"{name} has shape {found.shape}; it is one number for each of the {size} outcomes")
+    numbers = np.array(np.broadcast_to(found, size))
+    refuse_bad_entries(numbers, name)
+    if not (numbers > 0.0).all():
+        place = int(np.argmin(numbers))
+        raise DiscreetError(
+            f"{name}[{place}] = 0: an outcome that one client can never release has infinite epsilon for others; leave it out of the family, "
+            "or give it a positive probability"
+        )
+    return numbers
