@@ -50,7 +50,7 @@ from discreet.release import (
     word_rows,
 )
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import check_batch, is_list, names_of
+from discreet.tables._arrow import check_batch, column_numbers, is_list, names_of, take_rows
 from discreet.tables._clients import plain_clients
 from discreet.tables._coding import Coding
 from discreet.tables._outputs import published_batch, published_reports
@@ -87,6 +87,11 @@ class Draws:
     order: NDArray[np.uint64]
     within: NDArray[np.float64]
     digest: InputDigest
+
+    def at_rows(self, rows: NDArray[np.int64]) -> "Draws":
+        """The same draws in another order of clients."""
+        order, within = (each[rows] if each.size else each for each in (self.order, self.within))
+        return Draws(self.outcomes[rows], order, within, self.digest)
 
 
 class Kernel:
@@ -398,11 +403,11 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise refusal from None
-    ends = pl.Series(lists.offsets).to_numpy()
+    ends = column_numbers(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], pl.Series(values).to_numpy()
+    return ends - ends[0], column_numbers(values)
 
 
 _CELLS = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
@@ -478,7 +483,7 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
         order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
         within=found.within[here][kept] if found.within.size else found.within,
     )
-    return group.clients.filter(pl.Series(kept).to_arrow()), drawn
+    return take_rows(group.clients, np.flatnonzero(kept)), drawn
 
 
 def _word_kernel(job: Job, key: RunKey) -> Kernel:

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
+from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
 from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, mark_among
 from discreet.tables._disk import Scratch, ScratchBlock
 
@@ -138,7 +138,7 @@ class RecordArrays(NamedTuple):
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
-            pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
+            pl.DataFrame({"client": series_of(self.names), "outcome": self.outcomes, "count": counts})
         )
         names = client_arrays(found["client"].to_arrow())
         return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
@@ -147,7 +147,7 @@ class RecordArrays(NamedTuple):
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return _number_column(self.integers)
+            return number_column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -235,7 +235,7 @@ class Parts:
     def _group(self, part: int) -> ClientGroup:
         pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
         if not pieces:
-            return ClientGroup(_number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
+            return ClientGroup(number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
@@ -294,7 +294,7 @@ def group_records(
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
     code = grouping_for(records.outcomes.size)
     clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
-    names = records.names.take(_number_column(clients)) if records.text_ends.size else _number_column(clients)
+    names = take_rows(records.names, clients) if records.text_ends.size else number_column(clients)
     return ClientGroup(
         names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
     )
@@ -323,13 +323,8 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
-        return pl.Series(clients.cast(pa.int64())).to_numpy(), none, np.empty(0, dtype=np.uint8)
-    return none, *_ends_and_bytes(clients.cast(pa.large_string()))
-
-
-def _number_column(numbers: NDArray[Any]) -> pa.Array:
-    """Numbers as a column, through polars: pyarrow's own conversion imports pandas if installed, which takes longer than a small release."""
-    return pl.Series(numbers).to_arrow()
+        return column_numbers(as_type(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
+    return none, *_ends_and_bytes(as_type(clients, pa.large_string()))
 
 
 def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
@@ -373,8 +368,10 @@ def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
 
 def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
-    numbers = pl.Series(values.dictionary_encode().indices).to_numpy().astype(np.uint32)
-    return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
+    rows = pl.DataFrame({"value": series_of(values)}).with_row_index("row")
+    firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
+    first_rows, numbers = np.unique(firsts, return_inverse=True)
+    return first_rows.astype(np.int64), numbers.astype(np.uint32)
 
 
 def records_by_part(
@@ -387,7 +384,7 @@ def records_by_part(
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _ends_and_bytes(_text_array(text_ends, text).take(_number_column(order)))
+        text_ends, text = _ends_and_bytes(take_rows(_text_array(text_ends, text), order))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
@@ -415,13 +412,13 @@ def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
 def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _text_array(ends, text)
     first_rows, numbers = _distinct_numbers(texts)
-    hashed = _hash_texts(*_ends_and_bytes(texts.take(_number_column(first_rows))), seed)
+    hashed = _hash_texts(*_ends_and_bytes(take_rows(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_integers`."""
-    first_rows, numbers = _distinct_numbers(_number_column(clients))
+    first_rows, numbers = _distinct_numbers(number_column(clients))
     return clients[first_rows], numbers
 
 
@@ -437,8 +434,8 @@ def integers_increase(clients: Any) -> bool:
 
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `grouping.texts_increase`."""
-    texts = _text_array(ends, text)
-    return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
+    texts = series_of(_text_array(ends, text))
+    return bool((texts[:-1] < texts[1:]).all())
 
 
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:
