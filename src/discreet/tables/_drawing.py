@@ -420,6 +420,7 @@ class UnsettledGroup:
     clients: pa.Array
     drawn: Draws
     names: ClientDigests
+    parts: NDArray[np.uint16] | None
 
 
 class LedgerSettlement:
@@ -447,10 +448,10 @@ class LedgerSettlement:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
         words = self._naming.draw(empty, ordered=True, digested=False)
         return UnsettledGroup(
-            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64))
+            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64)), group.parts
         )
 
-    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws]]]:
+    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws, Any]]]:
         """Charge all groups of all parts in one durable transaction; then return the released samples, part by part."""
         groups = [group for part in parts for group in part]
         if not groups:
@@ -474,8 +475,8 @@ class LedgerSettlement:
             yield kept
 
 
-def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws]:
-    """The released clients of a group, with their samples."""
+def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+    """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
         group.drawn,
@@ -483,7 +484,7 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
         order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
         within=found.within[here][kept] if found.within.size else found.within,
     )
-    return take_rows(group.clients, np.flatnonzero(kept)), drawn
+    return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
 def _word_kernel(job: Job, key: RunKey) -> Kernel:

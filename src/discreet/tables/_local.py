@@ -216,7 +216,7 @@ class Release:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._batch(group.names, found), found.digest
+            return self._batch(group.names, found, group.parts), found.digest
 
         for part in self._each(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
@@ -225,14 +225,16 @@ class Release:
     def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
         for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
-            yield from self._join_batches([self._batch(names, drawn) for names, drawn in part])
+            yield from self._join_batches([self._batch(names, drawn, parts) for names, drawn, parts in part])
 
-    def _batch(self, names: pa.Array, drawn: "Draws") -> pa.RecordBatch:
-        """The records of a group: in order of client, or without clients and with words to sort them by."""
+    def _batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+        """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
             batch = self.kernel.publish(names, drawn)
             return batch.drop_columns("client").append_column("order", number_column(drawn.order))
         order = series_of(names).arg_sort().to_numpy()
+        if parts is not None:
+            order = order[np.argsort(parts[order], kind="stable")]
         return self.kernel.publish(take_rows(names, order), drawn.at_rows(order))
 
     def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -60,6 +60,7 @@ Bytes = NDArray[np.uint8]
 
 SECONDS_A_ROW = 2e-7  # to group or draw a row without compiled code, roughly
 _BITS = 7
+_FEW = 1 << 21  # records that numpy groups at once
 _DEEPEST = 4  # nested splits: beyond that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes of one client's values that are allowed under a smaller budget
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
@@ -67,17 +68,21 @@ _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF5847
 
 
 class ClientGroup(NamedTuple):
-    """The clients of a part: their names as an Arrow column, and their records."""
+    """The clients of a part, or of all parts: their names as an Arrow column, and their records.
+
+    `parts`: the part of each client, in the order of the parts, where the group has those of all.
+    """
 
     names: pa.Array
     clients: ClientColumns
+    parts: NDArray[np.uint16] | None = None
 
     def without_marks(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
-        return ClientGroup(self.names, columns), int((~listed).sum())
+        return self._replace(clients=columns), int((~listed).sum())
 
     @property
     def without_records(self) -> int:
@@ -208,6 +213,10 @@ class Parts:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill()
+        elif not self._depth and 0 < self.records <= _FEW and grouping_for(0) is PLAIN:
+            # numpy takes all at once in less time than many small parts
+            yield [self._group_all]
+            return
         for part in range(1 << _BITS):
             yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
 
@@ -239,6 +248,15 @@ class Parts:
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
+
+    def _group_all(self) -> ClientGroup:
+        """The clients of all parts, which are in memory, one part after the other: as the groups of the parts have them."""
+        pieces = [piece for part in range(1 << _BITS) for piece in self._part_in_memory(part)]
+        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed)
+        clients = found.clients
+        if clients.text_ends.size:
+            return found._replace(parts=_parts_of_texts(clients.text_ends, clients.text, _BITS, self._seed))
+        return found._replace(parts=_parts_of(clients.integers, _BITS, self._seed))
 
     def _part_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
