@@ -19,7 +19,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -90,7 +89,8 @@ class Draws:
 
     def at_rows(self, rows: NDArray[np.int64]) -> "Draws":
         """The same draws in another order of clients."""
-        order, within = (each[rows] if each.size else each for each in (self.order, self.within))
+        order = self.order[rows] if self.order.size else self.order
+        within = self.within[rows] if self.within.size else self.within
         return Draws(self.outcomes[rows], order, within, self.digest)
 
 

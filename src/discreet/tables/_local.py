@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from discreet._base.files import check_apart, check_output_path

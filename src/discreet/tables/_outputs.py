@@ -1,5 +1,4 @@
-"""Published samples and their files: Parquet, CSV or Arrow, which appear whole or not at all (`discreet._base.files`).
-"""
+"""Published samples and their files: Parquet, CSV or Arrow, which appear whole or not at all (`discreet._base.files`)."""
 
 import sys
 from collections.abc import Iterator
