@@ -165,8 +165,8 @@ def short_texts(texts: pl.Series) -> pa.Array:
     if not len(found) or ends[-1] - ends[0] > np.iinfo(np.int32).max:
         return found.cast(pa.string())
     start, stop = int(ends[0]), int(ends[-1])
-    buffers = (pa.py_buffer((ends - start).astype(np.int32)), content.slice(start, stop - start))
-    return pa.StringArray.from_buffers(len(found), *buffers)
+    letters = pa.py_buffer(b"") if content is None else content.slice(start, stop - start)
+    return pa.StringArray.from_buffers(len(found), pa.py_buffer((ends - start).astype(np.int32)), letters)
 
 
 def is_text(kind: pa.DataType) -> bool:
