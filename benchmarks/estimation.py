@@ -6,6 +6,7 @@ BENCH_SCALE=0.01 makes the tables a hundred times smaller, to try it out.
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,17 +15,18 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from benchmarks.engine_parts.data import FOLDER
-from benchmarks.engine_parts.processes import alternated, discreet, plain_counts
+from benchmarks.engine_parts.processes import alternated, copy_bandwidth, discreet, plain_counts
 from benchmarks.engines import shown_table
 from discreet.agreement import Agreement
 from discreet.estimation import population
 from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.families import Simplex
-from discreet.mechanisms import LinearSampler, OptimalSampler
+from discreet.mechanisms import LinearSampler, OptimalSampler, ReportSampler
 from discreet.tables._sources import file_source
 
 OUTCOMES = 1000
 TIMES = 5
+TIMES_OF_REPORTS = 2
 POPULATIONS = 2000
 
 
@@ -34,6 +36,7 @@ def run(scale: float | None = None) -> None:
     console = Console(width=140)
     FOLDER.mkdir(parents=True, exist_ok=True)
     speed(console, max(10_000, int(10_000_000 * scale)))
+    reports(console, [max(10_000, int(number * scale)) for number in (10**6, 10**7, 10**8)])
     coverage(console, max(50, int(POPULATIONS * scale)))
 
 
@@ -76,10 +79,57 @@ def speed(console: Console, rows: int) -> None:
     console.print(shown)
 
 
+def reports(console: Console, sizes: list[int]) -> None:
+    """2. Reports: one pass, in memory that does not grow with them, against a polars query that counts them by number."""
+    shown = shown_table(
+        f"2. Estimates from reports on {OUTCOMES:,} outcomes, whole processes, least of {TIMES_OF_REPORTS} in turns",
+        "reports", "clients", "plain count, s", "discreet, s", "ratio", "ratio of processor time", "plain peak, GB",
+        "discreet peak, GB", "reading the bytes once, s",
+    )  # fmt: skip
+    for number in sizes:
+        for named in (False, True):
+            path, terms = _report_table(number, named=named)
+            command = discreet("estimate", str(path), "--agreement", str(terms), "--json")
+            runs = alternated({"plain": plain_counts(path, "report"), "ours": command}, TIMES_OF_REPORTS)
+            shown.add_row(
+                f"{number:,}",
+                "told apart" if named else "not named",
+                *(f"{runs[name].seconds:.2f}" for name in ("plain", "ours")),
+                f"{runs['ours'].seconds / runs['plain'].seconds:.2f}",
+                f"{runs['ours'].busy / runs['plain'].busy:.2f}",
+                *(f"{runs[name].gigabytes:.2f}" for name in ("plain", "ours")),
+                f"{(16 if named else 8) * number / copy_bandwidth() / min(2, os.cpu_count() or 1):.3f}",
+            )
+            path.unlink()
+    console.print(shown)
+
+
+def _report_table(number: int, *, named: bool) -> tuple[Path, Path]:
+    """A file of so many reports, and that of their agreement."""
+    sampler = ReportSampler(Simplex(OUTCOMES), epsilon=1.0)
+    agreement = Agreement.of(sampler)
+    path, terms = FOLDER / f"reports-{number}-{named}.parquet", FOLDER / "reports.json"
+    terms.unlink(missing_ok=True)
+    agreement.write(terms)
+    rng = np.random.default_rng(0)
+    some = sampler.release_records((OUTCOMES * rng.random(1_000_000) ** 2).astype(np.int64))
+    kinds = [("client", pa.int64())] * named + [("report", pa.uint64()), ("agreement", pa.string())]
+    schema, step = pa.schema(kinds), min(number, 1_000_000)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, number, step):
+            rows = min(step, number - start)
+            columns = {"client": np.arange(start, start + rows)} if named else {}
+            ids = pa.repeat(agreement.id, rows)
+            writer.write_table(
+                pa.table({**columns, "report": some[rng.integers(0, len(some), rows)], "agreement": ids}, schema=schema)
+            )
+    return path, terms
+
+
 def coverage(console: Console, populations: int) -> None:
     """How often 95 % intervals hold the truth, over simulated populations of clients that all differ."""
     shown = shown_table(
-        f"2. Coverage of 95 % intervals over {populations:,} populations of 2,000 different clients each (at least 95 % wanted)",
+        f"3. Coverage of 95 % intervals over {populations:,} populations of 2,000 different clients each (at least 95 % wanted)",
         "outcomes, epsilon", "linear, %", "linear, all at once, %", "optimal, %", "linear +-", "optimal +-",
     )  # fmt: skip
     for size, epsilon in ((4, 0.5), (10, 1.0), (10, 4.0), (50, 2.0)):

@@ -34,12 +34,15 @@ def run() -> None:
     console = Console(width=140)
     with tempfile.TemporaryDirectory(prefix="discreet-startup-") as folder:
         found = _measured(Path(folder))
-    unit = found[UNIT].seconds
+    unit, busy = found[UNIT].seconds, found[UNIT].busy
     shown = shown_table(
-        f"Start-up and first use, whole processes, best of {TIMES} in turns", "what", "seconds", f"times {UNIT!r}"
-    )
+        f"Start-up and first use, whole processes, least of {TIMES} in turns",
+        "what", "seconds", f"times {UNIT!r}", "processor time, s", "times",
+    )  # fmt: skip
     for name, each in found.items():
-        shown.add_row(name, f"{each.seconds:.2f}", f"{each.seconds / unit:.1f}")
+        shown.add_row(
+            name, f"{each.seconds:.2f}", f"{each.seconds / unit:.1f}", f"{each.busy:.2f}", f"{each.busy / busy:.1f}"
+        )
     console.print(shown)
 
 

@@ -209,6 +209,36 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
         tally(file_source(str(tmp_path / "*.parquet")), agreement, domain)
 
 
+def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of rows is not known before: clients are forgotten as they come, and a second release is noticed still."""
+    path, agreement = released(tmp_path)
+    domain, _ = coding_and_sampler(agreement)
+    samples = pl.read_parquet(path)
+
+    def stream(frame: pl.DataFrame) -> pa.RecordBatchReader:
+        batches = frame.to_arrow().to_batches(max_chunksize=50)
+        return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+
+    monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
+    remembered = []
+    note = tallies._DistinctClients.note
+
+    def noted(self: tallies._DistinctClients, frame: pl.DataFrame) -> None:
+        note(self, frame)
+        remembered.append(sum(each.height for each in self._seen))
+
+    monkeypatch.setattr(tallies._DistinctClients, "note", noted)
+    assert tally(source_of(stream(samples)), agreement, domain).counts.sum() == 500
+    assert len(remembered) >= 10
+    assert max(remembered) <= 100
+    with pytest.raises(dc.DiscreetError, match="names the same clients again"):
+        tally(source_of(stream(pl.concat([samples, samples]))), agreement, domain)
+    with pytest.raises(dc.DiscreetError, match="names the same clients again"):
+        tally(source_of(stream(pl.concat([samples.head(1)] * 300))), agreement, domain)
+
+
 def test_raw_records_with_nulls_and_others_and_lists() -> None:
     """As a release reads them: nulls left out or taken as other, values outside sent where they are to go, lists taken apart."""
     coding = Coding(dc.Labels(["a", "b", "rest"]), "rest")

@@ -15,7 +15,16 @@ from pyarrow import feather
 
 from discreet.errors import DiscreetError
 from discreet.tables import Kernel, Request, _arrow as ipc, sample, sample_file
-from discreet.tables._arrow import bounded_frames, check_batch, schema_of
+from discreet.tables._arrow import (
+    bounded_frames,
+    check_batch,
+    column_numbers,
+    number_column,
+    schema_of,
+    series_of,
+    short_texts,
+    take_rows,
+)
 from discreet.tables._clients import client_list
 from discreet.tables._sources import file_source
 from tests.tables.small_tables import SECRET
@@ -258,3 +267,28 @@ def test_standard_input_may_be_no_ordinary_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(DiscreetError, match="no ordinary file"):
         sample(str(tmp_path / "pipe.csv"), **TERMS)
+
+
+@pytest.mark.parametrize("texts", [["a"], ["", ""], ["é", "", "long enough to lie in a buffer of its own"], []])
+def test_texts_with_short_offsets_are_those_of_a_cast(texts: list[str]) -> None:
+    series = pl.Series(texts, dtype=pl.String)
+    found = short_texts(series)
+    found.validate(full=True)
+    assert found.equals(series.to_arrow().cast(pa.string()))
+    assert short_texts(series[1:]).equals(series[1:].to_arrow().cast(pa.string()))
+
+
+def test_rows_of_a_column_are_taken_by_number() -> None:
+    """Of slices too, whose buffers begin elsewhere."""
+    rows = np.array([2, 0, 2])
+    for column in (
+        pa.array([5, 6, 7, 8, 9]),
+        pa.array(["a", "b", "", "dd", "e"], pa.large_string()),
+        pa.array([1, 2, 3, 4], pa.uint64()),
+    ):
+        for part in (column, column[1:]):
+            assert take_rows(part, rows).equals(part.take(pa.array(rows)))
+            assert take_rows(part, rows[:0]).equals(part[:0])
+    assert column_numbers(pa.array([1, 2, 3])[1:]).tolist() == [2, 3]
+    assert number_column(np.arange(10)[::3]).to_pylist() == [0, 3, 6, 9]
+    assert series_of(pa.array(["a", "b", "c"])[1:]).to_list() == ["b", "c"]

@@ -133,6 +133,24 @@ def check_a_source_that_changes_is_not_drawn_again(spark: Any, tmp_path: Path) -
         assert collected(engine.sample(spark.read.parquet(path), **terms, round=2)).keys() == before.keys()
 
 
+def check_the_layout_depends_on_clients_alone(spark: Any) -> None:
+    """Partitions are drawn by the amount of data; those of the output are by client, however many records each has."""
+    from pyspark.sql import functions as F
+
+    from discreet.tables import spark as engine
+
+    few = rows(clients=300, number=400)
+    many = {name: values + values[:1] * 20_000 for name, values in few.items()}
+    terms = {name: value for name, value in TERMS.items() if name != "secret"}
+    layouts, before = [], spark.conf.get("spark.sql.shuffle.partitions")
+    for table in (few, many):
+        placed = engine.sample(frame_of(spark, table), **terms).select("client", F.spark_partition_id().alias("place"))
+        layouts.append([(row["place"], row["client"]) for row in placed.collect()])
+    assert layouts[0] == layouts[1]
+    assert {place for place, _ in layouts[0]} == set(range(4))
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
 def check_a_fresh_draw_each_time_would_be_noticed(spark: Any) -> None:
     """The check above can fail: without a secret, two calls are two releases."""
     from discreet.tables import spark as engine
@@ -524,6 +542,7 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     check_a_source_that_changes_is_not_drawn_again(spark, made(tmp_path / "changes"))
     forget_rounds_in_memory()  # each check stands for a process of its own
     check_a_fresh_draw_each_time_would_be_noticed(spark)
+    check_the_layout_depends_on_clients_alone(spark)
     check_every_option_gives_what_one_machine_gives(spark)
     forget_rounds_in_memory()
     check_cells_of_a_line_are_what_one_machine_gives(spark, made(tmp_path / "cells"))

@@ -298,6 +298,16 @@ def spending_text(agreement: Agreement) -> str:
     return f"{each} for each of {agreement.rounds:,} {what} ({agreement.privacy_of_all_rounds} for all {agreement.rounds:,} together)"
 
 
+SurveyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--survey",
+        metavar="FILE",
+        help="Instead of a domain: a survey file, with several columns and questions that one report answers.",
+    ),
+]
+
+
 def schedule_lines(agreement: Agreement, number: int | None = None) -> Iterator[str]:
     """When the rounds of an agreement are, or the one of that number, and what a client spends in a year."""
     schedule = agreement.schedule

@@ -9,7 +9,6 @@ import typer
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, weights_path
-from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -29,6 +28,7 @@ from discreet.cli._options import (
     OverBudget,
     Quiet,
     ServedGoal,
+    SurveyFile,
     TableSource,
     WeightColumn,
     choose_mechanism,
@@ -40,8 +40,6 @@ from discreet.cli._options import (
     show_progress,
     stated_domain,
 )
-from discreet.cli._printing import write_json
-from discreet.cli._survey import SurveyFile
 from discreet.errors import DiscreetError, visible
 from discreet.release import read_secret
 from discreet.survey import Survey
@@ -224,7 +222,11 @@ def sample(
         raise DiscreetError("--json goes to standard output, and so does --output -; name a file")
     match engine:
         case "local":
-            books = None if (ledger, budget) == (None, None) else open_ledger(ledger, budget, held, quiet=quiet)
+            books = None
+            if (ledger, budget) != (None, None):
+                from discreet.cli._ledger import open_ledger  # loaded for a ledger alone
+
+                books = open_ledger(ledger, budget, held, quiet=quiet)
             with show_progress("progress_bars", quiet=quiet) as progress:
                 summary = sample_file(
                     source,
@@ -269,6 +271,8 @@ def sample(
         case _:
             raise DiscreetError(f"engine = {engine!r} is not one of local, spark")
     if json:
+        from discreet.cli._printing import write_json  # loads rich
+
         write_json({"output": output, "round": request.round, **summary.record})
     elif not quiet:
         told = (*_summary_lines(summary, request, output, ledger), *([] if taken is None else [taken]))
@@ -347,6 +351,8 @@ def _tell_misfits(source: str, request: Request, scratch: Path | None, *, json: 
         err=True,
     )
     if json:
+        from discreet.cli._printing import write_json  # loads rich
+
         outside = [{"value": value, "rows": rows} for value, rows in found.outside.items()]
         counts = {
             "rows": found.rows, "nameless": found.nameless, "nulls": found.nulls, "not_numbers": found.not_numbers,

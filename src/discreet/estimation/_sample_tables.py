@@ -5,6 +5,9 @@ unknown sample, is an error that names it, before anything is estimated. If reco
 because samples of one client are not those of several. Texts are compared by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of
 the clients is checked, which still detects a second release.
 
+Memory grows with the domain, not with the records: rows are counted batch by batch, reports by the table of `ReportCounts`. On top come at
+most `MOST_TOLD_APART` clients to tell apart, and `_TOGETHER` reports that wait to be counted.
+
 `check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
 twice in what is learned from both. Files without client names cannot be checked, and the caller is told so.
 
@@ -52,6 +55,7 @@ PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
 _KEY, _OTHERS = "key", "made under another agreement"
 _NOBODY = "of nobody"
 MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
+_TOGETHER = 1 << 23  # reports that are counted at once
 
 
 @dataclass(frozen=True)
@@ -126,19 +130,20 @@ def tally(
     who = client_column_name(source, sample) if client_column is None else client_column
     clients = _DistinctClients(source, who) if who in source.schema else None
 
-    def count_frame(frame: Any) -> Any:
+    def read_keys(frame: Any) -> Any:
         keys = outcome_codes(typed, _KEY) if typed.has_cells else pl.col(_KEY)
-        return (
-            frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
-            .with_columns(keys.alias(_KEY))
-            .group_by(_KEY)
-            .agg(pl.len().alias("samples"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
-        )
+        told = frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
+        return told.with_columns(keys.alias(_KEY))
+
+    def count_keys(frame: Any) -> Any:
+        return frame.group_by(_KEY).agg(pl.len().alias("samples"), pl.col(_OTHERS).sum())
 
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
     needed = [sample, *([AGREEMENT] if named else []), *([who] if clients else [])]
-    for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=who if clients else None):
+    prepare = read_keys if clients else lambda frame: count_keys(read_keys(frame))
+    for rows in source.frames(prepare, list(dict.fromkeys(needed)), client=who if clients else None):
+        frame = count_keys(rows) if clients else rows
         if frame[_OTHERS].sum():
             _refuse_other_agreements(source, agreement)
         outcomes = frame[_KEY] if typed.has_cells else frame.select(outcome_codes(typed, _KEY)).to_series()
@@ -153,7 +158,7 @@ def tally(
         else:
             np.add.at(counts, numbers, frame["samples"].to_numpy().astype(np.int64))
         if clients:
-            clients.note(frame)
+            clients.note(rows)
     if strange:
         raise DiscreetError(
             f"column {sample!r} holds samples that the agreement does not know: {first_few(strange)}; "
@@ -199,7 +204,7 @@ def tally_reports(
         return _read_report_table(source, agreement, coding, sampler, rounds)
     reader = _ReportReader(source, agreement, column, sampler.blocks.layout)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    for reports in reader.reports():
+    for reports in _join_batches(reader.reports()):
         counted.add(reports)
         if keep:
             kept.append(reports)
@@ -208,6 +213,19 @@ def tally_reports(
         return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
     reader.check()
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
+
+
+def _join_batches(batches: Iterator[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
+    """The same reports in fewer and larger batches: many are counted together in less time than one by one."""
+    waiting, number = list[NDArray[np.uint64]](), 0
+    for batch in batches:
+        waiting.append(batch)
+        number += len(batch)
+        if number >= _TOGETHER:
+            yield np.concatenate(waiting)
+            waiting, number = [], 0
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 @dataclass(frozen=True)
@@ -262,22 +280,18 @@ class _ReportReader:
         others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
         whole = pl.col(self._column).cast(pl.UInt64, strict=False).alias(_KEY)
 
-        def count_frame(frame: Any) -> Any:
-            return (
-                frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
-                .group_by(_KEY)
-                .agg(pl.len().alias("reports"), pl.col(_OTHERS).sum(), *(clients.gathered if clients else ()))
-            )
+        def read_keys(frame: Any) -> Any:
+            return frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
 
         needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
-        for frame in source.frames(count_frame, list(dict.fromkeys(needed)), client=self.who if clients else None):
-            if frame[_OTHERS].sum():
+        for frame in source.frames(read_keys, list(dict.fromkeys(needed)), client=self.who if clients else None):
+            if frame[_OTHERS].any():
                 _refuse_other_agreements(source, self._agreement)
             if frame[_KEY].null_count():
                 raise DiscreetError(
                     f"column {self._column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {self._layout}"
                 )
-            yield np.repeat(frame[_KEY].to_numpy(), frame["reports"].to_numpy())
+            yield frame[_KEY].to_numpy()
             if clients:
                 clients.note(frame)
 
@@ -378,21 +392,28 @@ class _DistinctClients:
         whole = source.schema[column].is_integer()
         name = pl.col(column) if whole else client_name_texts(source, column)
         words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
-        parts = -(-(source.rows or 0) // MOST_TOLD_APART)
-        if parts > 1:
-            told = name.hash(seed=3) % parts == 0
-            words = [pl.when(told).then(word) for word in words]
         self._called = [f"word {number}" for number in range(len(words))]
         nulls = name.is_null().alias(_NOBODY)
         self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
-        self.gathered = [pl.col(_NOBODY).sum(), *map(pl.col, self._called)]
+        rows = source.rows or 0
+        self._parts = -(-(rows + rows // 16) // MOST_TOLD_APART)  # one in so many clients is remembered
         self._seen: list[pl.DataFrame] = []
+        self._remembered = 0
 
     def note(self, frame: pl.DataFrame) -> None:
-        """Remember the clients of a frame."""
-        if frame[_NOBODY].sum():
+        """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
+        if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(frame.select(self._called).explode(self._called).drop_nulls())
+        self._seen.append(self._chosen(frame.select(self._called)))
+        self._remembered += self._seen[-1].height
+        while self._remembered > MOST_TOLD_APART:
+            self.check()  # clients that are forgotten now came once so far
+            self._parts = max(2, 2 * self._parts)
+            self._seen = [self._chosen(each) for each in self._seen]
+            self._remembered = sum(each.height for each in self._seen)
+
+    def _chosen(self, words: pl.DataFrame) -> pl.DataFrame:
+        return words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=3) % self._parts == 0)
 
     def check(self) -> None:
         """Raise an error for repeated clients, with the number of records."""

@@ -6,6 +6,7 @@ of `discreet.release._keyed`, slopes those of `discreet.projection._vectorised`;
 
 import hashlib
 import math
+import operator
 import struct
 from collections.abc import Iterator
 from itertools import pairwise
@@ -169,8 +170,21 @@ def draw(
 
 def laws_and_messages(size: int, clients: ClientColumns, first: int, last: int) -> tuple[list[Law], list[bytes]]:
     """What clients hold in whole numbers, and their canonical inputs; raises `RefusedRow` for the first that is refused."""
-    laws = list(_integer_laws(size, clients, first, last))
-    return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
+    lengths = np.diff(clients.ends[first : last + 1])
+    if (lengths > LONGEST).any():
+        raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
+    if clients.counts.size or clients.weights.size:
+        laws = list(_laws_of_amounts(size, clients, first, last))
+        return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
+    outcomes, numbers, edges = _counted_records(size, clients, first, last, lengths)
+    laws = [(outcomes[begin:end], numbers[begin:end]) for begin, end in pairwise(edges)]
+    if numbers.size and (int(numbers.max()) >> 32 or int(outcomes.max()) >> 32):
+        return laws, list(map(_encode_message, _message_heads(clients, first, last), laws))
+    held = (
+        ((outcomes << np.uint64(32)) | numbers).astype("<u8").tobytes()
+    )  # all at once: as `_encode_message` writes each
+    parts = (held[8 * begin : 8 * end] for begin, end in pairwise(edges))
+    return laws, list(map(operator.add, _narrow_heads(clients, first, last), parts))
 
 
 def word_rows(key: RunKey, messages: list[bytes]) -> NDArray[np.uint64]:
@@ -190,20 +204,21 @@ def note_words(words: NDArray[np.uint64], rows: slice, order: NDArray[np.uint64]
         digest += words[:, keyed.WORDS - keyed.DIGEST_WORDS :].sum(axis=0, dtype=np.uint64)
 
 
-def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
-    """The law of each client in whole numbers."""
-    lengths = np.diff(clients.ends[first : last + 1])
-    if (lengths > LONGEST).any():
-        raise RefusedRow(first + int(np.argmax(lengths > LONGEST)), 0, REFUSED_OVERFLOW)
-    if clients.counts.size or clients.weights.size:
-        for row in range(first, last):
-            held = slice(clients.ends[row], clients.ends[row + 1])
-            outcomes = clients.outcomes[held].tolist()
-            if clients.counts.size:
-                yield _law_of_numbers(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
-            else:
-                yield _law_of_numbers(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
-        return
+def _laws_of_amounts(size: int, clients: ClientColumns, first: int, last: int) -> Iterator[Law]:
+    """The law of each client in whole numbers, where records have counts or weights."""
+    for row in range(first, last):
+        held = slice(clients.ends[row], clients.ends[row + 1])
+        outcomes = clients.outcomes[held].tolist()
+        if clients.counts.size:
+            yield _law_of_numbers(_integer_counts(row, size, outcomes, clients.counts[held].tolist()))
+        else:
+            yield _law_of_numbers(_integer_weights(row, size, outcomes, clients.weights[held].tolist()))
+
+
+def _counted_records(
+    size: int, clients: ClientColumns, first: int, last: int, lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[int]]:
+    """(the outcomes of all clients, how often each came over their common divisor, where each client's begin and end)."""
     start = clients.ends[first]
     records = clients.outcomes[start : clients.ends[last]]
     rows = np.repeat(np.arange(last - first, dtype=np.uint64), lengths)
@@ -213,8 +228,9 @@ def _integer_laws(size: int, clients: ClientColumns, first: int, last: int) -> I
         raise RefusedRow(row, int(start + place - clients.ends[row]), REFUSED_OUTSIDE)
     owners, outcomes, numbers = _count_pairs(rows, records)
     edges = np.searchsorted(owners, np.arange(last - first + 1, dtype=np.uint64))
-    for begin, end in pairwise(edges.tolist()):
-        yield outcomes[begin:end], _divide_by_gcd(numbers[begin:end])
+    some = np.diff(edges) > 0  # of an empty stretch `reduceat` would give the number after it
+    divisors = np.gcd.reduceat(numbers, edges[:-1][some]) if some.any() else numbers
+    return outcomes, numbers // np.repeat(divisors, np.diff(edges)[some]), edges.tolist()
 
 
 def _count_pairs(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArray[np.uint64], ...]:
@@ -229,10 +245,6 @@ def _count_pairs(rows: NDArray[np.uint64], records: NDArray[Any]) -> tuple[NDArr
     starts = np.flatnonzero(new)
     often = np.diff(np.append(starts, len(order)))
     return owners[starts], outcomes[starts], often.astype(np.uint64)
-
-
-def _divide_by_gcd(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return numbers // np.gcd.reduce(numbers) if numbers.size else numbers
 
 
 def _integer_counts(row: int, size: int, outcomes: list[int], counts: list[int]) -> dict[int, int]:
@@ -292,6 +304,21 @@ def _message_heads(clients: ClientColumns, first: int, last: int) -> Iterator[_M
             yield _MessageHead(
                 keyed.TEXT_CLIENT + 256 * keyed.NARROW_FORM + 65536 * (end - begin), name + bytes((begin - end) % 8)
             )
+
+
+def _narrow_heads(clients: ClientColumns, first: int, last: int) -> Iterator[bytes]:
+    """The same as bytes, where all messages have the narrow form."""
+    if not clients.integers.size:
+        for head in _message_heads(clients, first, last):
+            yield struct.pack("<Q", head.header) + head.rest
+        return
+    words = np.empty((last - first, 2), dtype="<u8")
+    words[:, 0], words[:, 1] = (
+        keyed.INTEGER_CLIENT + 256 * keyed.NARROW_FORM,
+        clients.integers[first:last].view(np.uint64),
+    )
+    written = words.tobytes()
+    yield from (written[place : place + 16] for place in range(0, len(written), 16))
 
 
 def _integer_head(client: int) -> _MessageHead:

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from discreet._base.files import translate_read_errors
 from discreet.errors import DiscreetError, check_columns
@@ -114,6 +115,60 @@ def without_dictionaries(column: pa.Array) -> pa.Array:
     return column if wanted == column.type else column.cast(wanted)
 
 
+def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column of that type. (Arrow's cast loads `pyarrow.compute`, even where the type is right.)"""
+    return column if column.type == kind else column.cast(kind)
+
+
+def number_column(numbers: NDArray[Any]) -> pa.Array:
+    """Numbers as a column, without a copy. (The conversions of pyarrow and polars load pandas, if it is installed, or `numpy.ma`.)"""
+    values = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
+
+
+def column_numbers(column: pa.Array) -> NDArray[Any]:
+    """The numbers of a column without nulls, without a copy."""
+    kind = np.dtype(column.type.to_pandas_dtype())
+    content = column.buffers()[1]
+    if content is None or not len(column):
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(content, dtype=kind)[column.offset : column.offset + len(column)]
+
+
+class _ArrowExport:
+    """A column that polars takes by Arrow's C interface: given the column itself, polars loads `pyarrow.compute`."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self._column = column
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self._column.__arrow_c_array__(requested_schema)
+
+
+def series_of(column: pa.Array) -> pl.Series:
+    """A checked column as polars reads it."""
+    return pl.Series(_ArrowExport(column))
+
+
+def take_rows(column: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    """These rows of a column without nulls, of the same type."""
+    if pa.types.is_integer(column.type):
+        return number_column(column_numbers(column)[rows])
+    return as_type(series_of(column).gather(series_of(number_column(rows))).to_arrow(), column.type)
+
+
+def short_texts(texts: pl.Series) -> pa.Array:
+    """Texts as a column of Arrow's usual type, with offsets of 32 bits."""
+    found = texts.to_arrow()
+    _, offsets, content = found.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[found.offset : found.offset + len(found) + 1]
+    if not len(found) or ends[-1] - ends[0] > np.iinfo(np.int32).max:
+        return found.cast(pa.string())
+    start, stop = int(ends[0]), int(ends[-1])
+    letters = pa.py_buffer(b"") if content is None else content.slice(start, stop - start)
+    return pa.StringArray.from_buffers(len(found), pa.py_buffer((ends - start).astype(np.int32)), letters)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are texts, in any layout."""
     view = bool(pa.types.is_string_view(kind)) if hasattr(pa.types, "is_string_view") else False
@@ -176,6 +231,8 @@ def _unpacked_bytes(column: pa.Array) -> int:
         column = column.flatten()
     if not pa.types.is_dictionary(column.type):
         return 0
+    import pyarrow.compute as pc  # takes long to load, and few columns have dictionaries
+
     lengths = pc.binary_length(column.dictionary.cast(pa.large_string()))
     return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
 

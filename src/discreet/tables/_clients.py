@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from discreet._base.files import read_lines
 from discreet.errors import ClientNameWarning, DiscreetError, warn_caller
-from discreet.tables._arrow import check_batch, is_text, schema_of, without_dictionaries
+from discreet.tables._arrow import as_type, check_batch, is_text, schema_of, series_of, without_dictionaries
 from discreet.tables._coding import is_whole
 from discreet.tables._disk import TEXTS, table_ending
 from discreet.tables._input_files import detect_format
@@ -171,10 +171,10 @@ def plain_clients(clients: pa.Array) -> pa.Array:
 def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     """A column without dictionaries and nulls as 64-bit integers or as texts."""
     if is_text(clients.type):
-        return clients.cast(pa.large_string())
+        return as_type(clients, pa.large_string())
     if pa.types.is_integer(clients.type):
         try:
-            return clients.cast(pa.int64())
+            return as_type(clients, pa.int64())
         except pa.ArrowInvalid:
             raise DiscreetError(
                 f"{where} holds integers past 2^63 - 1; cast it to text: 7 and '7' are one client"
@@ -182,7 +182,7 @@ def _as_client_names(where: str, clients: pa.Array) -> pa.Array:
     kind = schema_of(pa.schema([("client", clients.type)]), where)["client"]
     check_client_kind(where, kind, shown=clients.type)
     found = (
-        pl.DataFrame({"client": pl.Series(without_dictionaries(clients))})
+        pl.DataFrame({"client": series_of(without_dictionaries(clients))})
         .select(client_names("client", kind))
         .to_series()
     )

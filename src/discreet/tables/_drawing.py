@@ -22,7 +22,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -53,7 +52,7 @@ from discreet.release import (
     word_rows,
 )
 from discreet.survey import SurveySampler
-from discreet.tables._arrow import check_batch, is_list, names_of
+from discreet.tables._arrow import check_batch, column_numbers, is_list, names_of, take_rows
 from discreet.tables._clients import plain_clients
 from discreet.tables._coding import Coding
 from discreet.tables._outputs import published_batch, published_reports
@@ -91,6 +90,12 @@ class Draws:
     order: NDArray[np.uint64]
     within: NDArray[np.float64]
     digest: InputDigest
+
+    def at_rows(self, rows: NDArray[np.int64]) -> "Draws":
+        """The same draws in another order of clients."""
+        order = self.order[rows] if self.order.size else self.order
+        within = self.within[rows] if self.within.size else self.within
+        return Draws(self.outcomes[rows], order, within, self.digest)
 
 
 class Kernel:
@@ -422,11 +427,11 @@ def _lists(column: pa.Array, inner: pa.DataType, name: str, what: str) -> tuple[
         lists = column.cast(pa.large_list(inner))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise refusal from None
-    ends = pl.Series(lists.offsets).to_numpy()
+    ends = column_numbers(lists.offsets)
     values = lists.values.slice(ends[0], ends[-1] - ends[0])
     if values.null_count:
         raise DiscreetError(f"column {name!r} holds lists with nulls; leave those records out")
-    return ends - ends[0], pl.Series(values).to_numpy()
+    return ends - ends[0], column_numbers(values)
 
 
 _CELLS = Interval(0.0, 1.0, cells=2)  # any domain with cells, whose draw also gives a place
@@ -439,6 +444,7 @@ class UnsettledGroup:
     clients: pa.Array
     drawn: Draws
     names: ClientDigests
+    parts: NDArray[np.uint16] | None
 
 
 class LedgerSettlement:
@@ -466,10 +472,10 @@ class LedgerSettlement:
             drawn = replace(drawn, order=self._ordering.draw(empty, ordered=True, digested=False).order)
         words = self._naming.draw(empty, ordered=True, digested=False)
         return UnsettledGroup(
-            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64))
+            group.names, drawn, ClientDigests(words.order, (words.within * 2.0**53).astype(np.uint64)), group.parts
         )
 
-    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws]]]:
+    def settle_parts(self, parts: Sequence[Sequence[UnsettledGroup]]) -> Iterator[list[tuple[pa.Array, Draws, Any]]]:
         """Charge all groups of all parts in one durable transaction; then return the released samples, part by part."""
         groups = [group for part in parts for group in part]
         if not groups:
@@ -493,8 +499,8 @@ class LedgerSettlement:
             yield kept
 
 
-def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws]:
-    """The released clients of a group, with their samples."""
+def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> tuple[pa.Array, Draws, Any]:
+    """The released clients of a group, with their samples and their parts."""
     kept = found.kept[here]
     drawn = replace(
         group.drawn,
@@ -502,7 +508,7 @@ def _allowed_samples(group: UnsettledGroup, found: Settlement, here: slice) -> t
         order=group.drawn.order[kept] if group.drawn.order.size else group.drawn.order,
         within=found.within[here][kept] if found.within.size else found.within,
     )
-    return group.clients.filter(pl.Series(kept).to_arrow()), drawn
+    return take_rows(group.clients, np.flatnonzero(kept)), drawn, None if group.parts is None else group.parts[kept]
 
 
 def _word_kernel(job: Job, key: RunKey) -> Kernel:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from discreet._base.files import check_apart, check_output_path
@@ -26,6 +25,7 @@ from discreet.errors import (
 )
 from discreet.ledger import OVER_BUDGET, PopulationLedger, Rounds
 from discreet.release import InputDigest
+from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
 from discreet.tables._clients import client_array, client_list, client_texts, composite_list, plain_clients
 from discreet.tables._coding import MARK_LISTED, Coding, mark_among
 from discreet.tables._disk import STANDARD
@@ -171,13 +171,15 @@ class Release:
         """
         from discreet.tables._parts import Parts
 
+        schema = self.schema
         seed = int.from_bytes(hashlib.blake2b(b"parts", key=self.job.key.value, digest_size=8).digest(), "little")
         with Parts(seed=seed, budget=self._budget, folder=self._folder, rows=self._source.rows) as parts:
             self._list_clients(parts)
             self._read(parts)
             drawn = self._drawn_batches(parts) if self._settling is None else self._settle_batches(parts)
             for batch in self._in_random_order(drawn) if self._drop_client else drawn:
-                yield batch.rename_columns(self.schema.names).cast(self.schema)
+                columns = map(as_type, batch.columns, schema.types)
+                yield pa.RecordBatch.from_arrays(list(columns), schema=schema)
             self._spilled = parts.spilled_bytes
         if self._settling is None and self._request.secret is not None:
             job, number = self.job, self._request.round
@@ -213,7 +215,7 @@ class Release:
         def draw_group(group: "ClientGroup") -> tuple[pa.RecordBatch, InputDigest]:
             digested = self._request.secret is not None
             found = self.kernel.draw(group.clients, ordered=self._drop_client, digested=digested)
-            return self._batch(group.names, found), found.digest
+            return self._batch(group.names, found, group.parts), found.digest
 
         for part in self._each(parts, draw_group):
             self._digest = sum((digest for _, digest in part), self._digest)
@@ -222,16 +224,17 @@ class Release:
     def _settle_batches(self, parts: "Parts") -> Iterator[pa.RecordBatch]:
         assert self._settling is not None
         for part in self._settling.settle_parts(list(self._each(parts, self._settling.draw_group))):
-            yield from self._join_batches([self._batch(names, drawn) for names, drawn in part])
+            yield from self._join_batches([self._batch(names, drawn, parts) for names, drawn, parts in part])
 
-    def _batch(self, names: pa.Array, drawn: "Draws") -> pa.RecordBatch:
-        """The records of a group: in order of client, or without clients and with words to sort them by."""
-        import pyarrow.compute as pc
-
-        batch = self.kernel.publish(names, drawn)
+    def _batch(self, names: pa.Array, drawn: "Draws", parts: Any = None) -> pa.RecordBatch:
+        """The records of a group: in order of part and client, or without clients and with words to sort them by."""
         if self._drop_client:
-            return batch.drop_columns("client").append_column("order", pl.Series(drawn.order).to_arrow())
-        return batch.take(pc.sort_indices(batch.column("client")))
+            batch = self.kernel.publish(names, drawn)
+            return batch.drop_columns("client").append_column("order", number_column(drawn.order))
+        order = series_of(names).arg_sort().to_numpy()
+        if parts is not None:
+            order = order[np.argsort(parts[order], kind="stable")]
+        return self.kernel.publish(take_rows(names, order), drawn.at_rows(order))
 
     def _join_batches(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The samples of a part as one batch in order of client, even if its records took several groups."""
@@ -252,8 +255,9 @@ class Release:
         held = list(batches)
         if held:
             table = pa.Table.from_batches(held)
-            order = np.argsort(pl.Series(table.column("order")).to_numpy(), kind="stable")
-            yield from table.drop_columns("order").take(pl.Series(order).to_arrow()).combine_chunks().to_batches()
+            words = np.concatenate([column_numbers(batch.column("order")) for batch in held])
+            order = number_column(np.argsort(words, kind="stable"))
+            yield from table.drop_columns("order").take(order).combine_chunks().to_batches()
 
     def _each(self, parts: "Parts", work: "Callable[[ClientGroup], Result]") -> "Iterator[list[Result]]":
         """The results of `work` on the groups of each part, in several threads.

@@ -1,7 +1,4 @@
-"""Published samples and their files: Parquet, CSV or Arrow, which appear whole or not at all (`discreet._base.files`).
-
-(Arrays become columns through polars: pyarrow's own conversions import pandas if it is installed, which takes longer than a small release.)
-"""
+"""Published samples and their files: Parquet, CSV or Arrow, which appear whole or not at all (`discreet._base.files`)."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 from discreet._base.files import atomic_write
 from discreet.domain import CellDomain, Labels
 from discreet.errors import DiscreetError, check_choice, check_path
-from discreet.tables._arrow import is_text
+from discreet.tables._arrow import as_type, is_text, number_column, series_of, short_texts
 from discreet.tables._coding import Coding
 from discreet.tables._disk import STANDARD, WRITTEN
 from discreet.tables._text_files import guard_text
@@ -36,14 +33,14 @@ def published_batch(
 
 def published_reports(clients: pa.Array, reports: NDArray[np.uint64], agreement_id: str) -> pa.RecordBatch:
     """Clients and the reports that were drawn for them, as records (client, report, agreement)."""
-    columns = [clients, pl.Series(reports).to_arrow(), _agreement_column(agreement_id, len(clients))]
+    columns = [clients, number_column(reports), _agreement_column(agreement_id, len(clients))]
     return pa.RecordBatch.from_arrays(columns, names=["client", "report", "agreement"])
 
 
 def _agreement_column(agreement_id: str, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(
-        pl.Series(np.zeros(rows, dtype=np.int8)).to_arrow(),
-        pl.Series([agreement_id]).to_arrow().cast(pa.string()),
+        number_column(np.zeros(rows, dtype=np.int8)),
+        short_texts(pl.Series([agreement_id])),
     )
 
 
@@ -51,12 +48,12 @@ def samples_of(coding: Coding, outcomes: NDArray[np.int64], within: NDArray[np.f
     """Outcome numbers as published: labels, the numbers, or the point `within` each cell."""
     match coding.domain:
         case Labels(labels):
-            known = pl.Series(labels, strict=True).to_arrow().cast(coding.sample_type)
-            return known.take(pl.Series(outcomes).to_arrow())
+            found = pl.Series(labels, strict=True).gather(series_of(number_column(outcomes)))
+            return short_texts(found) if found.dtype == pl.String else as_type(found.to_arrow(), coding.sample_type)
         case CellDomain() as cells:
-            return pl.Series(cells.within(outcomes, within)).to_arrow()
+            return number_column(cells.within(outcomes, within))
         case _:
-            return pl.Series(outcomes).to_arrow()
+            return number_column(outcomes)
 
 
 class TableWriter(Protocol):
@@ -154,7 +151,7 @@ class _CsvWriter:
 
 
 def _guard_column(column: pa.Array) -> pa.Array:
-    return pl.select(guard_text(pl.lit(pl.Series(column)))).to_series().to_arrow() if is_text(column.type) else column
+    return pl.select(guard_text(pl.lit(series_of(column)))).to_series().to_arrow() if is_text(column.type) else column
 
 
 def _csv_schema(schema: pa.Schema) -> pa.Schema:

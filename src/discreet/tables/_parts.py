@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet._base.kernels import compiled_for, read_only_view
 from discreet.errors import DiscreetError
 from discreet.release import ClientColumns
+from discreet.tables._arrow import as_type, column_numbers, number_column, series_of, take_rows
 from discreet.tables._coding import MARK_LISTED, MARK_OUTSIDE, mark_among
 from discreet.tables._disk import Scratch, ScratchBlock
 
@@ -60,6 +60,7 @@ Bytes = NDArray[np.uint8]
 
 SECONDS_A_ROW = 2e-7  # to group or draw a row without compiled code, roughly
 _BITS = 7
+_FEW = 1 << 21  # records that numpy groups at once
 _DEEPEST = 4  # nested splits: beyond that a single client is larger than memory
 _ONE_CLIENT = 1 << 28  # bytes of one client's values that are allowed under a smaller budget
 _NO_LENGTHS = np.empty(0, dtype=np.int64)
@@ -67,17 +68,21 @@ _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF5847
 
 
 class ClientGroup(NamedTuple):
-    """The clients of a part: their names as an Arrow column, and their records."""
+    """The clients of a part, or of all parts: their names as an Arrow column, and their records.
+
+    `parts`: the part of each client, in the order of the parts, where the group has those of all.
+    """
 
     names: pa.Array
     clients: ClientColumns
+    parts: NDArray[np.uint16] | None = None
 
     def without_marks(self) -> "tuple[ClientGroup, int]":
         """The group as the kernel takes it if clients are listed, and how many of them are not on the list."""
         code = grouping_for(self.clients.outcomes.size)
         ends, outcomes, counts, weights, listed = code.without_marks(*self.clients[3:])
         columns = ClientColumns(*self.clients[:3], *map(read_only_view, (ends, outcomes, counts, weights)))
-        return ClientGroup(self.names, columns), int((~listed).sum())
+        return self._replace(clients=columns), int((~listed).sum())
 
     @property
     def without_records(self) -> int:
@@ -138,7 +143,7 @@ class RecordArrays(NamedTuple):
         """Equal records of a client counted together without rounding: sums stay the same to the last bit."""
         counts = self.counts if self.counts.size else _unit_counts(self)
         found = combine_equal_rows(
-            pl.DataFrame({"client": pl.Series(self.names), "outcome": self.outcomes, "count": counts})
+            pl.DataFrame({"client": series_of(self.names), "outcome": self.outcomes, "count": counts})
         )
         names = client_arrays(found["client"].to_arrow())
         return RecordArrays(*names, found["outcome"].to_numpy(), found["count"].to_numpy())
@@ -147,7 +152,7 @@ class RecordArrays(NamedTuple):
     def names(self) -> pa.Array:
         """The column of clients, as Arrow."""
         if not self.text_ends.size:
-            return _number_column(self.integers)
+            return number_column(self.integers)
         size = self.text_ends.size - 1
         return pa.LargeStringArray.from_buffers(size, pa.py_buffer(self.text_ends), pa.py_buffer(self.text))
 
@@ -208,6 +213,10 @@ class Parts:
         """Functions that read and group each part (several, if it is large). They may run in threads, in any order."""
         if self._scratch is not None:
             self._spill()
+        elif not self._depth and 0 < self.records <= _FEW and grouping_for(0) is PLAIN:
+            # numpy takes all at once in less time than many small parts
+            yield [self._group_all]
+            return
         for part in range(1 << _BITS):
             yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
 
@@ -235,10 +244,19 @@ class Parts:
     def _group(self, part: int) -> ClientGroup:
         pieces = [*self._part_in_memory(part), *self._part_on_disk(part)]
         if not pieces:
-            return ClientGroup(_number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
+            return ClientGroup(number_column(np.empty(0, dtype=np.int64)), _empty_client_columns())
         found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed, hint=self._largest_group)
         self._largest_group = max(self._largest_group, len(found.clients))
         return found
+
+    def _group_all(self) -> ClientGroup:
+        """The clients of all parts, which are in memory, one part after the other: as the groups of the parts have them."""
+        pieces = [piece for part in range(1 << _BITS) for piece in self._part_in_memory(part)]
+        found = group_records(RecordArrays.join_pieces(pieces), seed=self._seed)
+        clients = found.clients
+        if clients.text_ends.size:
+            return found._replace(parts=_parts_of_texts(clients.text_ends, clients.text, _BITS, self._seed))
+        return found._replace(parts=_parts_of(clients.integers, _BITS, self._seed))
 
     def _part_in_memory(self, part: int) -> Iterator[RecordArrays]:
         for starts, records in self._chunks:
@@ -294,7 +312,7 @@ def group_records(
     """Rows grouped by client, in memory. `lengths`: the number of outcomes of each row, if not one."""
     code = grouping_for(records.outcomes.size)
     clients, ends, outcomes, counts = code.by_client(*map(read_only_view, records), lengths, seed, hint)
-    names = records.names.take(_number_column(clients)) if records.text_ends.size else _number_column(clients)
+    names = take_rows(records.names, clients) if records.text_ends.size else number_column(clients)
     return ClientGroup(
         names, ClientColumns(*map(read_only_view, (*client_arrays(names), ends, outcomes, *counts_and_weights(counts))))
     )
@@ -323,13 +341,8 @@ def client_arrays(clients: pa.Array) -> tuple[Integers, Integers, Bytes]:
     """A column of clients as (integers, ends of texts, texts); unused arrays are empty."""
     none = np.empty(0, dtype=np.int64)
     if pa.types.is_integer(clients.type):
-        return pl.Series(clients.cast(pa.int64())).to_numpy(), none, np.empty(0, dtype=np.uint8)
-    return none, *_ends_and_bytes(clients.cast(pa.large_string()))
-
-
-def _number_column(numbers: NDArray[Any]) -> pa.Array:
-    """Numbers as a column, through polars: pyarrow's own conversion imports pandas if installed, which takes longer than a small release."""
-    return pl.Series(numbers).to_arrow()
+        return column_numbers(as_type(clients, pa.int64())), none, np.empty(0, dtype=np.uint8)
+    return none, *_ends_and_bytes(as_type(clients, pa.large_string()))
 
 
 def grouping_for(rows: int) -> ModuleType | SimpleNamespace:
@@ -373,8 +386,10 @@ def _ends_and_bytes(texts: pa.Array) -> tuple[Integers, Bytes]:
 
 def _distinct_numbers(values: pa.Array) -> tuple[Integers, NDArray[np.uint32]]:
     """(the first row of each distinct value, the number of each row's value), in order of first appearance."""
-    numbers = pl.Series(values.dictionary_encode().indices).to_numpy().astype(np.uint32)
-    return np.unique(numbers, return_index=True)[1].astype(np.int64), numbers
+    rows = pl.DataFrame({"value": series_of(values)}).with_row_index("row")
+    firsts = rows.select(pl.col("row").first().over("value")).to_series().to_numpy()
+    first_rows, numbers = np.unique(firsts, return_inverse=True)
+    return first_rows.astype(np.int64), numbers.astype(np.uint32)
 
 
 def records_by_part(
@@ -387,7 +402,7 @@ def records_by_part(
     starts = np.concatenate(([0], np.cumsum(np.bincount(parts, minlength=number + 1)))).astype(np.int64)
     order = np.argsort(parts, kind="stable")[: starts[-2]]
     if text_ends.size:
-        text_ends, text = _ends_and_bytes(_text_array(text_ends, text).take(_number_column(order)))
+        text_ends, text = _ends_and_bytes(take_rows(_text_array(text_ends, text), order))
     else:
         integers = integers[order]
     return starts, integers, text_ends, text, outcomes[order], counts[order] if counts.size else counts
@@ -415,13 +430,13 @@ def _parts_of(clients: Integers, bits: int, seed: Any) -> NDArray[np.uint16]:
 def _parts_of_texts(ends: Integers, text: Bytes, bits: int, seed: Any) -> NDArray[np.uint16]:
     texts = _text_array(ends, text)
     first_rows, numbers = _distinct_numbers(texts)
-    hashed = _hash_texts(*_ends_and_bytes(texts.take(_number_column(first_rows))), seed)
+    hashed = _hash_texts(*_ends_and_bytes(take_rows(texts, first_rows)), seed)
     return (hashed >> np.uint64(64 - bits)).astype(np.uint16)[numbers]
 
 
 def numbered_integers(clients: Any, seed: Any, hint: int) -> tuple[Integers, NDArray[np.uint32]]:
     """As `grouping.numbered_integers`."""
-    first_rows, numbers = _distinct_numbers(_number_column(clients))
+    first_rows, numbers = _distinct_numbers(number_column(clients))
     return clients[first_rows], numbers
 
 
@@ -437,8 +452,8 @@ def integers_increase(clients: Any) -> bool:
 
 def texts_increase(ends: Any, text: Any) -> bool:
     """As `grouping.texts_increase`."""
-    texts = _text_array(ends, text)
-    return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
+    texts = series_of(_text_array(ends, text))
+    return bool((texts[:-1] < texts[1:]).all())
 
 
 def without_marks(ends: Any, outcomes: Any, counts: Any, weights: Any) -> tuple[Any, ...]:

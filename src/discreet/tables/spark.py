@@ -7,6 +7,10 @@ Rows are first grouped by client within each input partition, as a combiner does
 partition. Lists of numbers travel as bytes, which Spark passes on unchanged. The shuffle then sorts by client with Spark's own means, which
 spill to disk. Executors get the key of this run, never the secret it comes from.
 
+Spark's adaptive execution joins small partitions before the draw, so the number of Python tasks follows the amount of data. (Where a session
+has it switched off, there are as many as it has shuffle partitions.) A second shuffle, of the samples alone, then puts them into as many
+partitions as the session has, by client: the layout of the output depends on the clients and not on their data.
+
 Under a secret a round is released on one input (`discreet.ledger._book`), but a lazy frame could be computed again after its source has
 changed. The samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted, or an error
 raised, before the caller has them; later actions read the kept samples.
@@ -261,10 +265,9 @@ def _release_spark_frame(
     combined = frame.select(*job.reading.columns.names).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
         combined = combined.unionByName(_marks(clients, job, names))
-    # a fixed number: Spark would join partitions by size, and which clients share a file would reveal their sizes
-    partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
     drawn = (
-        combined.repartition(partitions, "client")
+        combined.repartition("client")
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
@@ -281,7 +284,11 @@ def _release_spark_frame(
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select(job.released_column, agreement)
-    return drawn.select(F.col("client").alias(job.columns[0]), job.released_column, agreement)
+    # a fixed number: which clients share a partition, and so a file, must not depend on the sizes of their data
+    partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    released = drawn.select("client", job.released_column, "agreement").repartition(partitions, "client")
+    ordered = released.sortWithinPartitions("client")
+    return ordered.select(F.col("client").alias(job.columns[0]), job.released_column, agreement)
 
 
 def _digest(drawn: DataFrame) -> InputDigest:
