@@ -14,7 +14,17 @@ from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, stated_family, stated_privacy
+from discreet.cli._options import (
+    Delta,
+    JsonOutput,
+    Lower,
+    Nu,
+    Upper,
+    argument,
+    option,
+    stated_family,
+    stated_privacy,
+)
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
@@ -34,23 +44,16 @@ _BAR = 40
 
 
 def audit(
-    mechanism: Annotated[
-        str, typer.Argument(metavar="MODULE:CALLABLE", help="A Python callable f(input, n) that returns n samples.")
-    ],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="The claim to be tested.")],
+    mechanism: Annotated[str, argument("MODULE:CALLABLE", "A Python callable f(input, n) that returns n samples.")],
+    epsilon: Annotated[float, option("E", "The claim to be tested.")],
     inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", metavar="JSON", help="An input to be kept private; give two or more."),
+        list[str] | None, option("JSON", "An input to be kept private; give two or more.", "--input")
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="The delta of the claim.")] = 0.0,
-    draws: Annotated[
-        int, typer.Option(metavar="N", help="Draws of each input: half choose events, half test.")
-    ] = 100_000,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Confidence of the bound.")] = 0.99,
+    delta: Annotated[float, option("D", "The delta of the claim.")] = 0.0,
+    draws: Annotated[int, option("N", "Draws of each input: half choose events, half test.")] = 100_000,
+    confidence: Annotated[float, option("C", "Confidence of the bound.")] = 0.99,
     json: JsonOutput = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the result to a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Annotated[Path | None, option("FILE", "Draw the result to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Try to refute a claim of epsilon-LDP from samples; exit status 1 if it is refuted.
 
@@ -72,22 +75,16 @@ def audit(
 
 def certify(
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces only another certificate."
-        ),
+        Path, option("FILE", "The certificate, a JSON file; it replaces only another certificate.", "--out", "-o")
     ],
-    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
-    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget.")] = None,
+    outcomes: Annotated[int | None, option("K", "Number of outcomes.")] = None,
+    epsilon: Annotated[float | None, option("E", "Privacy budget.")] = None,
     delta: Delta = None,
     nu: Nu = None,
     agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: an agreement."),
+        Path | None, option("FILE", "Instead of --outcomes, --epsilon and the rest: an agreement.")
     ] = None,
-    mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear, mollifier or reports.")
-    ] = None,
+    mechanism: Annotated[str | None, option("NAME", "optimal (the default), linear, mollifier or reports.")] = None,
     lower: Lower = None,
     upper: Upper = None,
     json: JsonOutput = False,

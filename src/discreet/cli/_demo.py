@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet._base.showing import json_number, pluralise
+from discreet.cli._options import option, switch
 from discreet.cli._printing import empty_table, print_blocks, safe_text, write_json
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import divergence_label, save
@@ -40,13 +40,12 @@ _SHOWN = 6
 
 
 def demo(
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each aircraft.")] = 2.0,
+    epsilon: Annotated[float, option("E", "Privacy budget of each aircraft.")] = 2.0,
     aircraft: Annotated[
-        str | None,
-        typer.Option(metavar="TAIL", help="Tail number to show in detail. [default: the one with most flights]"),
+        str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the picture.")] = Path("out"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    out: Annotated[Path, option("DIR", "Folder for the picture.")] = Path("out"),
+    json: Annotated[bool, switch("--json", "Print JSON instead.")] = False,
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
 

@@ -34,11 +34,14 @@ from discreet.cli._options import (
     Rounds,
     WeightColumn,
     agreement_of,
+    argument,
     client_option,
+    option,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
     spending_text,
+    switch,
     value_option,
 )
 from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
@@ -270,15 +273,10 @@ FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
 def design(
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
-    ],
+    epsilon: Annotated[float, option("E", "Privacy budget of each sample.")],
+    output: Annotated[Path, option("FILE", "The agreement on the designed sampler, a new file.", "--output", "-o")],
     source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT the records to protect."
-        ),
+        str | None, argument("EXAMPLES", "Public records: a file, a folder or a glob. NOT the records to protect.")
     ] = None,
     client: Annotated[str | None, client_option()] = None,
     value: Annotated[str | None, value_option()] = None,
@@ -292,53 +290,47 @@ def design(
     weight: WeightColumn = None,
     keep: Annotated[
         float | None,
-        typer.Option(
-            metavar="T",
-            help="Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
+        option(
+            "T",
+            "Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
             "--smoothing auto.",
         ),
     ] = None,
     smoothing: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            help="none: use the examples as they are. auto: choose by cross-validation, in about twenty designs.",
+        option(
+            "RULE", "none: use the examples as they are. auto: choose by cross-validation, in about twenty designs."
         ),
     ] = NO_SMOOTHING,
     divergence: Annotated[
-        str, typer.Option(metavar="NAME", help="The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
+        str, option("NAME", "The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
     ] = "kl",
     rounds: Rounds = 1,
     purpose: Purpose = "",
     released: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
             "--from",
-            metavar="FILE",
-            help="Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
         ),
     ] = None,
     agreements: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--agreement", metavar="FILE", help="The agreement of each --from, if the file does not carry it."
-        ),
+        list[Path] | None, option("FILE", "The agreement of each --from, if the file does not carry it.", "--agreement")
     ] = None,
     spread: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="With --from: samples of one bit about each client's own spread."),
+        str | None, option("FILE", "With --from: samples of one bit about each client's own spread.")
     ] = None,
-    spread_agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreement of --spread.")] = None,
+    spread_agreement: Annotated[Path | None, option("FILE", "The agreement of --spread.")] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="C", help="With --from: the confidence that the design beats the safe samplers.")
+        float, option("C", "With --from: the confidence that the design beats the safe samplers.")
     ] = 0.8,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the mean against the worst case over --keep: .png, .svg, .pdf."),
+        Path | None, option("FILE", "Draw the mean against the worst case over --keep: .png, .svg, .pdf.")
     ] = None,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, switch("--quiet", "No progress.", "-q")] = False,
 ) -> None:
     """Design the best private sampler for clients like the given ones, and write it as an agreement for `discreet sample --agreement`.
 

@@ -17,14 +17,19 @@ from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.cli._groups import Asked, estimate_by_group, estimate_change, estimate_stages, refuse_options
 from discreet.cli._options import (
+    AgreedDomainFile,
+    Confidence,
     Nulls,
     Other,
+    PictureFile,
     agreement_of,
+    argument,
     client_option,
-    labels_option,
     mechanism_text,
+    option,
     promise_text,
     stated_domain,
+    switch,
     value_option,
 )
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
@@ -320,64 +325,42 @@ def _fidelities(found: AnyPopulation, known: Any) -> Table:
 def estimate(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IN...",
-            help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
+        argument(
+            "IN...",
+            "Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
             "each, which are estimated together.",
         ),
     ],
     agreement: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."
-        ),
+        option("FILE", "The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."),
     ] = None,
-    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
+    domain: AgreedDomainFile = None,
     statistic: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers.",
-        ),
+        option("NAME", "mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers."),
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Bins of a continuous family. [default: 4 to 32, growing with the samples]",
-            show_default=False,
-        ),
+        option("N", "Bins of a continuous family. [default: 4 to 32, growing with the samples]"),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    confidence: Confidence = 0.95,
     top: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]",
-            show_default=False,
-        ),
+        option("N", "Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]"),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    plot: PictureFile = None,
     synthetic: Annotated[
         str | None,
-        typer.Option(
-            metavar="OUT",
-            help="Write the samples with weights (or --rows of them): linear ones debiased, others as they are.",
-        ),
+        option("OUT", "Write the samples with weights (or --rows of them): linear ones debiased, others as they are."),
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(metavar="N", help="With --synthetic: write N rows drawn from the estimate instead.")
-    ] = None,
+    rows: Annotated[int | None, option("N", "With --synthetic: write N rows drawn from the estimate instead.")] = None,
     truth: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Raw records, if available, to measure the error of the estimate."),
+        str | None, option("FILE", "Raw records, if available, to measure the error of the estimate.")
     ] = None,
     examples: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Public records of other clients: also estimate by weighting them to explain the samples.",
-        ),
+        option("FILE", "Public records of other clients: also estimate by weighting them to explain the samples."),
     ] = None,
     value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
     client: Annotated[
@@ -386,46 +369,31 @@ def estimate(
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    sample: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that holds the samples (reports: report).")
-    ] = "sample",
+    sample: Annotated[str, option("COLUMN", "The column that holds the samples (reports: report).")] = "sample",
     rounds: Annotated[
-        int | None,
-        typer.Option(metavar="J", help="Every client has J samples, of J rounds: estimate from all of them."),
+        int | None, option("J", "Every client has J samples, of J rounds: estimate from all of them.")
     ] = None,
-    liars: Annotated[
-        int | None,
-        typer.Option(metavar="M", help="Add intervals that hold even if M of the samples are lies."),
-    ] = None,
+    liars: Annotated[int | None, option("M", "Add intervals that hold even if M of the samples are lies.")] = None,
     by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Estimate each group of clients: a public column of IN, or of --clients-table."
-        ),
+        str | None, option("COLUMN", "Estimate each group of clients: a public column of IN, or of --clients-table.")
     ] = None,
     clients_table: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="With --by: a table with a row for each client, joined by --client COLUMN."),
+        str | None, option("FILE", "With --by: a table with a row for each client, joined by --client COLUMN.")
     ] = None,
     null_groups: Annotated[
         str | None,
-        typer.Option(
-            metavar="error|drop|group",
-            help="With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
-            show_default=False,
+        option(
+            "error|drop|group",
+            "With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
         ),
     ] = None,
     compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Samples of another time or of other clients: how shares changed from FILE to IN."
-        ),
+        str | None, option("FILE", "Samples of another time or of other clients: how shares changed from FILE to IN.")
     ] = None,
     numbered: Annotated[
-        bool,
-        typer.Option("--numbered", help="With several IN: their clients are numbered rows of exports, not names."),
+        bool, switch("--numbered", "With several IN: their clients are numbered rows of exports, not names.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
+    json: Annotated[bool, switch("--json", "Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet import plots
@@ -19,15 +18,18 @@ from discreet.agreement import Agreement
 from discreet.cli._options import (
     Bounds,
     CellCount,
+    Confidence,
     DomainFile,
     DomainSize,
     JsonOutput,
     Nulls,
     Other,
+    PictureFile,
     ServedGoal,
     choose_mechanism,
     client_option,
     mechanism_text,
+    option,
     promise_text,
     require_domain,
     schedule_lines,
@@ -330,7 +332,7 @@ class PlanRow:
 
 
 def plan(
-    clients: Annotated[int, typer.Option(metavar="N", help="Number of clients that will release a sample.")],
+    clients: Annotated[int, option("N", "Number of clients that will release a sample.")],
     goal: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
@@ -338,39 +340,30 @@ def plan(
     cells: CellCount = None,
     survey: SurveyFile = None,
     agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead: outcomes, epsilon and sampler as agreed, such as a designed one."),
+        Path | None, option("FILE", "Instead: outcomes, epsilon and sampler as agreed, such as a designed one.")
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option(
-            metavar="E", help="Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]", show_default=False
-        ),
+        option("E", "Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]"),
     ] = None,
     samples: Annotated[
-        int | None,
-        typer.Option(metavar="J", help="Also compare J samples of each client with one sample, under the same budget."),
+        int | None, option("J", "Also compare J samples of each client with one sample, under the same budget.")
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Bins of an agreed continuous family. [default: as `discreet estimate`]",
-            show_default=False,
-        ),
+        option("N", "Bins of an agreed continuous family. [default: as `discreet estimate`]"),
     ] = None,
-    accuracy: Annotated[float, typer.Option(metavar="A", help="The largest error of a share to accept.")] = 0.05,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    accuracy: Annotated[float, option("A", "The largest error of a share to accept.")] = 0.05,
+    confidence: Confidence = 0.95,
     example: Annotated[
-        str | None,
-        typer.Option(metavar="IN", help="Public records for a rehearsal (never the records to protect)."),
+        str | None, option("IN", "Public records for a rehearsal (never the records to protect).")
     ] = None,
     client: Annotated[str | None, client_option(", in the example")] = None,
     value: Annotated[str | None, value_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the rehearsal.")] = 0,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    seed: Annotated[int, option("S", "Seed of the rehearsal.")] = 0,
+    plot: PictureFile = None,
     json: JsonOutput = False,
 ) -> None:
     """Choose epsilon and mechanism before anything is collected.

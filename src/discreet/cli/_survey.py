@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._options import promise_text
+from discreet.cli._options import option, promise_text
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.estimation import (
@@ -42,10 +41,9 @@ from discreet.tables import Source
 _TOP_OF_GROUPS = 8
 SurveyFile = Annotated[
     Path | None,
-    typer.Option(
-        "--survey",
-        metavar="FILE",
-        help="Instead of a domain: a survey file, with several columns and questions that one report answers.",
+    option(
+        "FILE",
+        "Instead of a domain: a survey file, with several columns and questions that one report answers.",
     ),
 ]
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet import divergences, plots
 from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
-from discreet.cli._options import JsonOutput, Lower, Upper, stated_family
+from discreet.cli._options import JsonOutput, Lower, Upper, option, stated_family, switch
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
@@ -70,42 +69,34 @@ class BudgetRow:
 
 
 def tradeoff(
-    outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
+    outcomes: Annotated[int, option("K", "Number of outcomes.")],
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="E | LOW:HIGH:COUNT",
-            help="Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
+        option(
+            "E | LOW:HIGH:COUNT",
+            "Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(metavar="D", help="The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")
-    ] = 0.0,
-    nu: Annotated[
-        list[float] | None, typer.Option(metavar="NU", help="Also Gaussian privacy with this nu; may be repeated.")
-    ] = None,
+    delta: Annotated[float, option("D", "The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")] = 0.0,
+    nu: Annotated[list[float] | None, option("NU", "Also Gaussian privacy with this nu; may be repeated.")] = None,
     divergence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"
-        ),
+        option("NAME", "kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"),
     ] = None,
     risk: Annotated[
-        float | None, typer.Option(metavar="R", help="Also find the smallest epsilon whose worst case is at most this.")
+        float | None, option("R", "Also find the smallest epsilon whose worst case is at most this.")
     ] = None,
     lower: Lower = None,
     upper: Upper = None,
     bracket: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--bracket",
-            help="Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
+            "Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
-    ] = None,
+    json: Annotated[bool, switch("--json", "Print JSON; null stands for infinite.")] = False,
+    plot: Annotated[Path | None, option("FILE", "Draw the curves to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Print the exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
 
@@ -357,26 +348,17 @@ USUAL_SAMPLES = (1, 4, 16, 64)
 
 
 def account(
-    epsilon: Annotated[
-        float | None, typer.Option(metavar="E", help="Budget of each sample.", show_default=False)
-    ] = None,
-    outcomes: Annotated[
-        int | None, typer.Option(metavar="K", help="Number of outcomes, every distribution on them.")
-    ] = None,
+    epsilon: Annotated[float | None, option("E", "Budget of each sample.")] = None,
+    outcomes: Annotated[int | None, option("K", "Number of outcomes, every distribution on them.")] = None,
     alpha: Annotated[
-        float | None,
-        typer.Option(metavar="A", help="Instead: the mass of an extreme client's support; 1/K for K outcomes."),
+        float | None, option("A", "Instead: the mass of an extreme client's support; 1/K for K outcomes.")
     ] = None,
     samples: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Samples of one client; may be repeated. [default: 1 4 16 64]")
+        list[int] | None, option("N", "Samples of one client; may be repeated. [default: 1 4 16 64]")
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the total may be exceeded.")] = 1e-6,
-    total: Annotated[
-        float | None, typer.Option(metavar="E", help="Instead of --epsilon: a budget to be split over the samples.")
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option(metavar="N", help="Also: one sample of each of N clients, shuffled.")
-    ] = None,
+    delta: Annotated[float, option("D", "Probability with which the total may be exceeded.")] = 1e-6,
+    total: Annotated[float | None, option("E", "Instead of --epsilon: a budget to be split over the samples.")] = None,
+    clients: Annotated[int | None, option("N", "Also: one sample of each of N clients, shuffled.")] = None,
     json: JsonOutput = False,
 ) -> None:
     """Print the exact total loss of several samples of one client, beside simpler sums; --total asks the reverse question."""
@@ -452,14 +434,11 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
 
 def explore(
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a new file instead of serving it."),
+        Path | None, option("FILE", "Write the page to a new file instead of serving it.", "--output", "-o")
     ] = None,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Serve at this port; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: the file or the address, and the size in bytes.")
-    ] = False,
+    port: Annotated[int, option("N", "Serve at this port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, switch("--browser/--no-browser", "Open a browser.")] = True,
+    json: Annotated[bool, switch("--json", "Print JSON: the file or the address, and the size in bytes.")] = False,
 ) -> None:
     """Serve a page on which you change a client's distribution and the budget, and see the privacy, its cost and the estimate of the
     population.
