@@ -25,6 +25,7 @@ from discreet.cli._options import (
     choose_mechanism,
     mechanism_text,
     option,
+    refuse_given,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
@@ -97,8 +98,7 @@ def agree(
             "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--survey": survey, "--for": goal,
             "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
         }  # fmt: skip
-        for name in (name for name, value in given.items() if value is not None):
-            raise DiscreetError(f"{name} is for a new agreement; --check only reads {file}")
+        refuse_given(given, f"is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     elif survey is not None:
         asked = stated_survey(

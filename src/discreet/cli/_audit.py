@@ -13,19 +13,9 @@ import typer
 from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
-from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._options import (
-    Delta,
-    JsonOutput,
-    Lower,
-    Nu,
-    Upper,
-    argument,
-    option,
-    stated_family,
-    stated_privacy,
-)
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.audit import BlackBoxAudit, black_box_audit, certificate
+from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument, option, stated_family, stated_privacy
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -64,7 +54,8 @@ def audit(
         load_callable(mechanism), given, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence
     )
     if plot is not None:
-        _save_audit_plot(found, mechanism, plot)
+        verdict = "refuted" if found.is_refuted else "not refuted"
+        plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), plot)
     if json:
         write_json(_audit_record(found))
     else:
@@ -103,6 +94,7 @@ def certify(
     found.write(out)
     low, high = found.realised_epsilon
     assert found.largest_epsilon is not None
+    claim = f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
     if json:
         write_json({
             "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
@@ -114,16 +106,12 @@ def certify(
         print_blocks(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
             f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
-            f"Claimed:                              {_claim_text(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             *([] if agreed is None else [f"Agreement: {agreed.id}"]),
             f"Certificate: {safe_text(out)}",
         )
     if not found.holds:
         raise typer.Exit(REFUTED)
-
-
-def _claim_text(found: Certificate) -> str:
-    return f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
 
 
 def _stated_sampler(
@@ -189,9 +177,6 @@ def _parse_input(text: str) -> Any:
         return text
 
 
-# Printing.
-
-
 def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
     made = empty_table("event", "inputs", "counts", "at least", texts=3)
@@ -229,20 +214,7 @@ def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
         "refuted": found.is_refuted,
         "inputs": list(found.inputs),
         "events": [
-            {
-                "event": event.description,
-                "first_input": event.first_input,
-                "second_input": event.second_input,
-                "first_count": event.first_count,
-                "second_count": event.second_count,
-                "draws": event.draws,
-                "empirical_epsilon_lower_bound": json_number(event.empirical_epsilon_lower_bound),
-            }
+            {"event" if name == "description" else name: value for name, value in json_values(event).items()}
             for event in found.events
         ],
     }
-
-
-def _save_audit_plot(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
-    verdict = "refuted" if found.is_refuted else "not refuted"
-    plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 from discreet.agreement import Agreement
-from discreet.cli._options import AgreedDomainFile, argument, option, stated_domain, switch
+from discreet.cli._options import AgreedDomainFile, argument, option, refuse_given, stated_domain, switch
 from discreet.cli._printing import print_blocks, safe_text, write_json_line
 from discreet.client import read_collector_key
 from discreet.collect import SEAL_VARIABLE, collectable, display_name, serve
-from discreet.errors import DiscreetError
 
 _NOT_SEALED = "not sealed: the database's dead rows and logs can link clients to their samples; --seal FILE prevents it"
 
@@ -92,9 +91,9 @@ def collect(
     """
     labels = stated_domain(domain, None, None, None)
     files = agreements or []
-    for name, given in (("--follows", follows), ("--domain", domain), ("--questions", questions)):
-        if given is not None and len(files) != 1:
-            raise DiscreetError(f"{name} is for one agreement; name one file")
+    if len(files) != 1:
+        given = {"--follows": follows, "--domain": domain, "--questions": questions}
+        refuse_given(given, "is for one agreement; name one file")
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 

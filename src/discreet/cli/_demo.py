@@ -72,18 +72,18 @@ def demo(
             "reports": _reports_record(told, reported),
             "design": _design_record(served, designed),
         }
-        write_json({**_record(run, picture), **records})
+        write_json({**_release_record(run, picture), **records})
         return
     print_blocks(
         f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
         f"to {len(run.destinations)} destinations.\n"
         f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
         _client_text(run),
-        _client(run),
-        _guarantee(run),
+        _client_table(run),
+        _guarantee_text(run),
         "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
-        _costs(run),
-        _verdict(run),
+        _cost_table(run),
+        _mechanism_verdict(run),
         f"Picture: [bold]{safe_text(picture)}[/bold]",
         _lesson_text(lesson),
         _lesson_table(lesson),
@@ -248,7 +248,7 @@ def _client_text(run: FlightRelease) -> str:
     )
 
 
-def _client(run: FlightRelease) -> Table:
+def _client_table(run: FlightRelease) -> Table:
     client = run.client
     made = empty_table("destination", "held", "drawn from")
     top = [int(place) for place in np.argsort(-client.held, kind="stable")[:_SHOWN] if client.held[place] > 0]
@@ -262,7 +262,7 @@ def _client(run: FlightRelease) -> Table:
     return made
 
 
-def _guarantee(run: FlightRelease) -> str:
+def _guarantee_text(run: FlightRelease) -> str:
     exact, clients = run.guarantee, len(run.released)
     known = min(run.epsilon, LARGEST_EXPONENT)
     verdict = "as exact rationals" if exact.holds else "NO: THIS IS A BUG, DO NOT RELEASE"
@@ -285,7 +285,7 @@ def _digits(ratio: Fraction) -> str:
     return f"{context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)):f}"
 
 
-def _costs(run: FlightRelease) -> Table:
+def _cost_table(run: FlightRelease) -> Table:
     made = empty_table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
     for measure in PAPER_DIVERGENCES:
         summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
@@ -300,7 +300,7 @@ def _costs(run: FlightRelease) -> Table:
     return made
 
 
-def _verdict(run: FlightRelease) -> str:
+def _mechanism_verdict(run: FlightRelease) -> str:
     """Which mechanism is closest for which clients, as measured. The optimal mechanism is best in the worst case only."""
     clients = len(run.released)
     lines = [
@@ -317,7 +317,7 @@ def _verdict(run: FlightRelease) -> str:
     return "\n".join(lines)
 
 
-def _record(run: FlightRelease, picture: Path) -> dict[str, Any]:
+def _release_record(run: FlightRelease, picture: Path) -> dict[str, Any]:
     client, exact = run.client, run.guarantee
     return {
         "epsilon": run.epsilon,

@@ -9,8 +9,9 @@ Disable core dumps in commands that read records: a dump would write all of them
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,15 +19,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from discreet._base.files import read_lines
+from discreet._base.files import check_apart, read_lines
 from discreet.agreement import Agreement
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.domain import Domain, Interval, Labels, Numbers
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
-from discreet.tables import READ
+from discreet.tables import READ, STANDARD
 
 if TYPE_CHECKING:
     from discreet.tables import Source
@@ -145,6 +147,72 @@ PictureFile = Annotated[Path | None, option("FILE", "Draw a picture: .png, .svg 
 JsonOutput = Annotated[bool, switch("--json", "Print JSON.")]
 JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on standard output.")]
 Quiet = Annotated[bool, switch("--quiet", "No progress and no summary.", "-q")]
+
+
+def refuse_given(options: Mapping[str, Any], why: str) -> None:
+    """Raise an error for the first of these options that has a value; `why` follows its name."""
+    for name, value in options.items():
+        if value is not None:
+            raise DiscreetError(f"{name} {why}")
+
+
+def refuse_beside(what: str, options: Mapping[str, Any]) -> None:
+    """Raise an error for options of an estimate that do not go with `what`."""
+    instead = f", or estimate without {what}" if what.startswith("--") else ""
+    refuse_given(options, f"does not go with {what}; leave it out{instead}")
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages."""
+
+    source: str
+    agreement: Path | None
+    domain: Path | None
+    statistic: list[str]
+    bins: int | None
+    confidence: float
+    top: int | None
+    plot: Path | None
+    sample: str
+    json: bool
+
+    @property
+    def report_column(self) -> str:
+        """The column of reports: report, unless another one is named."""
+        return "report" if self.sample == "sample" else self.sample
+
+    def check(self, others: Mapping[str, str | None]) -> None:
+        """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
+        for name, path in {"IN": self.source, **others}.items():
+            if path == STANDARD:
+                raise DiscreetError(f"{name} is read twice for groups and changes; give a file instead of -")
+        if self.top is not None:
+            check_count("top", self.top)
+        self.check_picture({"samples": self.source, "agreement": self.agreement, **others})
+
+    def check_picture(self, read: Mapping[str, str | Path | None]) -> None:
+        """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
+        if self.plot is not None:
+            from discreet.plots import check_picture  # loaded if a picture is drawn
+
+            check_picture(self.plot)
+            check_apart(self.plot, read, what="picture")
+
+    def save_picture(self, draw: Callable[[Any], Any]) -> None:
+        """Draw with the functions of `discreet.plots`, where a picture was asked for."""
+        if self.plot is not None:
+            from discreet import plots
+
+            plots.save(draw(plots), self.plot)
+
+    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+        """Print the record as JSON or the blocks, as it was asked."""
+        if self.json:
+            write_json(record)
+        else:
+            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
+
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"

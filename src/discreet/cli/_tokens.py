@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from discreet._base.files import error_reason
-from discreet.cli._options import AllowLarge, JsonOutput, argument, option, refuse_large_epsilon
+from discreet.cli._options import AllowLarge, JsonOutput, argument, option, refuse_given, refuse_large_epsilon
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
@@ -50,9 +50,9 @@ def tokens(
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    for name, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
-        if given is not None and examples is not None:
-            raise DiscreetError(f"{name} and --examples, which chooses it, exclude each other; give one of the two")
+    if examples is not None:
+        chosen = {"--upper": upper, "--reference-temperature": reference_temperature}
+        refuse_given(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
     opening, secret = (
         _read_prompt_file(public),
         sys.stdin.read() if private == _STANDARD else _read_prompt_file(Path(private)),

@@ -7,7 +7,7 @@ loss of several samples of one client, and the gain of shuffling. `explore` serv
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,15 +122,9 @@ def tradeoff(
     gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
-        title, budgets = f"Worst-case divergence: {_family_text(family)}", [row.epsilon for row in rows]
-        drawn = plots.tradeoff(
-            family,
-            epsilon=sorted(set(budgets)),
-            divergences=list(dict.fromkeys(names)),
-            bracket=bracket,
-            title=title,
-        )
-        plots.save(drawn, plot)
+        title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.epsilon for row in rows})
+        distinct = list(dict.fromkeys(names))
+        plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
     if json:
         write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
     else:
@@ -185,9 +179,6 @@ def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None
         return nu_for(family, divergence=name, risk=risk)
     except ImpossibleError:  # undecided for very rare outcomes; a missing epsilon is reported
         return None
-
-
-# Printing.
 
 
 def _family_text(family: Simplex | Band) -> str:
@@ -305,43 +296,25 @@ def _tradeoff_record(
     bounds = family.bounds
     other: dict[str, Any] = {"delta": delta} if delta else {}
     if gaussian:
-        other["gaussian"] = [
-            {
-                "nu": row.nu,
-                "divergence": row.divergence,
-                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
-                "attained": json_number(row.attained.value) if row.attained.attained else None,
-            }
-            for row in gaussian
-        ]
+        other["gaussian"] = [{"nu": row.nu, **_risk_record(row)} for row in gaussian]
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
         "risks": [
-            {
-                "epsilon": row.epsilon,
-                "divergence": row.divergence,
-                "optimal": {
-                    "value": json_number(row.optimal.value),
-                    "tight": row.optimal.tight,
-                    **({"least": json_number(row.optimal.least)} if row.optimal.least else {}),
-                },
-                "attained": json_number(row.attained.value) if row.attained.attained else None,
-                "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
-            }
-            for row in rows
+            {"epsilon": row.epsilon, **_risk_record(row), "mollifier": _bound_record(row.mollifier)} for row in rows
         ],
-        "budgets": [
-            {
-                "divergence": row.divergence,
-                "risk": row.risk,
-                "optimal": row.optimal,
-                "mollifier": row.mollifier,
-                "nu": row.nu,
-            }
-            for row in targets
-        ],
+        "budgets": [asdict(row) for row in targets],
         **other,
     }
+
+
+def _risk_record(row: RiskRow | GaussianRow) -> dict[str, Any]:
+    attained = json_number(row.attained.value) if row.attained.attained else None
+    return {"divergence": row.divergence, "optimal": _bound_record(row.optimal), "attained": attained}
+
+
+def _bound_record(risk: Risk) -> dict[str, Any]:
+    least = {"least": json_number(risk.least)} if risk.least else {}
+    return {"value": json_number(risk.value), "tight": risk.tight, **least}
 
 
 USUAL_SAMPLES = (1, 4, 16, 64)
@@ -385,12 +358,7 @@ def account(
         return
     made = empty_table("samples", "basic", "Renyi", "exact", texts=0)
     for row in rows:
-        made.add_row(
-            f"{row['samples']:,}",
-            format_number(row["basic"]),
-            format_number(row["renyi"]),
-            format_number(row["composed"]),
-        )
+        made.add_row(f"{row['samples']:,}", *(format_number(row[name]) for name in ("basic", "renyi", "composed")))
     blocks: list[Any] = [
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
         made,
@@ -407,15 +375,9 @@ def account(
 
 def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
-    found = loss.epsilon(delta)
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
-    return {
-        "samples": samples,
-        "basic": loss.largest,
-        "renyi": by_renyi,
-        "composed": found,
-        "attained": loss.attained,
-    }
+    found = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
+    return {**found, "attained": loss.attained}
 
 
 def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:

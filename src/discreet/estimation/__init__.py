@@ -71,12 +71,10 @@ if TYPE_CHECKING:
         MOST_REHEARSED as MOST_REHEARSED,
         PopulationWay as PopulationWay,
         Rehearsal as Rehearsal,
-        ReportRehearsal as ReportRehearsal,
         SamplerCost as SamplerCost,
         compare_samplers as compare_samplers,
         population_ways as population_ways,
         rehearsal as rehearsal,
-        rehearse_reports as rehearse_reports,
     )
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
@@ -154,8 +152,8 @@ __getattr__ = old_names(
                 "questions_within record survey_change_record survey_groups_record survey_notes survey_record within_record"
             ),
             "_rehearsal": (
-                "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
-                "compare_samplers population_ways rehearsal rehearse_reports"
+                "MOST_REHEARSED PopulationWay Rehearsal SamplerCost "
+                "compare_samplers population_ways rehearsal"
             ),
             "_sample_tables": (
                 "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "

@@ -23,7 +23,8 @@ from discreet.errors import DiscreetError, check_count
 from discreet.estimation._counting import bin_cells, line_of
 from discreet.estimation._from_samples import population
 from discreet.estimation._planning import MOST_CLIENTS
-from discreet.estimation._reports import reported_population
+from discreet.estimation._population import Population
+from discreet.estimation._reports import ReportedPopulation, reported_population
 from discreet.estimation._reweighting import reweight_examples
 from discreet.families import ContinuousFamily, FiniteFamily, Simplex, as_laws
 from discreet.mechanisms import MECHANISMS, AnyFamily, CellAtoms, LinearSampler, OptimalSampler, ReportSampler, Sampler
@@ -109,13 +110,13 @@ def _client_law_blocks(counts: Any) -> Iterator[Floats]:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Averages over repetitions. `client_tv`: mean TV from a client's distribution to its output distribution.
+    """Averages over repetitions. `client_tv`: mean TV from a client's distribution to its output distribution; None for reports.
 
     `largest` and `total`: largest error of a share and TV distance of the estimated distribution (the nearest one; for projections, the
     samples themselves); `covered`: how often a share's interval covered the truth; `width`: mean half-width of these intervals.
     """
 
-    client_tv: float
+    client_tv: float | None
     largest: float
     total: float
     covered: float
@@ -123,7 +124,7 @@ class Rehearsal:
 
 
 def rehearsal(
-    sampler: Sampler[AnyFamily],
+    sampler: Sampler[AnyFamily] | ReportSampler,
     laws: ArrayLike,
     *,
     clients: int,
@@ -135,21 +136,38 @@ def rehearsal(
     """Repeated collections of `clients` clients drawn from the examples. On a continuous family `laws` are on its cells, as tables are
     released.
     """
-    check_count("clients", clients, most=MOST_CLIENTS)
+    client_tv, collect_once, truth = (
+        _report_collection(sampler, laws, clients, confidence)
+        if isinstance(sampler, ReportSampler)
+        else _sample_collection(sampler, laws, clients, confidence, bins)
+    )
     check_count("repetitions", repetitions)
-    held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
     rng = np.random.default_rng(check_count("seed", seed, least=0))
-    off, total, covered, width = [], [], [], []
+    found = []
     for _ in range(repetitions):
+        each = collect_once(rng)
+        law, off = each.law, np.abs(each.nearest - truth)
+        covered = ((law.low <= truth) & (truth <= law.high)).mean()
+        found.append((off.max(), 0.5 * off.sum(), covered, 0.5 * (law.high - law.low).mean()))
+    return Rehearsal(client_tv, *(float(np.mean(each)) for each in zip(*found, strict=True)))
+
+
+_Collection = tuple[float | None, Callable[[np.random.Generator], Population | ReportedPopulation], Floats]
+
+
+def _sample_collection(
+    sampler: Sampler[AnyFamily], laws: ArrayLike, clients: int, confidence: float, bins: int | None
+) -> _Collection:
+    """The mean distance of a client from its sample's distribution, a function that collects samples once, and the true shares."""
+    check_count("clients", clients, most=MOST_CLIENTS)
+    held, drawn_from, truth = _laws_and_truth(sampler, laws, clients, bins)
+
+    def collect_once(rng: np.random.Generator) -> Population:
         times = rng.multinomial(clients, np.full(len(held), 1.0 / len(held)))
         counts = rng.multinomial(times, drawn_from / drawn_from.sum(axis=1, keepdims=True)).sum(axis=0)
-        found = population(sampler, counts=counts, bins=bins, confidence=confidence)
-        off.append(np.abs(found.nearest - truth).max())
-        total.append(0.5 * np.abs(found.nearest - truth).sum())
-        covered.append(((found.law.low <= truth) & (truth <= found.law.high)).mean())
-        width.append(0.5 * (found.law.high - found.law.low).mean())
-    client_tv = np.asarray(divergence("tv")(held, drawn_from)).mean()
-    return Rehearsal(*(float(np.mean(each)) for each in (client_tv, off, total, covered, width)))
+        return population(sampler, counts=counts, bins=bins, confidence=confidence)
+
+    return float(np.asarray(divergence("tv")(held, drawn_from)).mean()), collect_once, truth
 
 
 def _laws_and_truth(
@@ -170,37 +188,17 @@ def _laws_and_truth(
     return held, sampler.weights_on_atoms(held) / TOTAL, bin_cells(sampler, clients=clients, count=bins).of(shares)
 
 
-@dataclass(frozen=True)
-class ReportRehearsal:
-    """Averages over repetitions: errors of the nearest law, how often a share's interval covered the truth, and its mean half-width."""
-
-    largest: float
-    total: float
-    covered: float
-    width: float
-
-
-def rehearse_reports(
-    sampler: ReportSampler,
-    laws: ArrayLike,
-    *,
-    clients: int,
-    repetitions: int = 20,
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> ReportRehearsal:
-    """Repeated collections of reports from `clients` clients drawn from the examples."""
+def _report_collection(sampler: ReportSampler, laws: ArrayLike, clients: int, confidence: float) -> _Collection:
+    """The same for reports, which have no distribution to compare with the client's."""
     check_count("clients", clients, most=MOST_REHEARSED, fix="reports are drawn one by one; rehearse with fewer")
-    rng = np.random.default_rng(check_count("seed", seed, least=0))
     held = _normalise_rows(np.atleast_2d(sampler.family.as_rows(laws, "laws")))
     plain = ReportSampler(Simplex(sampler.family.size), privacy=sampler.privacy, blocks=sampler.blocks)
-    truth, found = held.mean(axis=0), []
-    for _ in range(repetitions):
-        each = reported_population(plain, reports=_seeded_reports(plain, held, clients, rng)[1], confidence=confidence)
-        law, off = each.law, np.abs(each.nearest - truth)
-        covered = ((law.low <= truth) & (truth <= law.high)).mean()
-        found.append((off.max(), 0.5 * off.sum(), covered, 0.5 * (law.high - law.low).mean()))
-    return ReportRehearsal(*np.mean(found, axis=0).tolist())
+
+    def collect_once(rng: np.random.Generator) -> ReportedPopulation:
+        reports = _seeded_reports(plain, held, clients, rng)[1]
+        return reported_population(plain, reports=reports, confidence=confidence)
+
+    return None, collect_once, held.mean(axis=0)
 
 
 def _seeded_reports(
