@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.estimation import _sample_tables as tallies, population
+from discreet.estimation import _client_tables, population
 from discreet.estimation._sample_tables import (
     coding_and_sampler,
     tally,
@@ -202,7 +202,7 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
 ) -> None:
     path, agreement = released(tmp_path)
     domain, _ = coding_and_sampler(agreement)
-    monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
+    monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
     assert tally(file_source(str(path)), agreement, domain).counts.sum() == 500
     (tmp_path / "again.parquet").write_bytes(path.read_bytes())
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):

@@ -12,7 +12,7 @@ import typer
 from discreet import plots
 from discreet._base.files import check_apart
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._estimate_report import TOP, AnyPopulation, estimate_blocks, release_noun
+from discreet.cli._estimate_report import TOP, estimate_blocks, release_noun
 from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
     AgreedDomainFile,
@@ -34,6 +34,7 @@ from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
+    AnyPopulation,
     Population,
     ReportTally,
     SampleTally,

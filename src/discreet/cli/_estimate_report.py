@@ -14,9 +14,9 @@ from discreet.cli._options import mechanism_text, promise_text
 from discreet.cli._printing import empty_table, format_number, note_lines, safe_text
 from discreet.estimation import (
     MOST,
+    AnyPopulation,
     Estimate,
     Liars,
-    Population,
     ReportedPopulation,
     ReportLiars,
     Reweighted,
@@ -29,7 +29,6 @@ from discreet.estimation import (
 from discreet.families import Band, Simplex, serves_everybody
 from discreet.mechanisms import SERVING, JointSampler, OptimalSampler, ReportSampler
 
-AnyPopulation = Population | ReportedPopulation
 AnyLiars = Liars | ReportLiars
 TOP = 15  # outcomes to list where nobody says how many
 

@@ -22,13 +22,12 @@ from discreet.cli._survey import estimate_survey_change, estimate_survey_groups,
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     MOST,
+    AnyPopulation,
     Change,
     ClientGroups,
     Estimate,
     GroupedPopulation,
     PooledPopulation,
-    Population,
-    ReportedPopulation,
     ReportTally,
     SampleTally,
     SharedClients,
@@ -89,14 +88,14 @@ class _CountedTable:
         """What one client released."""
         return "report" if isinstance(self.tallied, ReportTally) else "sample"
 
-    def population(self, confidence: float, bins: int | None) -> Population | ReportedPopulation:
+    def population(self, confidence: float, bins: int | None) -> AnyPopulation:
         """The estimate from all of it."""
         if isinstance(self.tallied, ReportTally):
             return reported_population(self.tallied.counts.sampler, counts=self.tallied.counts, confidence=confidence)
         assert not isinstance(self.sampler, ReportSampler)
         return population(self.sampler, counts=self.tallied.counts, bins=bins, confidence=confidence)
 
-    def notes(self, found: Population | ReportedPopulation) -> list[str]:
+    def notes(self, found: AnyPopulation) -> list[str]:
         """What a reader of an estimate from it should know."""
         return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 

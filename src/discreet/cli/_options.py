@@ -77,7 +77,6 @@ ClientColumns = Annotated[
         "Column of clients: texts or integers. Given several times, these columns together name a client.",
     ),
 ]
-ValueColumn = Annotated[str, value_option()]
 OptionalValueColumn = Annotated[str | None, value_option()]
 DomainFile = Annotated[Path | None, labels_option()]
 AgreedDomainFile = Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")]

@@ -18,15 +18,14 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
-from discreet.estimation._groups import Change, GroupedPopulation
-from discreet.estimation._liars import Liars, liars, liars_per_half_interval
+from discreet.estimation._change import Change, PooledPopulation, SurveyChange
+from discreet.estimation._groups import GroupedPopulation, shares_within
+from discreet.estimation._liars import Liars, ReportLiars, liars, liars_per_half_interval
 from discreet.estimation._planning import known_excess
-from discreet.estimation._pooling import PooledPopulation
 from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import ReportedPopulation, ReportLiars
-from discreet.estimation._several import rounds_cost
-from discreet.estimation._survey_groups import SurveyChange, shares_within
+from discreet.estimation._reports import AnyPopulation, ReportedPopulation
 from discreet.estimation._surveys import SurveyAnswers
+from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody
 
 Floats = NDArray[np.float64]
@@ -56,9 +55,7 @@ def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     )
 
 
-def notes(
-    found: Population | ReportedPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
-) -> list[str]:
+def notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
     trusted = _trust_notes(agreed, named=named, distinct=distinct)
     return (
@@ -69,7 +66,7 @@ def notes(
 
 
 def record(
-    found: Population | ReportedPopulation,
+    found: AnyPopulation,
     agreed: Agreement,
     notes: Sequence[str],
     *,
@@ -234,7 +231,7 @@ def _share_objects(shares: Shares) -> list[dict[str, float]]:
     ]
 
 
-def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dict[str, Fidelity]:
+def law_fidelities(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
     laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
     if found.exact:

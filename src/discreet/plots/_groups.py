@@ -13,9 +13,9 @@ import numpy as np
 from discreet._base.showing import pluralise
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import (
+    AnyPopulation,
     Change,
     GroupedPopulation,
-    Population,
     ReportedPopulation,
     Shares,
     SurveyAnswer,
@@ -119,7 +119,7 @@ def _usual_title(found: GroupedPopulation) -> str:
     return f"{len(found.groups):,} groups behind {found.clients:,} private {released} {promise}"
 
 
-def _colour(found: Population | ReportedPopulation) -> str:
+def _colour(found: AnyPopulation) -> str:
     return style.COLOURS["linear" if found.exact else "optimal"]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation import Population, ReportedPopulation
+from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
 from discreet.plots import _style as style
 from discreet.plots._labels import promise_label, shorten_name
@@ -26,7 +26,7 @@ _TAIL = 1e-3  # of the reference, at each end
 
 
 def population(
-    found: Population | ReportedPopulation,
+    found: AnyPopulation,
     *,
     truth: LawLike | None = None,
     most: int = 15,
@@ -71,7 +71,7 @@ def population(
     return drawn
 
 
-def _check_truth_shares(truth: Any, found: Population | ReportedPopulation) -> Floats:
+def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
@@ -101,7 +101,7 @@ class _PopulationShares:
     confidence: float
 
     @classmethod
-    def of(cls, found: Population | ReportedPopulation, truth: Floats | None) -> "_PopulationShares":
+    def of(cls, found: AnyPopulation, truth: Floats | None) -> "_PopulationShares":
         """Those of an estimated population."""
         law, domain = found.law, found.domain
         names = [str(name) for name in domain.names]
@@ -127,7 +127,7 @@ class _PopulationShares:
         return style.COLOURS["linear" if self.exact else "optimal"]
 
 
-def _value_range(found: Population | ReportedPopulation) -> tuple[float, float]:
+def _value_range(found: AnyPopulation) -> tuple[float, float]:
     """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
     finest = found.finest
     edges = found.domain.edges if finest is None else finest.domain.edges
