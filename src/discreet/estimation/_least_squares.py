@@ -310,16 +310,14 @@ class TreeLevels:
         self._parts, self._reports = parts, reports
         self._samplers = [part_sampler(sampler, part) for part in parts]
         self._levels = [part.blocks.size for part in parts]
-        deepest = self._levels[-1]
-        branching = next(prime for prime in (2, 3, 5, 7) if deepest % prime == 0)  # 4 children are 2 of 2 each
-        self._tree = Tree(branching, round(math.log(deepest, branching)))
+        self._tree = Tree.on_cells(self._levels[-1])
         growth = math.exp(sampler.epsilon)
         self._noise = [
             level_variance(part.blocks, growth) / len(given)
             for part, given in zip(parts, reports, strict=True)
             if isinstance(part.blocks, BlockFamily)
         ]
-        self.edges = cell_edges(sampler.survey.columns, column, deepest)
+        self.edges = cell_edges(sampler.survey.columns, column, self._levels[-1])
 
     def _weights(self, depth: int) -> list[float]:
         """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""

@@ -1,4 +1,4 @@
-"""A survey, and the one private report that each client sends under it.
+"""The one private report that each client sends under a survey.
 
     Q(i, B) = (n_i/2^62) (beta_i/b_i + (1 - beta_i) P_i(B)/r_i)
 
@@ -20,18 +20,16 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.domain import digest, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
@@ -57,117 +55,23 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, survey_order, table_noise
-from discreet.survey._columns import Integers, SurveyColumns, read_columns
-from discreet.survey._part_terms import SHARE_UNITS, check_parts, part_terms
-from discreet.survey._questions import SurveyQuestion, read_questions
-from discreet.survey._strategies import Part, Strategy, Together, choose_strategy, strategy_of_parts
+from discreet.survey._coin import (
+    LARGEST_REPORT,
+    NO_QUESTION,
+    Marginals,
+    choose_parts,
+    is_table,
+    survey_order,
+    table_noise,
+)
+from discreet.survey._columns import Integers
+from discreet.survey._part_terms import check_parts, part_terms
+from discreet.survey._questions import Survey
+from discreet.survey._strategies import Part, Strategy, Together, strategy_of_parts
 
-LARGEST_REPORT = 1 << 64
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
 _ROW_WORD = 2  # which word of a client chooses among its rows
-
-
-@final
-class Survey:
-    """What is asked of a population: public columns, and questions about them.
-
-    Args:
-        columns: for each name a list of labels, a number of outcomes, `Number(low, high)`, `Dates(first, last)` or a `Domain`.
-        questions: what `shares`, `histogram`, `mean`, `quantiles` and `linear` make.
-
-    Raises:
-        DiscreetError: for columns that are none, and questions that they cannot answer.
-
-    Example:
-        >>> survey = Survey({"region": ["north", "south"], "amount": Number(0, 500)}, [shares("region"), mean("amount")])
-        >>> sampler = SurveySampler(survey, epsilon=1.0)
-        >>> reports = sampler.release_table({"region": ["north", "south"], "amount": [20.0, 31.5]})
-    """
-
-    def __init__(self, columns: Mapping[str, Any] | SurveyColumns, questions: Sequence[SurveyQuestion]) -> None:
-        self.columns = columns if isinstance(columns, SurveyColumns) else SurveyColumns(columns)
-        if isinstance(questions, (str, SurveyQuestion)) or not isinstance(questions, Sequence) or not questions:
-            raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
-        for question in questions:
-            check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
-            question.check(self.columns)
-        self.questions = tuple(questions)
-
-    def __repr__(self) -> str:
-        return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Survey) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    @cached_property
-    def _identity(self) -> str:
-        """Columns in order, with their units, and questions."""
-        try:
-            columns: Any = list(self.columns.terms.items())
-        except DiscreetError:  # of a domain that no file states
-            columns = repr(self.columns)
-        return json.dumps([columns, [each.terms for each in self.questions]], sort_keys=True, default=repr)
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """The survey as a file states it."""
-        return {"columns": self.columns.terms, "questions": [question.terms for question in self.questions]}
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of its terms."""
-        return digest(self._identity.encode())
-
-    def write(self, path: str | Path) -> None:
-        """Write the survey file.
-
-        Args:
-            path: where to.
-        """
-        Path(path).write_text(json.dumps(self.terms, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: str | Path) -> Survey:
-        """Read a survey file.
-
-        Args:
-            path: of a JSON file with `columns` and `questions`.
-
-        Returns:
-            The survey.
-
-        Raises:
-            DiscreetError: for a file that cannot be read or is no survey; the message names the field.
-        """
-        try:
-            terms = json.loads(
-                Path(path).read_text(encoding="utf-8"), object_pairs_hook=refuse_repeated_fields("the survey file")
-            )
-        except (OSError, ValueError, RecursionError) as error:
-            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
-        return cls.from_terms(terms)
-
-    @classmethod
-    def from_terms(cls, terms: Any) -> Survey:
-        """The survey of `terms`.
-
-        Args:
-            terms: what a survey file holds.
-
-        Returns:
-            The survey.
-
-        Raises:
-            DiscreetError: for terms that are none; the message names the field.
-        """
-        if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
-            raise DiscreetError("a survey has the fields columns and questions, and no others")
-        return cls(read_columns(terms["columns"]), read_questions(terms["questions"]))
 
 
 @final
@@ -203,12 +107,15 @@ class SurveySampler:
         bound = report_bound(promise)
         self._bound = bound
         self.parts = (
-            choose_parts(survey, bound) if parts is None else check_parts(parts, survey.questions, survey.columns)
+            choose_parts(survey.questions, survey.columns, bound)
+            if parts is None
+            else check_parts(parts, survey.questions, survey.columns)
         )
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
-        self._ends = _whole_shares([part.share for part in self.parts])
+        units = list(accumulate(part.share_units for part in self.parts))
+        self._ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
         self.uniform_weights = tuple(least_weight(part.blocks, bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
@@ -690,27 +597,3 @@ class _WordReader:
         self._next += 1
         self._again[self._clients[word >= (TOTAL // bound) * bound]] = True
         return np.asarray(word % bound)
-
-
-def choose_parts(survey: Survey, bound: Fraction) -> tuple[Part, ...]:
-    """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
-    asked = enumerate(survey.questions)
-    strategies = [choose_strategy(question, place, survey.columns, bound) for place, question in asked]
-    room = LARGEST_REPORT - sum(part.capacity for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_coin(survey.questions, strategies, survey.columns, bound, room)
-    chosen = [
-        (part, part.share * chance)
-        for strategy, chance in zip(strategies, chances, strict=True)
-        for part in strategy.parts
-    ]
-    return tuple(
-        Part(part.question, part.projection, part.blocks, max(1, round(share * SHARE_UNITS)) / SHARE_UNITS)
-        for part, share in (*chosen, *((part, part.share) for part in wider))
-    )
-
-
-def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
-    """The sums n_1, n_1 + n_2, ... of whole numbers that add up to 2^62, in proportion to shares."""
-    parts = [max(1, round(share * SHARE_UNITS)) for share in shares]
-    total = sum(parts)
-    return tuple(TOTAL * end // total for end in accumulate(parts))
