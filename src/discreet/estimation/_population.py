@@ -415,20 +415,31 @@ class Population:
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
-        starts, stops = (
-            (values[order],) * 2 if self.domain.edges is None else (self.domain.edges[:-1], self.domain.edges[1:])
-        )
-        released = int(np.argmax(below / self.samples >= level))
         estimate = None
         if self.exact:
             # the nearest distribution follows the noise of narrow cells; cumulative shares do not
             law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
-            reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
-            estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
-        return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
+            estimate = quantile_of_law(law[order], values[order], level)
+        released = float(values[order][np.argmax(below / self.samples >= level)])
+        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
+
+
+def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
+    """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
+    reached = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
+    return float(values[reached[0] if reached.size else -1])
+
+
+def quantile_ends(
+    domain: Domain, values: Floats, first: int, last: int, released: float
+) -> tuple[float, float, float, float]:
+    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
+    if domain.edges is None:
+        return float(values[first]), float(values[last]), released, 0.0
+    blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())
+    return float(domain.edges[first]), float(domain.edges[last + 1]), released, blur
 
 
 class Averaging(Protocol):

@@ -32,6 +32,8 @@ from discreet.estimation._population import (
     first_moment,
     numeric_outcomes,
     parse_parameter,
+    quantile_ends,
+    quantile_of_law,
     threshold_indicator,
 )
 from discreet.estimation._report_statistics import ReportRows, SupportStatistics, largest_sum, sums_over_blocks
@@ -178,14 +180,11 @@ class ReportedPopulation:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose share is not rejected; outcomes must be numbers."""
-        values, edges = numeric_outcomes(self.domain, name), self.domain.edges
+        values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
         first, last = self._statistics.quantile_range(order, level, tail(self.confidence))
-        starts, stops = (values[order],) * 2 if edges is None else (edges[:-1], edges[1:])
-        reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
-        estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if edges is None else float(0.5 * np.diff(edges)[[first, last]].max())
-        return Estimate(name, estimate, float(starts[first]), float(stops[last]), estimate, blur)
+        estimate = quantile_of_law(self.nearest[order], values[order], level)
+        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, estimate))
 
     def _ends(self, among: int) -> Ends:
         if self.rows is not None:
