@@ -67,7 +67,7 @@ class BoxProfile:
     @property
     def upper_mass(self) -> float:
         """m B: the probability of a privacy loss of +epsilon, rounded up."""
-        return min(1.0, self._mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
+        return min(1.0, self._extreme_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
 
     @property
     def lower_mass(self) -> float:
@@ -82,7 +82,7 @@ class BoxProfile:
         return min(1.0, math.nextafter(self.upper_mass * -math.expm1(beta - self.epsilon) * ROUNDED_UP, math.inf))
 
     @property
-    def _mass(self) -> float:
+    def _extreme_mass(self) -> float:
         return min(self.alpha, 1.0 - self.alpha)
 
 

@@ -97,7 +97,7 @@ def collect(
     found = [collectable(Agreement.read(file), labels)[0] for file in files]
     made = [path for path in (key, seal) if path is not None and not os.path.lexists(path)]
 
-    def listening(where: str) -> None:
+    def print_address(where: str) -> None:
         public = None if key is None else read_collector_key(key).public
         if json:
             signed = {} if public is None else {"key": public}
@@ -132,5 +132,5 @@ def collect(
         origins=tuple(allow_origin or ()),
         patience=patience,
         workers=workers,
-        listening=listening,
+        listening=print_address,
     )

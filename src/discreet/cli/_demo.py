@@ -271,15 +271,15 @@ def _guarantee_text(run: FlightRelease) -> str:
         "likely draws, each destination gets, whatever a log says,\n"
         f"  at least {exact.lower:>25,}\n"
         f"  at most  {exact.upper:>25,}\n"
-        f"which is {_digits(exact.possible)} times as many; e^{known:g} is more:\n"
-        f"         {_digits(exact.bound)} ({verdict}).\n"
-        f"Largest ratio between any two of these {clients:,} clients: {_digits(exact.observed)}.\n"
+        f"which is {_ratio_digits(exact.possible)} times as many; e^{known:g} is more:\n"
+        f"         {_ratio_digits(exact.bound)} ({verdict}).\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_ratio_digits(exact.observed)}.\n"
         f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
         f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
     )
 
 
-def _digits(ratio: Fraction) -> str:
+def _ratio_digits(ratio: Fraction) -> str:
     """The first 21 digits, rounded down, so that a smaller number never looks larger."""
     context = Context(prec=21, rounding="ROUND_DOWN")
     return f"{context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)):f}"

@@ -149,7 +149,7 @@ def estimate_by_group(
         else {}
     )
     blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
-    title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
+    title = _picture_title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
     asked.save_picture(lambda plots: plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title))
     asked.show(said, blocks)
 
@@ -171,7 +171,7 @@ def _usual_client_column(records: Source, clients: Source) -> str:
     )
 
 
-def _title(read: _CountedTable, what: str) -> str:
+def _picture_title(read: _CountedTable, what: str) -> str:
     promised = f"{what} {promise_label(read.agreed.promise, read.agreed.epsilon)}"
     return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
 
@@ -256,10 +256,10 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (safe_text(name, most=60), clients, _percent(found.margins[name])) if row == 0 else ("", "", "")
-            ends = f"{_percent(law.all_low[place])} to {_percent(law.all_high[place])}"
+            head = (safe_text(name, most=60), clients, _percent_text(found.margins[name])) if row == 0 else ("", "", "")
+            ends = f"{_percent_text(law.all_low[place])} to {_percent_text(law.all_high[place])}"
             label = safe_text(names[place], most=60)
-            made.add_row(head[0], label, head[1], head[2], _percent(law.estimate[place]), ends)
+            made.add_row(head[0], label, head[1], head[2], _percent_text(law.estimate[place]), ends)
     return made
 
 
@@ -281,7 +281,7 @@ def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
     return [value, ends, *([f"+-{format_number(each.blur)}"] if blurred else [])]
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
@@ -334,7 +334,7 @@ def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered:
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
-    apart = False if numbered else _check_apart(files)
+    apart = False if numbered else _check_stages_apart(files)
     reads = [_CountedTable.of(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
     found = pooled_population([read.population(asked.confidence, None) for read in reads])
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
@@ -349,7 +349,7 @@ def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered:
     print_blocks(*_stage_blocks(found, reads, sources, doubts, asked.top))
 
 
-def _check_apart(files: Sequence[Source]) -> bool:
+def _check_stages_apart(files: Sequence[Source]) -> bool:
     try:
         return check_clients_apart(files)
     except DiscreetError as error:
@@ -380,9 +380,9 @@ def _stage_blocks(
     for place in shown:
         made.add_row(
             safe_text(found.domain.names[place], most=60),
-            *(_percent(each.law.estimate[place]) for each in found.stages),
-            _percent(found.law.estimate[place]),
-            f"{_percent(found.law.all_low[place])} to {_percent(found.law.all_high[place])}",
+            *(_percent_text(each.law.estimate[place]) for each in found.stages),
+            _percent_text(found.law.estimate[place]),
+            f"{_percent_text(found.law.all_low[place])} to {_percent_text(found.law.all_high[place])}",
         )
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
@@ -463,8 +463,8 @@ def _change_table(found: Change, shown: list[int]) -> Table:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(
             safe_text(names[place], most=60),
-            _percent(found.before.law.estimate[place]),
-            _percent(found.after.law.estimate[place]),
+            _percent_text(found.before.law.estimate[place]),
+            _percent_text(found.after.law.estimate[place]),
             f"{100 * law.estimate[place]:+.2f}",
             f"{100 * low:+.2f} to {100 * high:+.2f}",
             "rose" if low > 0.0 else "fell" if high < 0.0 else "",

@@ -241,7 +241,7 @@ def plan(
     if samples is not None:
         spend = partial(ways_to_spend, family, samples=samples, clients=clients, examples=laws)
         compared = [spend(epsilon=budget) for budget in budgets]
-    rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
+    rehearsals = {} if laws is None else _rehearse_mechanisms(family, laws, budgets, clients, seed, confidence)
     ways = _rehearsed_ways(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
@@ -375,7 +375,7 @@ def _read_examples(
     return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 
 
-def _rehearsals(
+def _rehearse_mechanisms(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
 ) -> dict[tuple[float, str], Rehearsal]:
     return {
@@ -469,12 +469,12 @@ def _each_and_together(each: float | None, together: float | None) -> str | None
     if each is None:
         return None
     if each == together:
-        return _from_epsilon(each)
-    rest = "at no epsilon" if together is None else _from_epsilon(together)
-    return f"{_from_epsilon(each)} for each share, {rest} for all at once"
+        return _epsilon_text(each)
+    rest = "at no epsilon" if together is None else _epsilon_text(together)
+    return f"{_epsilon_text(each)} for each share, {rest} for all at once"
 
 
-def _from_epsilon(epsilon: float) -> str:
+def _epsilon_text(epsilon: float) -> str:
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 

@@ -90,7 +90,7 @@ class _ReleaseBars:
 
     def rows(self, number: int) -> None:
         self._bars.advance(self._reading, number)
-        self._tell(self._reading, "rows")
+        self._show_speed(self._reading, "rows")
 
     def clients(self, number: int) -> None:
         if self._releasing is None:
@@ -98,9 +98,9 @@ class _ReleaseBars:
             self._bars.update(self._reading, total=read)
             self._releasing = self._bars.add_task("releasing", total=None, told="")
         self._bars.advance(self._releasing, number)
-        self._tell(self._releasing, "clients")
+        self._show_speed(self._releasing, "clients")
 
-    def _tell(self, task: Any, what: str) -> None:
+    def _show_speed(self, task: Any, what: str) -> None:
         found = next(each for each in self._bars.tasks if each.id == task)
         speed = found.completed / found.elapsed if found.elapsed else 0.0
         self._bars.update(task, told=f"{int(found.completed):,} {what}, {speed:,.0f}/s")

@@ -178,8 +178,8 @@ def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, 
                 made.add_row(
                     safe_text(group, most=60) if not row else "",
                     safe_text(names[shown], most=60),
-                    _value(100.0 * law.estimate[shown]),
-                    _interval(100.0 * law.all_low[shown], 100.0 * law.all_high[shown]),
+                    _value_text(100.0 * law.estimate[shown]),
+                    _interval_text(100.0 * law.all_low[shown], 100.0 * law.all_high[shown]),
                     end_section=row == len(order) - 1,
                 )
         blocks += [
@@ -218,8 +218,8 @@ def estimate_survey_change(
             sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
             made.add_row(
                 safe_text(answer.names[place], most=100),
-                _value(scale * law.estimate[place]),
-                _interval(scale * law.all_low[place], scale * law.all_high[place]),
+                _value_text(scale * law.estimate[place]),
+                _interval_text(scale * law.all_low[place], scale * law.all_high[place]),
                 "changed" if sure else "",
             )
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit_text(answer)}", made]
@@ -252,8 +252,8 @@ def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Ta
                 safe_text(name, most=60) if not row else "",
                 safe_text(each.names[place], most=60),
                 f"{each.clients:,}" if not row else "",
-                _value(scale * each.consistent[place]),
-                _interval(scale * each.law.all_low[place], scale * each.law.all_high[place]),
+                _value_text(scale * each.consistent[place]),
+                _interval_text(scale * each.law.all_low[place], scale * each.law.all_high[place]),
                 end_section=row == len(shown) - 1,
             )
     return made
@@ -294,14 +294,16 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     columns += [] if together else ["interval"]
     made = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
     for row in shown.tolist():
-        cells = [_value(scale * answer.consistent[row])]
-        cells += [] if together else [_interval(scale * answer.law.low[row], scale * answer.law.high[row])]
-        cells.append(_interval(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
+        cells = [_value_text(scale * answer.consistent[row])]
+        cells += [] if together else [_interval_text(scale * answer.law.low[row], scale * answer.law.high[row])]
+        cells.append(_interval_text(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
         made.add_row(safe_text(answer.names[row], most=100), *cells)
     blocks: list[Any] = [made]
     if answer.question.kind == "mean":
         total, low, high = found.total(place)
-        blocks.append(f"The total over {pluralise(found.clients, 'client')}: {_value(total)} ({_interval(low, high)}).")
+        blocks.append(
+            f"The total over {pluralise(found.clients, 'client')}: {_value_text(total)} ({_interval_text(low, high)})."
+        )
     if len(answer.names) > len(shown):
         blocks.append(
             f"{len(answer.names) - len(shown):,} more: --top, --json. The largest estimates are listed, so their intervals are those that "
@@ -310,11 +312,11 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     return blocks
 
 
-def _value(value: float) -> str:
+def _value_text(value: float) -> str:
     return "not known" if math.isnan(value) else format_number(value, 4)
 
 
-def _interval(low: float, high: float) -> str:
+def _interval_text(low: float, high: float) -> str:
     return f"{format_number(low, 4)} to {format_number(high, 4)}"
 
 

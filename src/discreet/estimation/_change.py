@@ -133,7 +133,7 @@ class Change:
                 raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
             return reported_statistic(wide, str(wanted), reports[place])
 
-        scores = self._scores(1, _STATISTIC_SPLITS)
+        scores = self._split_scores(1, _STATISTIC_SPLITS)
         before = [bounds(self.before, float(score), 0) for score in scores.before]
         after = [bounds(self.after, float(score), 1) for score in scores.after]
         ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
@@ -144,12 +144,12 @@ class Change:
         name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted
         return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
 
-    def _scores(self, among: int, steps: int) -> _SplitScores:
+    def _split_scores(self, among: int, steps: int) -> _SplitScores:
         noise = _usual_noise(self.before), _usual_noise(self.after)
         return _SplitScores.of(noise, 0.5 * (1.0 - self.confidence) / among, steps)
 
     def _ends(self, among: int) -> Ends:
-        scores = self._scores(among, _SPLITS)
+        scores = self._split_scores(among, _SPLITS)
         before, after = (
             _ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
         )

@@ -340,7 +340,7 @@ def inverted_population(
     check_protocol(found)
     if isinstance(found.family, ContinuousFamily):
         raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
-    matrix = _matrix_of(found)
+    matrix = _linear_matrix(found)
     if not np.linalg.cond(matrix) <= _WORST_CONDITION:
         raise DiscreetError(
             f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
@@ -352,7 +352,7 @@ def inverted_population(
     return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
 
 
-def _matrix_of(mechanism: Any) -> Floats:
+def _linear_matrix(mechanism: Any) -> Floats:
     """The matrix of a linear law."""
     if isinstance(mechanism, OwnSampler):
         if mechanism.matrix is None:

@@ -83,7 +83,7 @@ class ShareTables:
     def consistent_shares(self, columns: Columns) -> Floats:
         """The shares of a question's outcomes by all tables."""
         names = survey_order(self._columns, columns)
-        return _reorder_columns(self._columns, self._consistent(names, self._clients), names, columns).ravel()
+        return _reorder_columns(self._columns, self._consistent_table(names, self._clients), names, columns).ravel()
 
     def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
         """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
@@ -94,7 +94,7 @@ class ShareTables:
         pooled = self._shares_and_ends(names, used, confidence, among)
         return Shares(*(_reorder_columns(self._columns, each, names, columns).ravel() for each in pooled))
 
-    def _consistent(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
+    def _consistent_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
         """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
         sizes = self._columns.sizes(names)
         weights, found = self._sampler.marginals.weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
@@ -114,7 +114,11 @@ class ShareTables:
         cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
         related = np.array([bool(set(names) & set(each)) for each in self._tables])
         related &= self._clients >= self._fewest_reports(names, related)
-        small = related & self._quick & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
+        small = (
+            related
+            & self._is_quickly_summed
+            & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
+        )
         same = np.array([each == names for each in self._tables])
         reached = marginals.variance(names, np.where(small, self._clients, 0))
         alone = marginals.variance(names, np.where(same, self._clients, 0)) if own else math.inf
@@ -139,19 +143,22 @@ class ShareTables:
     ) -> tuple[Floats, ...]:
         """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
         clients = np.where(used, self._clients, 0)
-        weights, estimate = self._sampler.marginals.weights(clients), self._consistent(names, clients)
+        weights, estimate = self._sampler.marginals.weights(clients), self._consistent_table(names, clients)
         numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
         ends: list[list[float]] = [[], [], [], []]
-        step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct[number][0]) for number in numbers)))
+        step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports[number][0]) for number in numbers)))
         for start in range(0, cells, step):
             some = np.arange(start, min(start + step, cells))
             values, counts, reach = [], [], np.zeros(len(some))
             for number in numbers.tolist():
-                (_, often), (_, gap) = self._distinct[number], self._chances[number]
-                blocks, each = self._parts[number].blocks, self._coefficients(number, names, weights[number], some)
+                (_, often), (_, gap) = self._distinct_reports[number], self._chances[number]
+                blocks, each = (
+                    self._parts[number].blocks,
+                    self._share_coefficients(number, names, weights[number], some),
+                )
                 assert isinstance(blocks, BlockFamily)
                 scale = everyone / (clients[number] * gap)
-                sums = scale * self._sums(number, each)
+                sums = scale * self._block_sums(number, each)
                 middle = often @ sums / clients[number]
                 correction = math.sqrt(clients[number] / (clients[number] - 1))
                 values.append((sums - middle) * correction)
@@ -169,12 +176,12 @@ class ShareTables:
         return estimate, *(np.clip(np.array(each), 0.0, 1.0) for each in ends)
 
     @cached_property
-    def _distinct(self) -> list[tuple[Reports, NDArray[np.int64]]]:
+    def _distinct_reports(self) -> list[tuple[Reports, NDArray[np.int64]]]:
         """The different reports on each table, and how often each came."""
         return [np.unique(given, return_counts=True) for given in self._reports]
 
     @cached_property
-    def _quick(self) -> NDArray[np.bool_]:
+    def _is_quickly_summed(self) -> NDArray[np.bool_]:
         """Which tables have few outcomes in all of their different reports together."""
         return np.array(
             [
@@ -183,9 +190,9 @@ class ShareTables:
             ]
         )
 
-    def _sums(self, number: int, coefficients: Floats) -> Floats:
+    def _block_sums(self, number: int, coefficients: Floats) -> Floats:
         """The sums of coefficients over the block of each different report on a table."""
-        blocks, (distinct, _) = self._parts[number].blocks, self._distinct[number]
+        blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports[number]
         assert isinstance(blocks, BlockFamily)
         if len(distinct) * blocks.size > _LARGEST_KEPT:
             return sums_over_blocks(blocks, distinct, coefficients)
@@ -193,7 +200,7 @@ class ShareTables:
             self._held[number] = held_outcomes(blocks, distinct)
         return np.asarray(self._held[number] @ coefficients)
 
-    def _coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
+    def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
         """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
         written = self._written[number]
         theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.sizes(written))
@@ -428,14 +435,14 @@ class TreeLevels:
             stop = int(kept[0]) if kept.size else len(order)
             unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
             start = int(unsure[0]) if unsure.size else stop
-            rejected = order[: start + self._rejected_first(order[start:stop], level, confidence, among, end)]
+            rejected = order[: start + self._count_rejected_edges(order[start:stop], level, confidence, among, end)]
             if rejected.size and end:
                 low = int(rejected[-1]) + 1
             elif rejected.size:
                 high = int(rejected[-1]) + 1
         return float(self.edges[low]), float(self.edges[max(high, low)])
 
-    def _rejected_first(
+    def _count_rejected_edges(
         self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int
     ) -> int:
         """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""

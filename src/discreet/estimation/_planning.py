@@ -69,7 +69,7 @@ class Noise:
             return released, released
         if self.clients < _MANY:
             return binomial_ends(released * self.clients, self.clients, self.miss)
-        around = self._around(released)
+        around = self._normal_reach(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
     def frequency_range(self, least: float, most: float) -> tuple[float, float]:
@@ -78,7 +78,7 @@ class Noise:
         if math.isinf(n):
             return least, most
         if n >= _MANY:
-            reach = self._around(np.array([least, most])).tolist()
+            reach = self._normal_reach(np.array([least, most])).tolist()
             return max(0.0, least - reach[0]), min(1.0, most + reach[1])
 
         def at_most(share: float) -> float:  # the lower tail, under the least share
@@ -99,7 +99,7 @@ class Noise:
             found.append(np.clip(counts / self.clients, least, most))
         return np.unique(np.concatenate(found))
 
-    def _around(self, q: Floats) -> Floats:
+    def _normal_reach(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
         z = -float(scipy.special.ndtri(self.miss))
         found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients

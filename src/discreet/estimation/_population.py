@@ -353,7 +353,7 @@ class Population:
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
 
-    def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+    def _cumulative_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
             return self.rows.ends_below(order, self.confidence)
@@ -369,24 +369,24 @@ class Population:
         least, most = float(phi.low.min()), float(phi.high.max())
         event = phi.low == most
         if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
-            low, high = (least + (most - least) * end for end in self._share_of(event, among))
+            low, high = (least + (most - least) * end for end in self._event_interval(event, among))
         else:
-            low = min(max(-self._largest(-phi.low, among), least), most)
-            high = min(max(self._largest(phi.high, among), least), most)
+            low = min(max(-self._largest_average(-phi.low, among), least), most)
+            high = min(max(self._largest_average(phi.high, among), least), most)
         estimate = float(self.share_estimates @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
         released = float(self._frequencies @ phi.values)
         return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
 
-    def _share_of(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
+    def _event_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
         ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
         low, high = self.share_intervals(ends, mu)
         return float(low[0]), float(high[0])
 
-    def _largest(self, phi: Floats, among: int) -> float:
+    def _largest_average(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
 
         max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each c. The best c
@@ -411,7 +411,7 @@ class Population:
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self.share_intervals(self._below(order, below), mu)
+        low, high = self.share_intervals(self._cumulative_ends(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0

@@ -90,7 +90,7 @@ def record(
         columns["reweighted"] = found.reweighted.law.tolist()
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
-    shares = _rows(columns)
+    shares = _columns_to_rows(columns)
     made: dict[str, Any] = {
         released: found.samples,
         "agreement": agreed.id,
@@ -152,7 +152,9 @@ def group_record(
         told |= {
             "margin_all_at_once": found.margins[name],
             "tells_nothing": name in found.silent,
-            "shares": _rows({"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}),
+            "shares": _columns_to_rows(
+                {"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}
+            ),
             "statistics": [asdict(estimates[name]) for estimates in statistics.values()],
         }
         groups.append(told)
@@ -189,7 +191,7 @@ def change_record(
         "after": sides[1],
         "confidence": found.confidence,
         "identifiable": found.exact,
-        "changes": _rows(columns),
+        "changes": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
     }
@@ -213,12 +215,12 @@ def pooled_record(found: PooledPopulation, agreed: Sequence[Agreement], notes: S
         "confidence": found.confidence,
         "identifiable": found.exact,
         "stages": stages,
-        "shares": _rows({"outcome": found.domain.names, "law": found.law}),
+        "shares": _columns_to_rows({"outcome": found.domain.names, "law": found.law}),
         "notes": list(notes),
     }
 
 
-def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _columns_to_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Columns as a list of rows; shares with their intervals become objects."""
     plain = {name: _share_objects(part) if isinstance(part, Shares) else part for name, part in columns.items()}
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]

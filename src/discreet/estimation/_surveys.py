@@ -229,19 +229,19 @@ class _QuestionReports:
     def answer(self, confidence: float, among: int) -> SurveyAnswer:
         """The answer by this question's reports alone; without any, one that says nothing."""
         if not self.clients:
-            return self._nothing()
+            return self._answer_nothing()
         match self.question:
             case MeanQuestion():
-                return self._mean(confidence, among)
+                return self._answer_mean(confidence, among)
             case QuantileQuestion(at=at):
-                return self._quantiles(at, confidence, among)
+                return self._answer_quantiles(at, confidence, among)
             case LinearQuestion(matrix=matrix):
-                return self._sums(matrix, confidence, among)
-        return self._shares(confidence, among)
+                return self._answer_sums(matrix, confidence, among)
+        return self._answer_shares(confidence, among)
 
-    def _nothing(self) -> SurveyAnswer:
+    def _answer_nothing(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._names(), 0.0, 1.0
+        names, least, most = self._number_names(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -251,7 +251,7 @@ class _QuestionReports:
         unknown = np.full(len(names), np.nan)
         return SurveyAnswer(self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit())
 
-    def _names(self) -> tuple[str, ...]:
+    def _number_names(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -269,7 +269,7 @@ class _QuestionReports:
             labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
         return tuple(labels)
 
-    def _shares(self, confidence: float, among: int) -> SurveyAnswer:
+    def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
         sampler = part_sampler(self.sampler, self.parts[0])
         supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
@@ -279,9 +279,9 @@ class _QuestionReports:
 
         law = Shares(unbiased_shares(sampler, self.reports[0]), *ends(1), *ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._names(), law, even)
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, even)
 
-    def _mean(self, confidence: float, among: int) -> SurveyAnswer:
+    def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
         values, counts = [], []
         for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
@@ -302,12 +302,12 @@ class _QuestionReports:
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimate, self._unit())
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._unit())
 
     def _unit(self) -> str:
         return self.sampler.survey.columns.unit(self.question.columns[0])
 
-    def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
+    def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
         sums = self._report_sums(matrix)
         estimates = offset + sums.means
@@ -318,7 +318,7 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates)
 
     def _report_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
@@ -331,7 +331,7 @@ class _QuestionReports:
         centred = matrix - matrix.mean(axis=1, keepdims=True)
         return block_sums_of_reports([part_sampler(self.sampler, part)], [(None, distinct, often)], [centred.T])
 
-    def _quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
+    def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
         levels = TreeLevels(self.sampler, self.question.columns[0], self.parts, self.reports)
         estimates = levels.values_at(np.asarray(at))
 
@@ -340,7 +340,7 @@ class _QuestionReports:
             return (np.array(side) for side in zip(*pairs, strict=True))
 
         law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates, self._unit())
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._unit())
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
                 _draw_bins(axes, found, name, whole)
             else:
                 _draw_shares(axes, found, name, whole, shown, labels=place % columns == 0)
-        _share_scale(panels, found, shown)
+        _use_one_scale(panels, found, shown)
         outcomes, confidence = len(whole), f"{100 * found.confidence:g} %"
         told = f"{confidence} intervals, all {len(found.groups):,} groups and {outcomes:,} outcomes at once; grey: all clients"
         if first.domain.edges is None and len(shown) < outcomes:
@@ -95,7 +95,7 @@ def _finish_panels(drawn: Figure, panels: list[Axes], used: int, told: str, *, n
         panels[0].set_xlabel(told, loc="left")
 
 
-def _share_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
+def _use_one_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
     """One scale for all panels. A group that tells nothing reaches from 0 to 1, and would hide the others: it is cut."""
     telling = [law for name, law in found.laws.items() if name not in found.silent] or [*found.laws.values()]
     edges = next(iter(found.groups.values())).domain.edges
@@ -252,7 +252,13 @@ def survey_groups(
     if len(shown) < len(found):
         told += f"; {pluralise(len(found) - len(shown), 'more group')} not shown"
     return _draw_panels(
-        first, most * len(shown), ax, title, usual, told, lambda axes, place: _draw_groups(axes, shown, place, most)
+        first,
+        most * len(shown),
+        ax,
+        title,
+        usual,
+        told,
+        lambda axes, place: _draw_answer_groups(axes, shown, place, most),
     )
 
 
@@ -277,7 +283,7 @@ def survey_change(
     usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
     told = f"{100 * found.confidence:g} % intervals, all numbers at once; orange: the interval excludes 0"
     return _draw_panels(
-        found.after, most, ax, title, usual, told, lambda axes, place: _draw_change(axes, found, place, most)
+        found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )
 
 
@@ -319,7 +325,7 @@ def _title_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
     style.panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
 
 
-def _draw_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
+def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
     answers = {name: each[place] for name, each in found.items()}
     first = next(iter(answers.values()))
     _title_panel(axes, first, "by group")
@@ -330,13 +336,15 @@ def _draw_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, mos
         rows = np.arange(len(shown)) + apart * (number - (len(answers) - 1) / 2)
         label = style.drawable_name(name, f"group {number + 1}", 20)
         if each.is_known:
-            _draw_intervals(axes, rows, each.law, each.consistent, shown, _scale(first), _GROUP_COLOURS[number], label)
-    _name_rows(axes, first, shown)
+            _draw_intervals(
+                axes, rows, each.law, each.consistent, shown, _percent_scale(first), _GROUP_COLOURS[number], label
+            )
+    _name_answer_rows(axes, first, shown)
     if place == 0:
         axes.legend(fontsize=8, frameon=False, loc="best")
 
 
-def _draw_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
+def _draw_answer_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
     answer, law = found.after[place], found.laws[place]
     _title_panel(axes, answer, "later less earlier")
     shown = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[:most]
@@ -344,13 +352,13 @@ def _draw_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None
         sure = (law.all_low > 0.0) | (law.all_high < 0.0)
         for chosen, colour in ((sure, style.COLOURS["mollifier"]), (~sure, style.COLOURS["held"])):
             rows = np.flatnonzero(chosen[shown])
-            _draw_intervals(axes, rows, law, law.estimate, shown[rows], _scale(answer), colour, None)
+            _draw_intervals(axes, rows, law, law.estimate, shown[rows], _percent_scale(answer), colour, None)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    _name_rows(axes, answer, shown)
+    _name_answer_rows(axes, answer, shown)
     axes.set_xlabel(axes.get_xlabel().replace("share, %", "percentage points"))
 
 
-def _scale(answer: SurveyAnswer) -> float:
+def _percent_scale(answer: SurveyAnswer) -> float:
     return 100.0 if answer.has_shares else 1.0
 
 
@@ -375,7 +383,7 @@ def _draw_intervals(
     axes.scatter(scale * np.clip(estimate[shown], low, high), rows, s=30, color=colour, zorder=3, label=label)
 
 
-def _name_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
+def _name_answer_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
     """The names of the outcomes, and what is not shown."""
     style.name_rows(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
     axes.grid(axis="x", visible=True)
@@ -391,17 +399,17 @@ def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> Non
     if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:
-        _draw_table(axes, answer, found, sizes)
+        _draw_share_table(axes, answer, found, sizes)
     else:
         shown = (
             np.argsort(-answer.consistent, kind="stable")[:most] if _is_ranked(answer) else np.arange(len(answer.names))
         )
         rows, colour = np.arange(len(shown)), style.COLOURS["linear"]
-        _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _scale(answer), colour, None)
-        _name_rows(axes, answer, shown)
+        _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _percent_scale(answer), colour, None)
+        _name_answer_rows(axes, answer, shown)
 
 
-def _draw_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
+def _draw_share_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
     """The nearest shares of two columns; the last line says how wide an interval is."""
     image = axes.imshow(100.0 * answer.nearest.reshape(sizes), cmap="Greens", aspect="auto", vmin=0.0)
     axes.grid(visible=False)

@@ -83,9 +83,9 @@ class Marginals:
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in effects_of(names):
-                self._seen[number, places[effect]] = 1.0 / (noise * self._rest(names, effect))
+                self._seen[number, places[effect]] = 1.0 / (noise * self._other_cells(names, effect))
 
-    def _rest(self, names: Columns, effect: Columns) -> int:
+    def _other_cells(self, names: Columns, effect: Columns) -> int:
         """r: how many outcomes the columns outside an effect have."""
         return math.prod(self._columns.sizes(name for name in names if name not in effect))
 
@@ -105,7 +105,7 @@ class Marginals:
         for effect in effects_of(names):
             if effect in self.places:
                 dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
-                found[self.places[effect]] = dimension / (self._rest(names, effect) * cells)
+                found[self.places[effect]] = dimension / (self._other_cells(names, effect) * cells)
         return found
 
     def variance(self, names: Columns, amounts: ArrayLike) -> float:

@@ -107,7 +107,7 @@ def check_parts(
         own = [part for part in found if part.question == place]
         if not own:
             raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
-        if not _answers(question, own):
+        if not _is_answered_by(question, own):
             raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
     order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
     if order != sorted(order):
@@ -195,7 +195,7 @@ def _read_weighted(terms: dict[str, Any], size: int, where: str) -> WeightedBloc
         raise DiscreetError(f"{where}: {error}") from None
 
 
-def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+def _is_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
     """Whether estimates can be made from such parts."""
     projections = [part.projection for part in parts]
     match question:

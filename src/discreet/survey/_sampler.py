@@ -115,7 +115,7 @@ class SurveySampler:
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
         units = list(accumulate(part.share_units for part in self.parts))
-        self._ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
+        self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
         self.uniform_weights = tuple(least_weight(part.blocks, bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
@@ -158,8 +158,8 @@ class SurveySampler:
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:
         """The probability that each part is asked, as it is drawn."""
-        starts = (0, *self._ends[:-1])
-        return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
+        starts = (0, *self._share_ends[:-1])
+        return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._share_ends, strict=True))
 
     @cached_property
     def uniform_weight(self) -> int:
@@ -249,7 +249,7 @@ class SurveySampler:
         randomness = randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
-            reports[start : start + _TOGETHER] = self._draw(numbers[start : start + _TOGETHER], randomness)
+            reports[start : start + _TOGETHER] = self._draw_reports(numbers[start : start + _TOGETHER], randomness)
         return reports
 
     def release(self, rows: ArrayLike, *, rng: np.random.Generator | None = None) -> int:
@@ -269,7 +269,7 @@ class SurveySampler:
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
-        return int(self._draw(held[draw_below(randomness, len(held), 1)], randomness)[0])
+        return int(self._draw_reports(held[draw_below(randomness, len(held), 1)], randomness)[0])
 
     def release_number(self, rows: ArrayLike) -> int:
         """One report of one client, by the same steps whatever it holds: the time it takes does not tell what they decided.
@@ -287,7 +287,7 @@ class SurveySampler:
         """
         held, randomness = self.survey.columns.check_rows(rows), randomness_from(None)
         known = held if held.size else np.zeros(1, dtype=np.int64)
-        place = bisect_right(self._ends, int(randomness.integers(1)[0]))
+        place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
         own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
 
@@ -333,7 +333,7 @@ class SurveySampler:
     def _draw_keyed(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
         words, total = keyed_words(key, self.context + message), check_total(sum(numbers))
-        place = bisect_right(self._ends, next(words))
+        place = bisect_right(self._share_ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place] or not total:
             rank = np.array([next_below(words, part.blocks.blocks)])
@@ -389,7 +389,7 @@ class SurveySampler:
         Returns:
             The reports, and for which clients the words do not suffice.
         """
-        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), words[:, 0], side="right")
+        asked = np.searchsorted(np.array(self._share_ends[:-1], dtype=np.int64), words[:, 0], side="right")
         reports, again = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             here = np.flatnonzero(asked == place)
@@ -407,8 +407,10 @@ class SurveySampler:
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
 
-    def _draw(self, rows: Integers, randomness: Randomness) -> Reports:
-        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right")
+    def _draw_reports(self, rows: Integers, randomness: Randomness) -> Reports:
+        asked = np.searchsorted(
+            np.array(self._share_ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right"
+        )
         reports = np.empty(len(rows), dtype=np.uint64)
 
         def below(bound: int, count: int) -> Integers:

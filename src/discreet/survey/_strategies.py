@@ -183,7 +183,7 @@ class PointOf:
         """How many points there are."""
         return self.points
 
-    def _place(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
         beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
@@ -191,12 +191,12 @@ class PointOf:
 
     def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._place(columns, rows)
+        lower, beyond, whole = self._points_around(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
     def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._place(columns, np.array([row])))
+        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
 
