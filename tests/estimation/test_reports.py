@@ -87,6 +87,17 @@ def test_averages_of_few_clients_and_rare_sets_are_covered(size: int, epsilon: f
     assert min(rates.values()) >= LEAST - slack(draws), rates
 
 
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_estimates_without_intervals_are_those_of_the_law(rounds: int) -> None:
+    """Also for several reports of each client, of which there are more than clients."""
+    rng = np.random.default_rng(5)
+    sampler, randomness = ReportSampler(Simplex(6), epsilon=2.0), _SeededRandomness(rng)
+    reports = np.stack([sampler._draw(np.arange(300) % 6, randomness) for _ in range(rounds)], axis=1)
+    found = reported_population(sampler, reports=reports)
+    assert (found.share_estimates == found.law.estimate).all()
+    assert abs(found.share_estimates.sum() - 1.0) < 0.5
+
+
 @pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (50, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (20, 6.0)])
 def test_estimates_are_unbiased_and_joint_intervals_hold(size: int, epsilon: float) -> None:
     rng = np.random.default_rng(17)

@@ -29,9 +29,9 @@ class Terminal(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
-    def render_str(self, text: str, **how: Any) -> Text:
+    def render_str(self, text: str, **options: Any) -> Text:
         """Convert a text, alone or in a table, to one of rich's."""
-        return super().render_str(visible(text, keep="\n"), **how)
+        return super().render_str(visible(text, keep="\n"), **options)
 
 
 def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:

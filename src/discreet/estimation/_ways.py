@@ -240,6 +240,7 @@ def _seeded_reports(
 
 REPORTS, VALUES, ALONE = "reports", "values", "examples alone"
 REWEIGHTED, DESIGNED = "samples, reweighted", "designed, reweighted"
+_REPETITIONS = 3  # of a collection by every way
 _MOST_PUBLIC = 300  # examples that are designed on and reweighted, so that a rehearsal takes seconds
 
 
@@ -256,7 +257,7 @@ class PopulationWay:
 
 
 def population_ways(
-    family: Simplex, laws: ArrayLike, *, epsilon: float, clients: int, repetitions: int = 3, seed: int = 0
+    family: Simplex, laws: ArrayLike, *, epsilon: float, clients: int, seed: int = 0
 ) -> list[PopulationWay]:
     """How near to the truth each way comes that uses one report or sample of each client, if clients are like the examples.
 
@@ -282,7 +283,7 @@ def population_ways(
     }
     outputs = {name: _normalise_rows(sampler.output(held)) for name, sampler in {VALUES: linear, **samplers}.items()}
     totals: dict[str, list[float]] = {ALONE: [_total_variation(public.mean(axis=0), truth)]}
-    for _ in range(repetitions):
+    for _ in range(_REPETITIONS):
         times, reported = _seeded_reports(reports, held, clients, rng)
         totals.setdefault(REPORTS, []).append(
             _total_variation(reported_population(reports, reports=reported).nearest, truth)
