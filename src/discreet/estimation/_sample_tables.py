@@ -120,7 +120,7 @@ def tally(
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = typed_column(source, sample, coding)
-    reader = _RecordReader(source, agreement, sample, client_column)
+    reader = _ReleaseReader(source, agreement, sample, client_column)
     codes = outcome_codes(typed, KEY)
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
@@ -209,7 +209,7 @@ def read_survey_reports(source: Source, agreement: Agreement, *, column: str = R
     return SurveyTally(whole, reader.named, reader.distinct)
 
 
-class _RecordReader:
+class _ReleaseReader:
     """Reads the samples or reports of a source in batches. Every record is checked against the agreement, and clients are told apart.
 
     Attributes:
@@ -262,7 +262,7 @@ def _check_column(source: Source, agreement: Agreement, column: str, kind: str) 
         )
 
 
-def _read_reports(reader: _RecordReader, source: Source, column: str, layout: str) -> Iterator[NDArray[np.uint64]]:
+def _read_reports(reader: _ReleaseReader, source: Source, column: str, layout: str) -> Iterator[NDArray[np.uint64]]:
     """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
     for frame in reader.count_frames(_whole_number(column), pl.col(KEY)):
         if frame[KEY].null_count():
@@ -272,7 +272,7 @@ def _read_reports(reader: _RecordReader, source: Source, column: str, layout: st
         yield np.repeat(frame[KEY].to_numpy(), frame[NUMBER].to_numpy())
 
 
-def _report_reader(source: Source, agreement: Agreement, column: str) -> _RecordReader:
+def _report_reader(source: Source, agreement: Agreement, column: str) -> _ReleaseReader:
     """A reader of reports, whose column holds whole numbers."""
     _check_column(source, agreement, column, "reports")
     kind = source.schema[column]
@@ -280,7 +280,7 @@ def _report_reader(source: Source, agreement: Agreement, column: str) -> _Record
         raise DiscreetError(
             f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
         )
-    return _RecordReader(source, agreement, column)
+    return _ReleaseReader(source, agreement, column)
 
 
 def _whole_number(column: str) -> pl.Expr:
