@@ -306,13 +306,10 @@ def _promising_events(samples: Sequence[Samples], draws: int, delta: float) -> l
         for first, second in ((i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j):
             cells, promise = _best_union(counts[first], counts[second], draws, delta)
             found.append(_Candidate(partition, cells, first, second, promise))
-        found = sorted(found, key=_candidate_rank)[:MOST_EVENTS]
+        found = sorted(found, key=lambda one: (-round(one.promise, 6), len(one.cells)))[
+            :MOST_EVENTS
+        ]  # then the simplest
     return found
-
-
-def _candidate_rank(candidate: _Candidate) -> tuple[float, int]:
-    """The order of candidates: the most promising first, then the simplest."""
-    return -round(candidate.promise, 6), len(candidate.cells)
 
 
 def _best_union(first: NDArray[np.intp], second: NDArray[np.intp], draws: int, delta: float) -> tuple[Codes, float]:

@@ -123,7 +123,7 @@ def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) 
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked_text(answer)}"]
         blocks += _answer_blocks(found, place, answer, top)
     blocks.append(
-        f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {_count_numbers(found):,} numbers of the survey at once. Those "
+        f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
         "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
         "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
         "columns agree."
@@ -148,7 +148,7 @@ def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agre
             f"[bold]{safe_text(question.title, most=100)}[/bold]{_unit_text(first[place])}",
             _groups_table(answers, asked.top, groups.column),
         ]
-    numbers = _count_numbers(first) * len(found)
+    numbers = first.numbers * len(found)
     blocks.append(
         f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * asked.confidence:g} %), also "
         "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
@@ -187,7 +187,7 @@ def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, 
             made,
         ]
     blocks.append(
-        f"Shares within a private group are ratios. Their intervals follow from those of all {_count_numbers(found):,} numbers of the "
+        f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
         f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
     asked.show(within_record(found, notes, by=by), blocks)
@@ -224,7 +224,7 @@ def estimate_survey_change(
             )
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit_text(answer)}", made]
     blocks.append(
-        f"Intervals hold for all {_count_numbers(found.after):,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
+        f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
         "the same, overlapping or others. changed: the interval excludes 0."
     )
     asked.show(survey_change_record(found, (before, after), notes), blocks)
@@ -318,7 +318,3 @@ def _value_text(value: float) -> str:
 
 def _interval_text(low: float, high: float) -> str:
     return f"{format_number(low, 4)} to {format_number(high, 4)}"
-
-
-def _count_numbers(found: SurveyAnswers) -> int:
-    return sum(len(answer.names) for answer in found)

@@ -161,16 +161,17 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = (
-            _reference_masses(sampler),
-            _share_count(sampler),
-        )  # one number stands for every outcome: there may be 2^40
+        masses, size = _reference_masses(sampler), _share_count(sampler)  # one number may stand for 2^40 outcomes
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
-        shown = np.array([_uniform_chance(sampler)]) if isinstance(sampler, ReportSampler) else masses
+        shown = masses
+        if isinstance(
+            sampler, ReportSampler
+        ):  # the probability that a report holds an outcome in the uniform population
+            shown = np.array([sampler.chances.outside + sampler.chances.gap / size])
         spread = np.sqrt(shown * (1.0 - shown) / clients).mean() * size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
@@ -219,11 +220,6 @@ def _sampler_inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion
     chances = sampler.chances
     line = Line(-sampler.family.size * chances.outside / chances.gap, 1.0 / chances.gap)
     return Inversion(line, line)
-
-
-def _uniform_chance(sampler: ReportSampler) -> float:
-    """The probability that a report holds an outcome in the uniform population."""
-    return sampler.chances.outside + sampler.chances.gap / sampler.family.size
 
 
 def _share_count(sampler: Sampler[AnyFamily] | ReportSampler) -> int:

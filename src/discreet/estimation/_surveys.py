@@ -136,6 +136,11 @@ class SurveyAnswers:
     def __iter__(self) -> Iterator[SurveyAnswer]:
         return iter(self.answers)
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers there are in all answers, whose intervals hold together."""
+        return sum(len(answer.names) for answer in self.answers)
+
     def total(self, place: int) -> tuple[float, float, float]:
         """A mean times the number of clients: the estimate and the ends of its interval.
 

@@ -215,7 +215,7 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
     """
     check_kind("found", found, SurveyAnswers, "pass what discreet.estimation.answer_survey(...) returns")
     usual = f"A survey of {found.clients:,} clients, {promise_label(found.sampler.privacy, found.sampler.epsilon)}"
-    told = f"{100 * found.confidence:g} % intervals, all {_number_count(found):,} numbers of the survey at once"
+    told = f"{100 * found.confidence:g} % intervals, all {found.numbers:,} numbers of the survey at once"
     return _draw_panels(found, most, ax, title, usual, told, lambda axes, place: _draw_answer(axes, found, place, most))
 
 
@@ -285,10 +285,6 @@ def survey_change(
     return _draw_panels(
         found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )
-
-
-def _number_count(found: SurveyAnswers) -> int:
-    return sum(len(answer.names) for answer in found)
 
 
 def _draw_panels(
