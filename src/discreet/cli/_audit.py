@@ -18,14 +18,7 @@ from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument,
 from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
-from discreet.mechanisms import (
-    JointSampler,
-    OptimalSampler,
-    ReportSampler,
-    Sampler,
-    check_mechanism,
-    sampler_named,
-)
+from discreet.mechanisms import JointSampler, OptimalSampler, ReportSampler, Sampler, check_mechanism, sampler_named
 from discreet.privacy import Privacy, privacy_document
 from discreet.survey import SurveySampler
 

@@ -276,7 +276,7 @@ def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping
 
 def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
     """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
-    value = "" if each.estimate is None else format_number(each.estimate)
+    value = format_number(each.estimate)
     ends = f"{format_number(each.low)} to {format_number(each.high)}"
     return [value, ends, *([f"+-{format_number(each.blur)}"] if blurred else [])]
 

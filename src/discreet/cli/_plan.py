@@ -33,13 +33,7 @@ from discreet.cli._options import (
     require_domain,
     value_option,
 )
-from discreet.cli._plan_agreed import (
-    REHEARSED,
-    client_count_text,
-    clients_or_none,
-    print_agreed_plan,
-    rehearsal_cells,
-)
+from discreet.cli._plan_agreed import REHEARSED, client_count_text, clients_or_none, print_agreed_plan, rehearsal_cells
 from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
@@ -60,13 +54,7 @@ from discreet.estimation import (
     ways_to_spend,
 )
 from discreet.families import Simplex
-from discreet.mechanisms import (
-    SERVING,
-    LinearSampler,
-    ReportSampler,
-    Sampler,
-    population_mechanism,
-)
+from discreet.mechanisms import SERVING, LinearSampler, ReportSampler, Sampler, population_mechanism
 from discreet.plots import USUAL_EPSILONS, check_picture
 from discreet.privacy import Pure
 
@@ -114,9 +102,7 @@ def _ways_table(found: Sequence[Ways]) -> Table:
     for one in found:
         for place, way in enumerate(one.ways):
             share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
-            costs = (
-                "" if cost is None else format_number(cost, 3) for cost in (way.each, way.together, way.population)
-            )
+            costs = (format_number(cost, 3) for cost in (way.each, way.together, way.population))
             made.add_row(
                 f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,
                 end_section=place + 1 == len(one.ways),
@@ -151,6 +137,16 @@ class PlanRow:
     reports: ReportSampler | None  # what reports would be; None where epsilon is too small for any
     report_clients: int | None  # that they need for the same accuracy of each share
     values_excess: float | None  # the variance of a share by values over the least that any report has
+
+    @property
+    def population_mechanism(self) -> str:
+        """What `--for population` agrees on."""
+        return LinearSampler.name if self.reports is None else ReportSampler.name
+
+    @property
+    def population_clients(self) -> int | None:
+        """How many clients that needs for the accuracy of each share."""
+        return self.clients if self.reports is None else self.report_clients
 
     @property
     def excess(self) -> tuple[float | None, float | None]:
@@ -317,30 +313,14 @@ def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
 
 def _reports_table(rows: list[PlanRow], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
-    made = empty_table(
-        "epsilon",
-        f"clients for {accuracy:g}\nby reports",
-        "\nby values",
-        "times",
-        "taken",
-        "over the least\nreports",
-        "\nvalues",
-        texts=0,
-    )
+    clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
+    made = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
     for row in rows:
-        chosen = LinearSampler.name if row.reports is None else ReportSampler.name
         both = row.clients is not None and row.report_clients is not None
-        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else ""
-        by_reports = row.clients if row.reports is None else row.report_clients
+        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
+        counts = client_count_text(row.population_clients), client_count_text(row.clients)
         over = ("" if each is None else f"{each:.4g}" for each in row.excess)
-        made.add_row(
-            f"{row.epsilon:g}",
-            client_count_text(by_reports),
-            client_count_text(row.clients),
-            times or "1",
-            chosen,
-            *over,
-        )
+        made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
 
 
@@ -413,24 +393,12 @@ def _population_ways_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]
 
 
 def _each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
-    made = empty_table(
-        "epsilon",
-        "TV",
-        "KL",
-        "linear\n+-",
-        "rare\n+-",
-        "whole\nlaw",
-        "optimal\n+-",
-        f"clients\nfor {accuracy:g}",
-        texts=0,
-    )
+    columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
+    made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        total = row.linear.total
-        made.add_row(
-            f"{row.epsilon:g}", format_number(row.tv, 3), format_number(row.kl, 3), format_number(row.linear.at_worst, 3),
-            format_number(row.linear.if_rare, 3),
-            "" if total is None else format_number(total, 3), format_number(row.optimal.at_worst, 3), client_count_text(row.clients),
-        )  # fmt: skip
+        look = row.linear
+        numbers = (row.tv, row.kl, look.at_worst, look.if_rare, look.total, row.optimal.at_worst)
+        made.add_row(f"{row.epsilon:g}", *(format_number(x, 3) for x in numbers), client_count_text(row.clients))
     return made
 
 
@@ -504,8 +472,8 @@ def _plan_record(
                 "optimal": asdict(row.optimal),
                 "clients_for_accuracy": row.clients,
                 "clients_for_accuracy_together": row.together,
-                "population": LinearSampler.name if row.reports is None else ReportSampler.name,
-                "clients_for_accuracy_by_reports": row.clients if row.reports is None else row.report_clients,
+                "population": row.population_mechanism,
+                "clients_for_accuracy_by_reports": row.population_clients,
                 "times_the_least_variance": dict(zip(("reports", "values"), row.excess, strict=True)),
             }
             for row in rows

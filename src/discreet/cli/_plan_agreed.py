@@ -83,7 +83,7 @@ def _print_reports_plan(
         return
     made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
     numbers = (look.at_worst, look.if_rare, look.together, look.total)
-    made.add_row(*("" if x is None else format_number(x, 3) for x in numbers), client_count_text(needed))
+    made.add_row(*(format_number(x, 3) for x in numbers), client_count_text(needed))
     print_blocks(
         f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
         "reports as agreed: one of each client.",

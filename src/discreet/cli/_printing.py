@@ -63,8 +63,10 @@ def empty_table(*columns: str, texts: int = 1) -> Table:
     return made
 
 
-def format_number(value: float, digits: int = 4) -> str:
-    """A number for people: fixed digits if that is precise enough, otherwise significant ones."""
+def format_number(value: float | None, digits: int = 4) -> str:
+    """A number for people: fixed digits if that is precise enough, otherwise significant ones; empty if there is none."""
+    if value is None:
+        return ""
     if not math.isfinite(value):
         return "infinite"
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"

@@ -92,7 +92,7 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
 def _outlook_table(found: list[SurveyOutlook]) -> Table:
     made = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
     for each in found:
-        whole = "" if each.total_variation is None else format_number(each.total_variation, 2)
+        whole = format_number(each.total_variation, 2)
         tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
         enough = f"{each.enough:,}" if each.enough < 10**9 else f"{each.enough:.2g}"
         made.add_row(

@@ -251,7 +251,7 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     made = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
         budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
-        nu = "" if row.nu is None else format_number(row.nu)
+        nu = format_number(row.nu)
         made.add_row(divergence_label(row.divergence), *map(format_number, budgets), nu)
     return made
 
