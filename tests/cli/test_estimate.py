@@ -625,7 +625,7 @@ def test_a_picture_of_labels_without_a_font_says_which_one_to_install(
     pl.DataFrame(released).write_csv("samples.csv")
     dc.Agreement.of(sampler).write("agreement.json")
     for fonts in (False, True):
-        monkeypatch.setattr(_style, "_fallbacks", list)
+        monkeypatch.setattr(_style, "_installed_fonts", list)
         _style._drawable_characters.cache_clear()
         if fonts:
             monkeypatch.setattr(_style, "_drawable_characters", lambda: frozenset(range(0x110000)))

@@ -67,7 +67,7 @@ assert "matplotlib" in sys.modules
 
 def test_a_note_says_which_font_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine with the default font alone; no note where every letter can be written."""
-    monkeypatch.setattr(_style, "_fallbacks", list)
+    monkeypatch.setattr(_style, "_installed_fonts", list)
     _style._drawable_characters.cache_clear()
     try:
         assert fonts_note(["plain", "grün", "αβγ"]) is None
