@@ -625,13 +625,13 @@ def test_a_picture_of_labels_without_a_font_says_which_one_to_install(
     pl.DataFrame(released).write_csv("samples.csv")
     dc.Agreement.of(sampler).write("agreement.json")
     for fonts in (False, True):
-        monkeypatch.setattr(_style, "_fallbacks", list)
-        _style._glyphs.cache_clear()
+        monkeypatch.setattr(_style, "_installed_fonts", list)
+        _style._drawable_characters.cache_clear()
         if fonts:
-            monkeypatch.setattr(_style, "_glyphs", lambda: frozenset(range(0x110000)))
+            monkeypatch.setattr(_style, "_drawable_characters", lambda: frozenset(range(0x110000)))
         found = run("estimate", "samples.csv", "--agreement", "agreement.json", "--plot", f"{fonts}.png")
         assert found.exit_code == 0, found.output
         assert Path(f"{fonts}.png").stat().st_size > 1000
         assert ("apt install fonts-noto-cjk" in found.stderr) is not fonts
     monkeypatch.undo()
-    _style._glyphs.cache_clear()
+    _style._drawable_characters.cache_clear()

@@ -18,6 +18,7 @@ from scipy import stats
 
 from discreet import Simplex
 from discreet.estimation import report_liars, reported_average
+from discreet.estimation._liars import _ends_despite_liars
 from discreet.estimation._population import Shares
 from discreet.estimation._reports import ReportedPopulation
 from discreet.mechanisms import ReportSampler
@@ -81,7 +82,7 @@ def liar_kinds(found: ReportedPopulation, size: int, lies: int) -> dict[str, tup
     """The same despite lies."""
     doubted = report_liars(found, lies)
     shares: Shares = doubted.law
-    return {"share": (shares.low, shares.high), "all shares": doubted._intervals_despite(size)}
+    return {"share": (shares.low, shares.high), "all shares": _ends_despite_liars(found, lies, size)}
 
 
 def miss(law: OutcomeLaw, ends: tuple[np.ndarray, np.ndarray], lies: int = 0) -> float:

@@ -10,7 +10,7 @@ import pytest
 from discreet import Simplex
 from discreet.errors import DiscreetError
 from discreet.estimation import nearest_law, report_liars, reported_average, reported_population
-from discreet.estimation._reports import overlaps
+from discreet.estimation._liars import overlaps
 from discreet.mechanisms import ReportCounts, ReportSampler
 from discreet.mechanisms._report_blocks import AffineBlocks, BlockFamily, MaskedSubsets, RankedSubsets, Values
 from discreet.release._randomness import _SeededRandomness
@@ -85,6 +85,17 @@ def test_averages_of_few_clients_and_rare_sets_are_covered(size: int, epsilon: f
     draws = wide(400, 60)
     rates = average_coverage(size, epsilon, clients, draws, seed=3)
     assert min(rates.values()) >= LEAST - slack(draws), rates
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_estimates_without_intervals_are_those_of_the_law(rounds: int) -> None:
+    """Also for several reports of each client, of which there are more than clients."""
+    rng = np.random.default_rng(5)
+    sampler, randomness = ReportSampler(Simplex(6), epsilon=2.0), _SeededRandomness(rng)
+    reports = np.stack([sampler._draw(np.arange(300) % 6, randomness) for _ in range(rounds)], axis=1)
+    found = reported_population(sampler, reports=reports)
+    assert (found.share_estimates == found.law.estimate).all()
+    assert abs(found.share_estimates.sum() - 1.0) < 0.5
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(6, 1.0), (50, 0.5), (104, 1.0), (104, 4.0), (1000, 2.0), (20, 6.0)])

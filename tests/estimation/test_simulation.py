@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.estimation import rehearsal
 from discreet.estimation._record import measure_fidelity
-from discreet.estimation._rehearsal import rehearsal
 
 LAWS = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 300)
 
@@ -27,6 +27,8 @@ def test_a_projection_always_covers_and_is_nearer_to_its_clients() -> None:
     linear = rehearsal(dc.LinearSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
     optimal = rehearsal(dc.OptimalSampler(dc.Simplex(6), epsilon=1.0), laws, clients=5000)
     assert optimal.covered == 1.0
+    assert optimal.client_tv is not None
+    assert linear.client_tv is not None
     assert optimal.client_tv < linear.client_tv
     assert optimal.total > linear.total
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 import discreet as dc
 from discreet.errors import DiscreetError
 from discreet.estimation import SurveyAnswer, answer_survey, survey_outlook
-from discreet.estimation._surveys import _QuestionReports, _TreeLevels
+from discreet.estimation._least_squares import TreeLevels, part_sampler, unbiased_shares
+from discreet.estimation._surveys import _QuestionReports
 from discreet.survey import Number, Survey, SurveySampler, WeightedBlocks, histogram, linear, mean, quantiles, shares
 from tests.soaking import examples, wide
 
@@ -202,12 +203,12 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     sampler = SurveySampler(Survey({"x": Number(0, 1)}, [quantiles("x")]), epsilon=2.0)
     reports = sampler.release_table({"x": rng.beta(2, 5, 20_000)}, rng=rng)
     asked = _QuestionReports(sampler, 0, sampler.split(reports))
-    levels = _TreeLevels(asked)
+    levels = TreeLevels(sampler, "x", asked.parts, asked.reports)
     cells, equations, values = levels._tree.cells, [], []
     for place, count in enumerate(levels._levels):
         weight = 1.0 / math.sqrt(levels._noise[place])
         equations.append(weight * np.kron(np.eye(count), np.ones((1, cells // count))))
-        values.append(weight * asked._unbiased_part_shares(place))
+        values.append(weight * unbiased_shares(part_sampler(sampler, asked.parts[place]), asked.reports[place]))
     equations.append(1e7 * np.ones((1, cells)))
     values.append(np.array([1e7]))
     solved = np.linalg.lstsq(np.vstack(equations), np.concatenate(values), rcond=None)[0]
@@ -216,7 +217,8 @@ def test_a_distribution_function_is_the_least_squares_of_all_levels() -> None:
     queries = (np.arange(cells)[:, None] < edges[None, :]).astype(float)
     coefficients = levels.coefficients(queries)
     linear_form = edges / cells + sum(
-        each.T @ asked._unbiased_part_shares(place) for place, each in enumerate(coefficients)
+        each.T @ unbiased_shares(part_sampler(sampler, asked.parts[place]), asked.reports[place])
+        for place, each in enumerate(coefficients)
     )
     assert linear_form == pytest.approx(levels.distribution[edges], abs=1e-10)
     noise = sum(
@@ -342,7 +344,7 @@ def test_sums_by_optimised_blocks_vary_as_announced() -> None:
         rows = rng.integers(0, 24, clients)
         reports = sampler.release_rows(rows, rng=rng)
         asked = _QuestionReports(sampler, 0, sampler.split(reports))
-        errors[run] = asked._contributions(matrix).means  # the uniform population has the means of rows
+        errors[run] = asked._report_sums(matrix).means  # the uniform population has the means of rows
     variances = blocks.variances(matrix, math.e - 1.0)
     assert np.mean(np.square(errors)) * clients == pytest.approx(variances.mean(), rel=0.12)
     assert np.abs(errors.mean(axis=0)).max() < 5 * math.sqrt(variances.max() / (runs * clients))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.estimation import _sample_tables as tallies, population
+from discreet.estimation import _client_tables, population
 from discreet.estimation._sample_tables import (
     coding_and_sampler,
     tally,
@@ -202,7 +202,7 @@ def test_past_what_can_be_told_apart_a_second_release_is_noticed_still(
 ) -> None:
     path, agreement = released(tmp_path)
     domain, _ = coding_and_sampler(agreement)
-    monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
+    monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
     assert tally(file_source(str(path)), agreement, domain).counts.sum() == 500
     (tmp_path / "again.parquet").write_bytes(path.read_bytes())
     with pytest.raises(dc.DiscreetError, match="names the same clients again"):
@@ -221,15 +221,15 @@ def test_a_stream_of_unknown_length_is_told_apart_in_bounded_memory(
         batches = frame.to_arrow().to_batches(max_chunksize=50)
         return pa.RecordBatchReader.from_batches(batches[0].schema, batches)
 
-    monkeypatch.setattr(tallies, "MOST_TOLD_APART", 100)
+    monkeypatch.setattr(_client_tables, "MOST_TOLD_APART", 100)
     remembered = []
-    note = tallies._DistinctClients.note
+    note = _client_tables.DistinctClients.note
 
-    def noted(self: tallies._DistinctClients, frame: pl.DataFrame) -> None:
+    def noted(self: _client_tables.DistinctClients, frame: pl.DataFrame) -> None:
         note(self, frame)
         remembered.append(sum(each.height for each in self._seen))
 
-    monkeypatch.setattr(tallies._DistinctClients, "note", noted)
+    monkeypatch.setattr(_client_tables.DistinctClients, "note", noted)
     assert tally(source_of(stream(samples)), agreement, domain).counts.sum() == 500
     assert len(remembered) >= 10
     assert max(remembered) <= 100

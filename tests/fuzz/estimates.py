@@ -7,7 +7,7 @@ import numpy as np
 
 import discreet as dc
 from discreet import estimation
-from discreet.estimation._rehearsal import rehearsal
+from discreet.estimation import rehearsal
 from discreet.estimation._sample_tables import outcome_weights, synthetic_counts
 from tests.fuzz.chooser import NUMBERS, Chooser
 

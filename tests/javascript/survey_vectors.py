@@ -256,7 +256,7 @@ def _value(columns: Any, name: str, rng: np.random.Generator) -> Any:
 def _words(sampler: SurveySampler, total: int, rng: np.random.Generator) -> list[int]:
     """Words on both sides of every decision: the coin, N, and multiples of bounds; the first chooses any part."""
     place = int(rng.integers(len(sampler.parts)))
-    ends, part = sampler._ends, sampler.parts[place]
+    ends, part = sampler._share_ends, sampler.parts[place]
     weight, first = sampler.uniform_weights[place], ends[place - 1] if place else 0
     coin = int(rng.choice(np.array([first, ends[place] - 1, rng.integers(first, ends[place])])))
     whole = 2 * sampler.survey.columns[part.projection.column].size if isinstance(part.projection, PointOf) else 1
@@ -272,7 +272,7 @@ def survey_report_of(sampler: SurveySampler, rows: list[int], counts: list[int],
     left, sums = iter(words), dict.fromkeys(sorted(rows), 0)
     for row, count in zip(rows, counts, strict=True):
         sums[row] += count
-    place = bisect_right(sampler._ends, next(left))
+    place = bisect_right(sampler._share_ends, next(left))
     part, own = sampler.parts[place], next(left) >= sampler.uniform_weights[place]
 
     def below(bound: int, count: int) -> Any:

@@ -67,8 +67,8 @@ assert "matplotlib" in sys.modules
 
 def test_a_note_says_which_font_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine with the default font alone; no note where every letter can be written."""
-    monkeypatch.setattr(_style, "_fallbacks", list)
-    _style._glyphs.cache_clear()
+    monkeypatch.setattr(_style, "_installed_fonts", list)
+    _style._drawable_characters.cache_clear()
     try:
         assert fonts_note(["plain", "grün", "αβγ"]) is None
         told = fonts_note(["plain", "東京", "ソウル", "서울", "हिन्दी"])
@@ -79,7 +79,7 @@ def test_a_note_says_which_font_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
         assert "Noto Sans Devanagari" in told
         assert "Unifont" in str(fonts_note(["\U00012000"]))
     finally:
-        _style._glyphs.cache_clear()
+        _style._drawable_characters.cache_clear()
 
 
 SCRIPTS = ["東京", "العربية", "हिन्दी", "🦊", "a$b", "$\\bad{$", "x_{1}^2$"]

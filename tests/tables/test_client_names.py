@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import BudgetError, ClientNameWarning, DiscreetError
-from discreet.estimation._sample_tables import check_clients_apart
+from discreet.estimation._client_tables import check_clients_apart
 from discreet.ledger import PopulationLedger
 from discreet.ledger._book import forget_rounds_in_memory
 from discreet.tables import Kernel, Request, Secret, dry_run, sample

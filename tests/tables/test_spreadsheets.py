@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli._app import app
-from discreet.estimation._sample_tables import check_clients_apart
+from discreet.estimation._client_tables import check_clients_apart
 from discreet.tables import Request, Secret, sample_file
 from discreet.tables._outputs import writer_to
 from discreet.tables._sources import source_of

@@ -67,7 +67,7 @@ class BoxProfile:
     @property
     def upper_mass(self) -> float:
         """m B: the probability of a privacy loss of +epsilon, rounded up."""
-        return min(1.0, self._mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
+        return min(1.0, self._extreme_mass / (self.alpha + (1.0 - self.alpha) * math.exp(-self.epsilon)) * ROUNDED_UP)
 
     @property
     def lower_mass(self) -> float:
@@ -82,7 +82,7 @@ class BoxProfile:
         return min(1.0, math.nextafter(self.upper_mass * -math.expm1(beta - self.epsilon) * ROUNDED_UP, math.inf))
 
     @property
-    def _mass(self) -> float:
+    def _extreme_mass(self) -> float:
         return min(self.alpha, 1.0 - self.alpha)
 
 
@@ -135,7 +135,8 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
         )
     lattice = sampler if isinstance(sampler, LatticeSampler) else None
     epsilon = min(sampler.epsilon, LARGEST_EXPONENT)  # the lattice never allows a larger ratio
-    shared = Fraction(_shared_word_count(sampler), TOTAL)
+    words = sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
+    shared = Fraction(words, TOTAL)  # of all words, those that have nothing to do with the client
     spread = float(shared) * -math.expm1(-epsilon)
     alpha = min(1.0, float(1 - shared) * math.exp(-epsilon) / spread)
     # m b = alpha/(alpha e^eps + 1 - alpha) grows with alpha up to 1/2 and then falls: towards 1/2 is upwards
@@ -145,11 +146,6 @@ def profile_of(sampler: LatticeSampler | ReportingSampler) -> BoxProfile:
         alpha=max(nearer, _ALPHA.low),
         attained=lattice is not None and _has_extreme_pair(lattice, alpha),
     )
-
-
-def _shared_word_count(sampler: LatticeSampler | ReportingSampler) -> int:
-    """Of 2^62 words, how many have nothing to do with the client."""
-    return sampler.lattice.shared_total if isinstance(sampler, LatticeSampler) else sampler.uniform_weight
 
 
 def _has_extreme_pair(sampler: LatticeSampler, alpha: float) -> bool:

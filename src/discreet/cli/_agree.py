@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from discreet.agreement import Agreement, FamilyTerms, Schedule
 from discreet.cli._options import (
     AgreedGoal,
@@ -22,9 +20,12 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     Upper,
+    argument,
     ask_whom_to_serve,
     choose_mechanism,
     mechanism_text,
+    option,
+    refuse_given,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
@@ -32,6 +33,7 @@ from discreet.cli._options import (
     spending_text,
     stated_family,
     stated_privacy,
+    switch,
 )
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, stated_survey
@@ -54,9 +56,7 @@ from discreet.tables import Coding
 
 
 def agree(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The agreement: a new file, or with --check an existing one.")
-    ],
+    file: Annotated[Path, argument("FILE", "The agreement: a new file, or with --check an existing one.")],
     epsilon: EachEpsilon = None,
     delta: Delta = None,
     nu: Nu = None,
@@ -71,23 +71,19 @@ def agree(
     mechanism: MechanismName = None,
     rounds: Rounds = 1,
     start: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="First day of round 1, such as 2026-01-01: rounds are then named by dates."),
+        str | None, option("DATE", "First day of round 1, such as 2026-01-01: rounds are then named by dates.")
     ] = None,
-    every: Annotated[
-        str | None, typer.Option(metavar="day|week|month", help="How long a round is, with --start. [default: day]")
-    ] = None,
+    every: Annotated[str | None, option("day|week|month", "How long a round is, with --start. [default: day]")] = None,
     purpose: Purpose = "",
     other: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="The outcome that values outside the domain count as. [default: they are left out, and a client "
+        option(
+            "LABEL",
+            "The outcome that values outside the domain count as. [default: they are left out, and a client "
             "without other values draws from the reference]",
-            show_default=False,
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Read FILE and print its terms.")] = False,
+    check: Annotated[bool, switch("--check", "Read FILE and print its terms.")] = False,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
@@ -102,8 +98,7 @@ def agree(
             "--domain": domain, "--domain-size": domain_size, "--bounds": bounds, "--survey": survey, "--for": goal,
             "--mechanism": mechanism, "--other": other, "--start": start, "--every": every,
         }  # fmt: skip
-        for option in (name for name, value in given.items() if value is not None):
-            raise DiscreetError(f"{option} is for a new agreement; --check only reads {file}")
+        refuse_given(given, f"is for a new agreement; --check only reads {file}")
         found = Agreement.read(file)
     elif survey is not None:
         asked = stated_survey(

@@ -14,9 +14,9 @@ import typer
 from discreet import plots
 from discreet._base.showing import json_number
 from discreet.agreement import Agreement
-from discreet.audit import BlackBoxAudit, Certificate, black_box_audit, certificate
-from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, stated_family, stated_privacy
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.audit import BlackBoxAudit, black_box_audit, certificate
+from discreet.cli._options import Delta, JsonOutput, Lower, Nu, Upper, argument, option, stated_family, stated_privacy
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex
 from discreet.mechanisms import (
@@ -39,42 +39,27 @@ _BAR = 40
 def audit(
     mechanism: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[MODULE:CALLABLE | NAME]",
-            help="A Python callable f(input, n) that returns n samples; or a mechanism: an object, a class with --outcomes, or a name.",
-            show_default=False,
+        argument(
+            "[MODULE:CALLABLE | NAME]",
+            "A Python callable f(input, n) that returns n samples; or a mechanism: an object, a class with --outcomes, or a name.",
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="The claim to be tested. [default: the mechanism's own]", show_default=False),
-    ] = None,
+    epsilon: Annotated[float | None, option("E", "The claim to be tested. [default: the mechanism's own]")] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "JSON",
+            "An input to be kept private; give two or more. [default: extreme clients of a mechanism]",
             "--input",
-            metavar="JSON",
-            help="An input to be kept private; give two or more. [default: extreme clients of a mechanism]",
-            show_default=False,
         ),
     ] = None,
-    outcomes: Annotated[
-        int | None,
-        typer.Option(metavar="K", help="Make the mechanism as CALLABLE(Simplex(K), epsilon=E).", show_default=False),
-    ] = None,
-    agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead of a mechanism: the one agreed on.", show_default=False),
-    ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="The delta of the claim.")] = 0.0,
-    draws: Annotated[
-        int, typer.Option(metavar="N", help="Draws of each input: half choose events, half test.")
-    ] = 100_000,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Confidence of the bound.")] = 0.99,
+    outcomes: Annotated[int | None, option("K", "Make the mechanism as CALLABLE(Simplex(K), epsilon=E).")] = None,
+    agreement: Annotated[Path | None, option("FILE", "Instead of a mechanism: the one agreed on.")] = None,
+    delta: Annotated[float, option("D", "The delta of the claim.")] = 0.0,
+    draws: Annotated[int, option("N", "Draws of each input: half choose events, half test.")] = 100_000,
+    confidence: Annotated[float, option("C", "Confidence of the bound.")] = 0.99,
     json: JsonOutput = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the result to a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Annotated[Path | None, option("FILE", "Draw the result to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Try to refute a claim of epsilon-LDP from samples; exit status 1 if it is refuted.
 
@@ -85,7 +70,8 @@ def audit(
     known = given if inputs or not hasattr(audited, "release") else None
     found = black_box_audit(audited, known, epsilon=epsilon, delta=delta, draws=draws, confidence=confidence)
     if plot is not None:
-        _save_audit_plot(found, named, plot)
+        verdict = "refuted" if found.is_refuted else "not refuted"
+        plots.save(plots.audit(found, title=f"{named}: claim {verdict}"), plot)
     if json:
         write_json(_audit_record(found))
     else:
@@ -138,22 +124,16 @@ def _mechanism_of_name(name: str) -> Any:
 
 def certify(
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The certificate, a JSON file; it replaces only another certificate."
-        ),
+        Path, option("FILE", "The certificate, a JSON file; it replaces only another certificate.", "--out", "-o")
     ],
-    outcomes: Annotated[int | None, typer.Option(metavar="K", help="Number of outcomes.")] = None,
-    epsilon: Annotated[float | None, typer.Option(metavar="E", help="Privacy budget.")] = None,
+    outcomes: Annotated[int | None, option("K", "Number of outcomes.")] = None,
+    epsilon: Annotated[float | None, option("E", "Privacy budget.")] = None,
     delta: Delta = None,
     nu: Nu = None,
     agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead of --outcomes, --epsilon and the rest: an agreement."),
+        Path | None, option("FILE", "Instead of --outcomes, --epsilon and the rest: an agreement.")
     ] = None,
-    mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="optimal (the default), linear, mollifier or reports.")
-    ] = None,
+    mechanism: Annotated[str | None, option("NAME", "optimal (the default), linear, mollifier or reports.")] = None,
     lower: Lower = None,
     upper: Upper = None,
     json: JsonOutput = False,
@@ -172,6 +152,7 @@ def certify(
     found.write(out)
     low, high = found.realised_epsilon
     assert found.largest_epsilon is not None
+    claim = f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
     if json:
         write_json({
             "certificate": str(out), "epsilon": found.epsilon, "holds": found.holds, "inputs": len(found.inputs),
@@ -183,16 +164,12 @@ def certify(
         print_blocks(
             f"Realised epsilon of {len(found.inputs)} extreme clients: {float(low):.15g} to {float(high):.15g}\n"
             f"Upper bound over all clients:    {float(found.largest_epsilon[1]):.15g}\n"
-            f"Claimed:                              {_claim_text(found)} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
+            f"Claimed:                              {claim} ({'holds' if found.holds else 'DOES NOT HOLD: THIS IS A BUG'})",
             *([] if agreed is None else [f"Agreement: {agreed.id}"]),
             f"Certificate: {safe_text(out)}",
         )
     if not found.holds:
         raise typer.Exit(REFUTED)
-
-
-def _claim_text(found: Certificate) -> str:
-    return f"{found.epsilon:g}" if found.privacy is None else f"{found.epsilon:g}, and {found.privacy}"
 
 
 def _stated_sampler(
@@ -258,9 +235,6 @@ def _parse_input(text: str) -> Any:
         return text
 
 
-# Printing.
-
-
 def _audit_report(found: BlackBoxAudit, mechanism: str) -> list[Any]:
     claim = f"{found.epsilon:g}" if not found.delta else f"({found.epsilon:g}, {found.delta:g})"
     made = empty_table("event", "inputs", "counts", "at least", texts=3)
@@ -298,20 +272,7 @@ def _audit_record(found: BlackBoxAudit) -> dict[str, Any]:
         "refuted": found.is_refuted,
         "inputs": [each.tolist() if isinstance(each, np.ndarray) else each for each in found.inputs],
         "events": [
-            {
-                "event": event.description,
-                "first_input": event.first_input,
-                "second_input": event.second_input,
-                "first_count": event.first_count,
-                "second_count": event.second_count,
-                "draws": event.draws,
-                "empirical_epsilon_lower_bound": json_number(event.empirical_epsilon_lower_bound),
-            }
+            {"event" if name == "description" else name: value for name, value in json_values(event).items()}
             for event in found.events
         ],
     }
-
-
-def _save_audit_plot(found: BlackBoxAudit, mechanism: str, path: Path) -> None:
-    verdict = "refuted" if found.is_refuted else "not refuted"
-    plots.save(plots.audit(found, title=f"{mechanism}: claim {verdict}"), path)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet._base.numerics import LARGEST_EXPONENT
 from discreet._base.showing import json_number, pluralise
+from discreet.cli._options import option, switch
 from discreet.cli._printing import empty_table, print_blocks, safe_text, write_json
 from discreet.mechanisms import MECHANISMS, OptimalSampler
 from discreet.plots import divergence_label, save
@@ -40,13 +40,12 @@ _SHOWN = 6
 
 
 def demo(
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each aircraft.")] = 2.0,
+    epsilon: Annotated[float, option("E", "Privacy budget of each aircraft.")] = 2.0,
     aircraft: Annotated[
-        str | None,
-        typer.Option(metavar="TAIL", help="Tail number to show in detail. [default: the one with most flights]"),
+        str | None, option("TAIL", "Tail number to show in detail. [default: the one with most flights]")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the picture.")] = Path("out"),
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    out: Annotated[Path, option("DIR", "Folder for the picture.")] = Path("out"),
+    json: Annotated[bool, switch("--json", "Print JSON instead.")] = False,
 ) -> None:
     """4,043 aircraft each release one destination of their flight log, privately.
 
@@ -73,18 +72,18 @@ def demo(
             "reports": _reports_record(told, reported),
             "design": _design_record(served, designed),
         }
-        write_json({**_record(run, picture), **records})
+        write_json({**_release_record(run, picture), **records})
         return
     print_blocks(
         f"[bold]{len(run.released):,} aircraft[/bold] made {run.flights:,} flights from New York in 2013, "
         f"to {len(run.destinations)} destinations.\n"
         f"Each keeps its own log and releases [bold]one destination[/bold], at epsilon = {run.epsilon:g}.",
         _client_text(run),
-        _client(run),
-        _guarantee(run),
+        _client_table(run),
+        _guarantee_text(run),
         "[bold]What it cost[/bold]: divergence of the client's distribution from its output distribution.",
-        _costs(run),
-        _verdict(run),
+        _cost_table(run),
+        _mechanism_verdict(run),
         f"Picture: [bold]{safe_text(picture)}[/bold]",
         _lesson_text(lesson),
         _lesson_table(lesson),
@@ -249,7 +248,7 @@ def _client_text(run: FlightRelease) -> str:
     )
 
 
-def _client(run: FlightRelease) -> Table:
+def _client_table(run: FlightRelease) -> Table:
     client = run.client
     made = empty_table("destination", "held", "drawn from")
     top = [int(place) for place in np.argsort(-client.held, kind="stable")[:_SHOWN] if client.held[place] > 0]
@@ -263,7 +262,7 @@ def _client(run: FlightRelease) -> Table:
     return made
 
 
-def _guarantee(run: FlightRelease) -> str:
+def _guarantee_text(run: FlightRelease) -> str:
     exact, clients = run.guarantee, len(run.released)
     known = min(run.epsilon, LARGEST_EXPONENT)
     verdict = "as exact rationals" if exact.holds else "NO: THIS IS A BUG, DO NOT RELEASE"
@@ -272,21 +271,21 @@ def _guarantee(run: FlightRelease) -> str:
         "likely draws, each destination gets, whatever a log says,\n"
         f"  at least {exact.lower:>25,}\n"
         f"  at most  {exact.upper:>25,}\n"
-        f"which is {_digits(exact.possible)} times as many; e^{known:g} is more:\n"
-        f"         {_digits(exact.bound)} ({verdict}).\n"
-        f"Largest ratio between any two of these {clients:,} clients: {_digits(exact.observed)}.\n"
+        f"which is {_ratio_digits(exact.possible)} times as many; e^{known:g} is more:\n"
+        f"         {_ratio_digits(exact.bound)} ({verdict}).\n"
+        f"Largest ratio between any two of these {clients:,} clients: {_ratio_digits(exact.observed)}.\n"
         f"Seeing a destination shifts the odds between any two logs by e^{run.epsilon:g} at most.\n"
         f"{run.own:,} of the {clients:,} released destinations are ones the aircraft really flew to."
     )
 
 
-def _digits(ratio: Fraction) -> str:
+def _ratio_digits(ratio: Fraction) -> str:
     """The first 21 digits, rounded down, so that a smaller number never looks larger."""
     context = Context(prec=21, rounding="ROUND_DOWN")
     return f"{context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)):f}"
 
 
-def _costs(run: FlightRelease) -> Table:
+def _cost_table(run: FlightRelease) -> Table:
     made = empty_table("divergence", "mechanism", "worst possible", "worst here", "median", "mean", texts=2)
     for measure in PAPER_DIVERGENCES:
         summaries = {name: run.cost(name, measure).summary for name in MECHANISMS}
@@ -301,7 +300,7 @@ def _costs(run: FlightRelease) -> Table:
     return made
 
 
-def _verdict(run: FlightRelease) -> str:
+def _mechanism_verdict(run: FlightRelease) -> str:
     """Which mechanism is closest for which clients, as measured. The optimal mechanism is best in the worst case only."""
     clients = len(run.released)
     lines = [
@@ -318,7 +317,7 @@ def _verdict(run: FlightRelease) -> str:
     return "\n".join(lines)
 
 
-def _record(run: FlightRelease, picture: Path) -> dict[str, Any]:
+def _release_record(run: FlightRelease, picture: Path) -> dict[str, Any]:
     client, exact = run.client, run.guarantee
     return {
         "epsilon": run.epsilon,

@@ -5,21 +5,17 @@ samplers that need no design.
 """
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from discreet import plots
-from discreet._base.files import check_apart, check_apart as check_files_apart, check_output_path
+from discreet._base.files import check_apart, check_output_path
 from discreet._base.showing import json_number, pluralise
-from discreet.agreement import Agreement, ContinuousTerms, learned_purpose
+from discreet.agreement import Agreement
+from discreet.cli._learned_design import SampleFiles, learn_agreement, write_learned, written_text
 from discreet.cli._options import (
     AllowLarge,
     Bounds,
@@ -33,252 +29,38 @@ from discreet.cli._options import (
     Purpose,
     Rounds,
     WeightColumn,
-    agreement_of,
+    argument,
     client_option,
+    option,
+    refuse_given,
     refuse_large_epsilon,
     refuse_large_total_epsilon,
     require_domain,
-    spending_text,
+    switch,
     value_option,
 )
-from discreet.cli._printing import Terminal, empty_table, format_number, print_blocks, safe_text, write_json
-from discreet.collect import is_store, open_store
-from discreet.design import Design, Learned, design as best, learn
-from discreet.errors import PROBABILITY, DiscreetError, visible
-from discreet.estimation import SamplerCost, check_clients_apart, coding_and_sampler, compare_samplers, tally
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
+from discreet.cli._progress import SilentStages, stage_bar
+from discreet.design import Design, design as best
+from discreet.errors import PROBABILITY, DiscreetError
+from discreet.estimation import SamplerCost, compare_samplers
 from discreet.families import Simplex
-from discreet.mechanisms import MECHANISMS, Sampler
+from discreet.mechanisms import MECHANISMS
 from discreet.plots import check_picture
 from discreet.privacy.tradeoff import weak_pure_rounds_warning
 from discreet.tables import Coding, Columns, Reading, example_counts, file_source
 
-LISTED = 10  # outcomes of the mean to show
-
-
-@dataclass(frozen=True)
-class SampleFiles:
-    """Files of samples or stores of collections, with their agreements. A file of `discreet sample` may carry its own."""
-
-    samples: tuple[str, ...]
-    agreements: tuple[Path, ...]
-    spread: str | None = None
-    spread_agreement: Path | None = None
-
-    def check(self, output: Path) -> None:
-        """Raise an error for options that contradict each other, and for an output that would replace an input."""
-        if self.agreements and len(self.agreements) != len(self.samples):
-            raise DiscreetError(
-                f"--from was given {len(self.samples)} times and --agreement {len(self.agreements)} times; give one agreement for each file "
-                "of samples, in the same order, or none where the files carry theirs"
-            )
-        if self.spread_agreement is not None and self.spread is None:
-            raise DiscreetError("--spread-agreement is that of --spread FILE; give both")
-        for read in (*self.samples, *map(str, self.agreements), self.spread):
-            check_files_apart(output, {"samples": read}, what="agreement")
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedAgreement:
-    """A learned design, with the agreements it was learned from and their outcomes."""
-
-    learned: Learned
-    rounds: tuple[tuple[Agreement, int], ...]
-    agreement: Agreement
-    names: Sequence[Any]
-    doubts: tuple[str, ...]
-
-    @property
-    def is_identifiable(self) -> bool:
-        """Whether samples under the agreement determine the average client."""
-        return self.learned.sampler.mixing is not None
-
-
-def learn_agreement(
-    released: SampleFiles,
-    *,
-    epsilon: float,
-    divergence: str,
-    keep: float,
-    confidence: float,
-    rounds: int,
-    purpose: str,
-    told: Callable[[str], None],
-) -> LearnedAgreement:
-    """Read every file, learn a design, and return its agreement."""
-
-    told("reading the samples")
-    agreements = [*released.agreements, *[None] * (len(released.samples) - len(released.agreements))]
-    given = [_read_samples(name, path) for name, path in zip(released.samples, agreements, strict=True)]
-    read = [each for one in given for each in one.rounds]
-    domain = read[0][1].family.domain
-    for agreed, sampler, _ in read[1:]:
-        if sampler.family.domain.digest != domain.digest:
-            raise DiscreetError(
-                f"agreement {agreed.id[:12]} is on other outcomes than {read[0][0].id[:12]}; learn from samples on one domain"
-            )
-    about = None
-    if released.spread is not None:
-        given.append(_read_samples(released.spread, released.spread_agreement))
-        about, *others = given[-1].rounds
-        if others:
-            raise DiscreetError(
-                "--spread names a collection of several agreements; give samples on two outcomes, under one"
-            )
-    sources = [one.source for one in given if one.source is not None]
-    distinct = check_clients_apart(sources) and (len(given) == 1 or len(sources) == len(given))
-    family = Simplex(domain)
-    told(f"learning from {sum(int(counts.sum()) for _, _, counts in read):,} samples on {family.size:,} outcomes")
-    found = learn(
-        family,
-        epsilon=epsilon,
-        rounds=[(sampler, counts) for _, sampler, counts in read],
-        spread=None if about is None else (about[1], about[2]),
-        divergence=divergence,
-        keep=keep,
-        confidence=confidence,
-    )
-    ids = [agreed.id for one in given for agreed, *_ in one.rounds]
-    kept = purpose or read[0][0].stated_purpose
-    agreement = Agreement.of(found.sampler, rounds=rounds, purpose=learned_purpose(kept, ids))
-    doubts = [] if distinct else ["not all files name their clients; it is not checked that each sent one sample"]
-    if any(one.source is None and agreed.rounds > 1 for one in given for agreed, *_ in one.rounds):
-        doubts.append("only the first of several rounds is used: each client has a sample in every round")
-    rounds_read = tuple((agreed, int(counts.sum())) for agreed, _, counts in read)
-    return LearnedAgreement(found, rounds_read, agreement, domain.names, tuple(doubts))
-
-
-@dataclass(frozen=True, eq=False)
-class _SampleSource:
-    """The samples behind one name: (agreement, sampler, counts) for each agreement, and the table they were read from, if any."""
-
-    rounds: list[tuple[Agreement, Sampler[Any], Any]]
-    source: Any = None
-
-
-def _read_samples(name: str, path: Path | None) -> _SampleSource:
-    """The samples of a file, under the agreement that it carries or that is named; or those of a collection in a store."""
-    if is_store(name):
-        return _SampleSource(_read_store(name, path))
-    source = file_source(name)
-    agreed = agreement_of(source, path)
-    coding, sampler = _learnable_coding_and_sampler(agreed)
-    return _SampleSource([(agreed, sampler, tally(source, agreed, coding).counts)], source)
-
-
-def _read_store(name: str, path: Path | None) -> list[tuple[Agreement, Sampler[Any], Any]]:
-    """The counts under every agreement of a collection: the only one of a store, or that of the named agreement."""
-    wanted = None if path is None else Agreement.read(path).id
-    with closing(open_store(name, create=False)) as store:
-        kept = store.agreements()
-        found = {one.collection for one in kept if wanted is None or one.agreement.id == wanted}
-        if wanted is not None and not found:
-            raise DiscreetError(f"the store holds no samples under agreement {wanted}, which --agreement {path} is")
-        if len(found) > 1:
-            raise DiscreetError(
-                f"the store holds {len(found)} collections, of other clients each; say which one: --agreement FILE, any of its agreements"
-            )
-        counted = [(one.agreement, store.counts(one.agreement.id, 1)) for one in kept if one.collection in found]
-    rounds = [(agreed, _learnable_coding_and_sampler(agreed)[1], counts) for agreed, counts in counted if counts.any()]
-    if not rounds:
-        raise DiscreetError("the store holds no samples yet; there is nothing to learn from")
-    return rounds
-
-
-def _learnable_coding_and_sampler(agreed: Agreement) -> tuple[Coding, Sampler[Any]]:
-    """The coding of the samples, and the sampler."""
-    if isinstance(agreed.family, ContinuousTerms):
-        raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on {agreed.family.description}; a design is learned from samples on a list of outcomes, or on "
-            "the equal cells of an interval (--bounds LO HI --cells N)"
-        )
-    if agreed.blocks is not None:
-        raise DiscreetError(
-            f"agreement {agreed.id[:12]} is on reports, and a design is learned from samples; collect under --mechanism linear or optimal"
-        )
-    return coding_and_sampler(agreed)
-
-
-def learned_report(found: LearnedAgreement) -> list[Any]:
-    """The report as text."""
-    learned = found.learned
-    shares = empty_table("outcome", "mean, %")
-    for place in (-learned.mean).argsort()[:LISTED].tolist():
-        shares.add_row(safe_text(found.names[place], most=200), f"{100 * learned.mean[place]:.1f}")
-    made = "a designed sampler" if learned.published else "no design"
-    under, samples = pluralise(len(found.rounds), "agreement"), pluralise(learned.samples, "private sample")
-    return [
-        f"[bold]Learned from {samples}[/bold] under {under}: {made}, epsilon = {learned.design.epsilon:g}.",
-        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in found.doubts),
-        f"Why: {safe_text(learned.reason)} (expected gain {learned.gain:.0%}). The gain assumes a model of the clients: "
-        f"spread around a mean, in clusters, or with one value each. Private samples cannot confirm the model.",
-        f"[bold red]Note[/bold red]: serve other clients. A client with a sample under {_short_ids(found)} would "
-        f"spend a second budget. The agreement names these in its purpose; `discreet collect --follows` takes no "
-        f"client twice.",
-        shares,
-        f"The likeliest mean of the clients; concentration {format_number(learned.concentration)} (small: each client has "
-        f"few outcomes; large: all are like the mean).",
-    ]
-
-
-def _short_ids(found: LearnedAgreement) -> str:
-    return ", ".join(one[:12] for one in found.agreement.learned_from)
-
-
-def learned_record(found: LearnedAgreement) -> dict[str, Any]:
-    """The report as JSON."""
-    learned = found.learned
-    return {
-        "agreement": found.agreement.id,
-        "mechanism": found.agreement.mechanism,
-        "epsilon": learned.design.epsilon,
-        "divergence": learned.design.divergence.name,
-        "keep": learned.design.keep,
-        "published": learned.published,
-        "identifiable": found.is_identifiable,
-        "better_under": learned.better,
-        "confidence": learned.confidence,
-        "expected_gain": json_number(learned.gain),
-        "reason": learned.reason,
-        "samples": learned.samples,
-        "learned_from": [{"agreement": agreed.id, "samples": samples} for agreed, samples in found.rounds],
-        "concentration": learned.concentration,
-        "kinds": learned.kinds,
-        "expected_gain_by_kind": learned.gain_by_kind,
-        "better_by_kind": learned.better_by_kind,
-        "held_out": {
-            "samples": learned.held_out.samples,
-            "log_likelihood": learned.held_out.log_likelihood,
-            "rejected": list(learned.held_out.rejected),
-        },
-        "mean": [
-            {"outcome": name, "share": float(share)} for name, share in zip(found.names, learned.mean, strict=True)
-        ],
-        "worst": json_number(float(learned.sampler.risk(learned.design.divergence))),
-        "notes": list(found.doubts),
-    }
-
-
 LEARNED_KEEP = 0.01
-_NARROWED = (
-    "samples under this agreement narrow the population's shares down to intervals that do not shrink to nothing: they serve each client, "
-    "and no estimate from them is unbiased. To estimate shares, keep collecting under a linear agreement or one on reports (discreet agree "
-    "--for population); the stages are estimated together: discreet estimate FIRST SECOND"
-)
 NO_SMOOTHING, AUTO = "none", "auto"
 SMOOTHING_EPSILON = 4.0  # above this, clients unlike the few examples dominate the mean
 FRONTIER = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
 
 
 def design(
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Privacy budget of each sample.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The agreement on the designed sampler, a new file.")
-    ],
+    epsilon: Annotated[float, option("E", "Privacy budget of each sample.")],
+    output: Annotated[Path, option("FILE", "The agreement on the designed sampler, a new file.", "--output", "-o")],
     source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="EXAMPLES", help="Public records: a file, a folder or a glob. NOT the records to protect."
-        ),
+        str | None, argument("EXAMPLES", "Public records: a file, a folder or a glob. NOT the records to protect.")
     ] = None,
     client: Annotated[str | None, client_option()] = None,
     value: Annotated[str | None, value_option()] = None,
@@ -292,53 +74,47 @@ def design(
     weight: WeightColumn = None,
     keep: Annotated[
         float | None,
-        typer.Option(
-            metavar="T",
-            help="Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
+        option(
+            "T",
+            "Share of the best worst case to keep, 0 to 1; 1 is Q* itself. 0.01 by default, 0.001 with "
             "--smoothing auto.",
         ),
     ] = None,
     smoothing: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            help="none: use the examples as they are. auto: choose by cross-validation, in about twenty designs.",
+        option(
+            "RULE", "none: use the examples as they are. auto: choose by cross-validation, in about twenty designs."
         ),
     ] = NO_SMOOTHING,
     divergence: Annotated[
-        str, typer.Option(metavar="NAME", help="The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
+        str, option("NAME", "The divergence whose mean is minimised: kl, tv, hellinger or chi2.")
     ] = "kl",
     rounds: Rounds = 1,
     purpose: Purpose = "",
     released: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
             "--from",
-            metavar="FILE",
-            help="Instead of EXAMPLES: private samples of other clients, a table or a collector's store; may be repeated.",
         ),
     ] = None,
     agreements: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--agreement", metavar="FILE", help="The agreement of each --from, if the file does not carry it."
-        ),
+        list[Path] | None, option("FILE", "The agreement of each --from, if the file does not carry it.", "--agreement")
     ] = None,
     spread: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="With --from: samples of one bit about each client's own spread."),
+        str | None, option("FILE", "With --from: samples of one bit about each client's own spread.")
     ] = None,
-    spread_agreement: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreement of --spread.")] = None,
+    spread_agreement: Annotated[Path | None, option("FILE", "The agreement of --spread.")] = None,
     confidence: Annotated[
-        float, typer.Option(metavar="C", help="With --from: the confidence that the design beats the safe samplers.")
+        float, option("C", "With --from: the confidence that the design beats the safe samplers.")
     ] = 0.8,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the mean against the worst case over --keep: .png, .svg, .pdf."),
+        Path | None, option("FILE", "Draw the mean against the worst case over --keep: .png, .svg, .pdf.")
     ] = None,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Annotated[bool, switch("--quiet", "No progress.", "-q")] = False,
 ) -> None:
     """Design the best private sampler for clients like the given ones, and write it as an agreement for `discreet sample --agreement`.
 
@@ -348,7 +124,6 @@ def design(
     With --from it is learned from private samples of earlier clients instead. If these are too few for a design that is surely better, the
     agreement is on the optimal sampler or the mollifier, and the command says so.
     """
-
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
     refuse_large_total_epsilon(weak_pure_rounds_warning(epsilon, rounds), allowed=allow_large_epsilon)
     if smoothing not in (NO_SMOOTHING, AUTO):
@@ -356,20 +131,24 @@ def design(
     if keep is not None:
         PROBABILITY.check("keep", keep, "it is the share of the best worst case that must remain")
     if released:
-        _refuse_example_options(
+        refuse_given(
             {
                 "--smoothing": smoothing if smoothing != NO_SMOOTHING else None,
                 "EXAMPLES": source, "--client": client, "--value": value, "--domain": domain, "--domain-size": domain_size,
                 "--bounds": bounds, "--cells": cells, "--other": other, "--count": count, "--weight": weight, "--plot": plot,
-            }
+            },
+            "is for public examples; --from FILE learns from private samples, whose agreement states the outcomes",
         )  # fmt: skip
         files = SampleFiles(tuple(released), tuple(agreements or ()), spread, spread_agreement)
+        check_output_path(output, what="agreement")
+        files.check(output)
         kept = LEARNED_KEEP if keep is None else keep
-        learned = partial(
-            learn_agreement, files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds,
-            purpose=purpose,
-        )  # fmt: skip
-        _write_learned(learned, files, output, json=json, quiet=quiet)
+        with stage_bar(quiet=quiet) as stages:
+            learned = learn_agreement(
+                files, epsilon=epsilon, divergence=divergence, keep=kept, confidence=confidence, rounds=rounds, purpose=purpose,
+                begin_stage=stages.begin,
+            )  # fmt: skip
+        write_learned(learned, output, json=json, quiet=quiet)
         return
     if agreements or spread or spread_agreement:
         raise DiscreetError(
@@ -385,135 +164,51 @@ def design(
         check_apart(plot, {"examples": source, "list of outcomes": domain, "agreement": output}, what="picture")
     coding = Coding(require_domain(domain, domain_size, bounds, cells), other, nulls)
     columns = Columns(client=client, value=value, count=count, weight=weight)
-    with _progress_bar(quiet=quiet) as told:
-        told("reading the examples")
+    with stage_bar(quiet=quiet) as stages:
+        stages.begin("reading the examples")
         examples = file_source(source)
-        reading = Reading.of(
-            columns,
-            coding,
-            examples.schema,
-            untyped=examples.untyped_columns,
-            where=examples.name,
-            show_values=True,
-        )
+        untyped, where = examples.untyped_columns, examples.name
+        reading = Reading.of(columns, coding, examples.schema, untyped=untyped, where=where, show_values=True)
         counts, family = example_counts(examples, reading), Simplex(reading.coding.domain)
-        told(f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}")
-        design_at = partial(_make_design, family, counts, epsilon, divergence, smoothing == AUTO, told)
-        found = design_at(keep)
-        told("comparing")
+        stages.begin(
+            f"designing for {pluralise(counts.shape[0], 'example')} on {pluralise(counts.shape[1], 'outcome')}"
+        )
+        smoothed = AUTO if smoothing == AUTO else None
+        design_at = partial(
+            best,
+            family,
+            epsilon=epsilon,
+            clients=counts,
+            divergence=divergence,
+            smoothing=smoothed,
+            progress=stages.share,
+        )
+        found = design_at(keep=keep)
+        stages.begin("comparing")
         rows = compare_samplers(found, counts)
         agreement = Agreement.of(found.sampler, rounds=rounds, purpose=purpose)
-        frontier = [] if plot is None else _frontier_designs(design_at, found, told)
+        frontier = [] if plot is None else _frontier_designs(design_at, found, stages)
     agreement.write(output)
     if plot is not None:
-        _save_frontier_plot(frontier, rows, plot)
+        others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
+        plots.save(plots.frontier(frontier, others=others), plot)
     if json:
         write_json(_design_record(found, rows, frontier, agreement))
         return
     print_blocks(
         *_design_report(found, rows),
-        f"Agreement {agreement.id[:12]}{_rounds_text(agreement)}: {safe_text(output)}"
-        + (f"; picture: {safe_text(plot)}" if plot else ""),
+        written_text(agreement, output) + (f"; picture: {safe_text(plot)}" if plot else ""),
     )
 
 
-def _rounds_text(agreement: Agreement) -> str:
-    """The total budget of all rounds, if there are several."""
-    return f" ({spending_text(agreement)})" if agreement.rounds > 1 else ""
-
-
-def _refuse_example_options(given: dict[str, Any]) -> None:
-    """Raise an error for options about public examples beside private samples."""
-    for name, value in given.items():
-        if value is not None:
-            raise DiscreetError(
-                f"{name} is for public examples; --from FILE learns from private samples, whose agreement states "
-                f"the outcomes"
-            )
-
-
-def _write_learned(
-    learned: Callable[..., LearnedAgreement], files: SampleFiles, output: Path, *, json: bool, quiet: bool
-) -> None:
-    check_output_path(output, what="agreement")
-    files.check(output)
-    with _progress_bar(quiet=quiet) as told:
-        found = learned(told=told)
-    if not found.is_identifiable and not quiet:
-        typer.echo(visible(f"discreet: {_NARROWED}"), err=True)
-    found.agreement.write(output)
-    if json:
-        write_json(learned_record(found))
-        return
-    print_blocks(
-        *learned_report(found),
-        f"Agreement {found.agreement.id[:12]}{_rounds_text(found.agreement)}: {safe_text(output)}",
-    )
-
-
-def _make_design(
-    family: Simplex,
-    counts: Any,
-    epsilon: float,
-    divergence: str,
-    smoothed: bool,
-    told: "_SilentProgress",
-    keep: float | None,
-) -> Design:
-    return best(
-        family,
-        epsilon=epsilon,
-        clients=counts,
-        divergence=divergence,
-        keep=keep,
-        smoothing="auto" if smoothed else None,
-        progress=told.share,
-    )
-
-
-def _frontier_designs(design_at: Callable[[float], Design], found: Design, told: "_SilentProgress") -> list[Design]:
+def _frontier_designs(design_at: Callable[..., Design], found: Design, stages: SilentStages) -> list[Design]:
     """Designs at other shares of the best worst case."""
     designs = [found]
     for keep in FRONTIER:
         if keep != found.keep:
-            told(f"designing with --keep {keep:g}")
-            designs.append(design_at(keep))
+            stages.begin(f"designing with --keep {keep:g}")
+            designs.append(design_at(keep=keep))
     return sorted(designs, key=lambda one: -one.keep)
-
-
-class _SilentProgress:
-    """Progress that is not shown."""
-
-    def __call__(self, what: str) -> None:
-        """Begin the next stage."""
-
-    def share(self, done: float) -> None:
-        """Set the finished share of the stage."""
-
-
-class _StageBar(_SilentProgress):
-    """A progress bar for the current stage, on a terminal."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars, self._stage = bars, bars.add_task("", total=None)
-
-    def __call__(self, what: str) -> None:
-        self._bars.reset(self._stage, total=None, description=safe_text(what))
-
-    def share(self, done: float) -> None:
-        self._bars.update(self._stage, total=1.0, completed=done)
-
-
-@contextmanager
-def _progress_bar(*, quiet: bool) -> Iterator[_SilentProgress]:
-    """A progress bar on a terminal, a silent one elsewhere."""
-    if quiet or not sys.stderr.isatty():
-        yield _SilentProgress()
-        return
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Terminal(stderr=True), transient=True) as bars:
-        yield _StageBar(bars)
 
 
 def _design_report(found: Design, rows: list[SamplerCost]) -> list[Any]:
@@ -557,9 +252,6 @@ def _round_down(bound: float) -> float:
 def _design_record(
     found: Design, rows: list[SamplerCost], frontier: list[Design], agreement: Agreement
 ) -> dict[str, Any]:
-    def numbers(row: SamplerCost) -> dict[str, Any]:
-        return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(row).items()}
-
     return {
         "agreement": agreement.id,
         "epsilon": found.epsilon,
@@ -571,7 +263,7 @@ def _design_record(
         "floor": found.bound,
         "worst": json_number(float(found.worst(found.divergence))),
         "smoothing": None if found.smoothing is None else asdict(found.smoothing),
-        "samplers": [numbers(row) for row in rows],
+        "samplers": [json_values(row) for row in rows],
         "frontier": [
             {
                 "keep": one.keep,
@@ -582,9 +274,3 @@ def _design_record(
             for one in frontier
         ],
     }
-
-
-def _save_frontier_plot(frontier: list[Design], rows: list[SamplerCost], path: Path) -> None:
-
-    others = {row.name: (row.worst, row.mean) for row in rows if row.name in MECHANISMS}
-    plots.save(plots.frontier(frontier, others=others), path)

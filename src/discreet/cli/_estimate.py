@@ -7,61 +7,53 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.table import Table
 
 from discreet import plots
 from discreet._base.files import check_apart
-from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms
-from discreet.cli._groups import Asked, estimate_by_group, estimate_change, estimate_stages, refuse_options
+from discreet.cli._estimate_report import TOP, estimate_blocks, release_noun
+from discreet.cli._groups import estimate_by_group, estimate_change, estimate_stages
 from discreet.cli._options import (
+    AgreedDomainFile,
+    Confidence,
+    EstimateOptions,
     Nulls,
     Other,
+    PictureFile,
     agreement_of,
+    argument,
     client_option,
-    labels_option,
-    mechanism_text,
-    promise_text,
+    option,
+    refuse_beside,
     stated_domain,
+    switch,
     value_option,
 )
 from discreet.cli._own_estimate import estimate_own
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey
 from discreet.errors import DiscreetError, check_count
 from discreet.estimation import (
-    MOST,
-    Estimate,
-    Liars,
+    AnyPopulation,
     Population,
-    ReportedPopulation,
-    ReportLiars,
     ReportTally,
-    Reweighted,
     SampleTally,
     agreed_joint_outcomes,
     coding_and_sampler,
-    law_fidelities,
-    liars,
-    liars as what_liars_do,
-    liars_per_half_interval,
+    liars as liars_of,
     notes,
-    outlook,
     population,
     record,
     reported_population,
     reported_statistic,
-    rounds_cost,
     tally,
     tally_joint,
     tally_reports,
     write_rows,
     write_weighted,
 )
-from discreet.families import Band, Simplex, serves_everybody
-from discreet.mechanisms import SERVING, AnyFamily, JointSampler, OptimalSampler, OwnSampler, ReportSampler, Sampler
+from discreet.mechanisms import AnyFamily, JointSampler, OwnSampler, Sampler
 from discreet.plots import check_picture, promise_label, shorten_name
 from discreet.tables import (
     STANDARD,
@@ -75,310 +67,46 @@ from discreet.tables import (
     open_source,
 )
 
-AnyPopulation = Population | ReportedPopulation
-AnyLiars = Liars | ReportLiars
-TOP = 15  # outcomes to list where nobody says how many
-
-
-def estimate_blocks(
-    found: AnyPopulation,
-    agreed: Agreement,
-    statistics: list[Estimate],
-    known: Any,
-    lies: AnyLiars | None,
-    doubts: list[str],
-    top: int | None,
-    *,
-    by_client: bool,
-) -> list[Any]:
-    """The report as blocks of text."""
-    notes = [f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts]
-    shown = _listed_outcomes(found, known, top)
-    ranked = known is None and _is_ranked(found, shown)
-    blocks: list[Any] = [_headline(found, agreed), *notes, _shares(found, known, lies, shown, ranked=ranked)]
-    if len(found.counts) > len(shown):
-        what = "outcomes" if found.finest is None else "bins"
-        blocks.append(f"{len(found.counts) - len(shown):,} more {what}: --top, --json.")
-    if ranked:
-        blocks.append(_ranking_text(found, shown))
-    if statistics:
-        blocks.append(_statistics(statistics, found))
-    blocks += [_interval_notes(found), _liars_text(found)]
-    if found.reweighted is not None:
-        blocks.append(_examples_text(found.reweighted))
-    if known is not None:
-        truth = "average client" if by_client else "average of all records (with --client: the average client)"
-        blocks += [f"[bold]How near[/bold]: from the true {truth} to", _fidelities(found, known)]
-    cost = rounds_cost(agreed)
-    return [*blocks, _choice(found), *([] if cost is None else [f"[bold]Rounds[/bold]: {cost}."])]
-
-
-def _headline(found: AnyPopulation, agreed: Agreement) -> str:
-    of = "" if found.rows is None else f" of {pluralise(found.clients, 'client')}"
-    kind = mechanism_text(agreed.mechanism, any_client=serves_everybody(found.sampler.family))
-    return (
-        f"[bold]{pluralise(found.samples, _release_noun(found))}[/bold]{of}, {kind} on {safe_text(agreed.family.description, most=300)}, "
-        f"{promise_text(agreed.promise, agreed.epsilon)} (agreement {agreed.id[:12]})."
-    )
-
-
-def _release_noun(found: AnyPopulation) -> str:
-    """What one client released."""
-    return "report" if isinstance(found, ReportedPopulation) else "sample"
-
-
-def _percent(found: AnyPopulation) -> str:
-    return f"{100 * found.confidence:g} %"
-
-
-def _listed_outcomes(found: AnyPopulation, known: Any, top: int | None) -> list[int]:
-    """Which outcomes are listed: those with the largest shares, the largest first; bins in the order of their values."""
-    most = (TOP if found.finest is None else MOST) if top is None else top
-    largest: list[int] = np.argsort(-(found.law.estimate if known is None else known), kind="stable")[:most].tolist()
-    return largest if found.finest is None else sorted(largest)
-
-
-def _is_ranked(found: AnyPopulation, shown: list[int]) -> bool:
-    """Whether outcomes are chosen by their estimates, which are random, or intervals of single ones contradict each other."""
-    return len(found.counts) > len(shown) or float(found.law.low[shown].sum()) > 1.0
-
-
-def _ranking_text(found: AnyPopulation, shown: list[int]) -> str:
-    if len(found.counts) == len(shown):
-        return (
-            "[bold]Ranks[/bold]: this table is sorted by estimate. The intervals of single outcomes have lower ends that add up to more "
-            "than 100 %, so the intervals are those that hold for all at once."
-        )
-    return (
-        "[bold]Ranks[/bold]: Listed are the largest estimates, so their intervals are those that hold for all "
-        f"{len(found.counts):,} at once, and also for those that chance put first. Their lower ends add up to at most 100 %. An estimate "
-        "that ranks first tends to be too high. The interval of one outcome alone (--json) holds for an outcome chosen in advance, not "
-        "for one that ranks first."
-    )
-
-
-def _shares(found: AnyPopulation, known: Any, lies: AnyLiars | None, shown: list[int], *, ranked: bool) -> Table:
-    """The listed outcomes; of those that are `ranked` by their estimates, only intervals that hold after ranking."""
-    law, together = found.law, f"all {len(found.counts):,} at once"
-    columns = ["share, %" if found.exact else "samples, %"]
-    columns += [f"{_percent(found)} interval, {together}"] if ranked else [f"{_percent(found)} interval", together]
-    if lies is not None:
-        columns.append(f"despite {pluralise(lies.number, 'liar')}")
-    if found.exact:
-        columns.append("nearest")
-    if found.reweighted is not None:
-        columns.append("by examples")
-    if known is not None:
-        columns.append("truth")
-    made = empty_table("outcome" if found.finest is None else "bin", *columns)
-    for place in shown:
-        cells = [_share(law.estimate[place])]
-        cells += [] if ranked else [_interval_text(law.low[place], law.high[place])]
-        cells.append(_interval_text(law.all_low[place], law.all_high[place]))
-        if lies is not None:
-            ends = (lies.law.all_low, lies.law.all_high) if ranked else (lies.law.low, lies.law.high)
-            cells.append(_interval_text(ends[0][place], ends[1][place]))
-        if found.exact:
-            cells.append(_share(found.nearest[place]))
-        if found.reweighted is not None:
-            cells.append(_share(found.reweighted.law[place]))
-        if known is not None:
-            cells.append(_share(known[place]))
-        made.add_row(safe_text(found.domain.names[place], most=200), *cells)
-    return made
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.2f}" if value == 0.0 or abs(value) >= 1e-4 else f"{100 * value:.1e}"
-
-
-def _interval_text(low: float, high: float) -> str:
-    return f"{_share(low)} to {_share(high)}"
-
-
-def _statistics(statistics: list[Estimate], found: AnyPopulation) -> Table:
-    cells = any(each.blur for each in statistics)
-    reported = isinstance(found, ReportedPopulation)  # a share among reports is no share of clients
-    columns = [*([] if reported else ["among samples"]), f"{_percent(found)} interval"]
-    made = empty_table(
-        "statistic", *(["estimate"] if found.exact else []), *columns, *(["of it: cells"] if cells else [])
-    )
-    for each in statistics:
-        row = [] if each.estimate is None else [format_number(each.estimate)]
-        row += [
-            *([] if reported else [format_number(each.released)]),
-            f"{format_number(each.low)} to {format_number(each.high)}",
-        ]
-        if cells:
-            row.append(f"+-{format_number(each.blur)}" if each.blur else "")
-        made.add_row(safe_text(each.name), *row)
-    return made
-
-
-def _interval_notes(found: AnyPopulation) -> str:
-    whole = isinstance(found.sampler.family, Simplex)
-    if isinstance(found, ReportedPopulation) or found.exact:
-        cut = "0 and 100 %" if whole else "what clients inside the family can hold"
-        return (
-            "Shares are unbiased estimates of the average client's, and may be negative; the nearest are a distribution, and biased. "
-            f"Intervals hold the noise of sampling, cover the population these clients were drawn from, and are cut at {cut}."
-        )
-    if serves_everybody(found.sampler.family):
-        return (
-            "The samples of a designed mechanism are biased towards its reference: their shares are off by at most the mean TV between a "
-            "client and its sample (`discreet design --divergence tv` states it for its examples). An interval assumes nothing about these "
-            "clients, and so says little."
-        )
-    who = (
-        ""
-        if whole
-        else f" of clients inside the {'band' if isinstance(found.sampler.family, Band) else 'family'} agreed on"
-    )
-    return (
-        f"No number of these samples determines the average client exactly: an interval covers every "
-        f"population{who} that could have given them. The shares among the samples themselves are one of these. (No "
-        f"share is off by more than "
-        f"the worst-case TV either, +-{found.largest_bias:.2g} before noise: intervals, like those that `discreet plan` foretells, rest on "
-        "bounds for each outcome, and are not cut by it.)"
-    )
-
-
-def _liars_text(found: AnyPopulation) -> str:
-    one, who = liars(found), _release_noun(found) if found.rows is None else "client"
-    ends = "" if found.exact else f", and an end of the range that is left for it by {_share(one.band_shift)} %"
-    return (
-        f"[bold]Liars[/bold]: intervals hold chance, not lies. Each {who} that lies, in place of an honest one or added to them, can shift a "
-        f"share by {_share(one.shift)} %{ends}{_many_at_once(found)}; {liars_per_half_interval(found):,} can shift it by half the longest "
-        "interval. (--liars M: intervals that hold although M of them lie.)"
-    )
-
-
-def _many_at_once(found: AnyPopulation) -> str:
-    """What a lie can do beyond one share."""
-    return ", those of a whole block of outcomes at once" if isinstance(found, ReportedPopulation) else ""
-
-
-def _examples_text(found: Reweighted) -> str:
-    return (
-        f"[bold]By examples[/bold]: the average of {pluralise(len(found.weights), 'public example')}, weighted so as to explain the samples "
-        f"(the examples themselves count like {found.pull:,.0f} samples). It depends on the examples: clients "
-        f"unlike all of them are not in it, and not in the intervals."
-    )
-
-
-def _choice(found: AnyPopulation) -> str:
-    """When to choose which mechanism, in the numbers of this agreement."""
-    sampler = found.sampler
-    if isinstance(sampler, ReportSampler):
-        return (
-            "[bold]Which mechanism[/bold]: reports to learn the population and nothing else (here with "
-            f"{sampler.excess:.4g} times the least variance of any report); linear where samples are to look like records too, "
-            "optimal where each should look like its own client."
-        )
-    if isinstance(sampler, JointSampler):
-        return (
-            "[bold]Which mechanism[/bold]: this one where all samples of a client together should look like it; linear, one sample of each "
-            "client at the whole budget, to learn the population."
-        )
-    if serves_everybody(found.sampler.family):
-        return (
-            "[bold]Which mechanism[/bold]: a designed one where each sample should look like its own client, linear (without a design) to "
-            "learn the population."
-        )
-    if not (found.exact or isinstance(sampler.family, Simplex)):
-        return (
-            "[bold]Which mechanism[/bold]: this one where each sample should look like its own client; linear to learn the population of a "
-            "table, agreed on every distribution on outcomes or on the equal cells of an interval (`discreet agree --bounds LO HI --cells "
-            "N`), since on a band it is for members alone."
-        )
-    promised = {
-        name: outlook(
-            kind(sampler.family, epsilon=sampler.epsilon, discretisation=sampler.discretisation),
-            mechanism=name,
-            clients=found.clients,
-            confidence=found.confidence,
-            bins=None if found.finest is None else len(found.counts),
-        )
-        for name, kind in SERVING.items()
-    }
-    risk = float(OptimalSampler(sampler.family, epsilon=sampler.epsilon).risk("tv"))
-    return (
-        f"[bold]Which mechanism[/bold]: linear to learn the population (here a share to +-{promised['linear'].at_worst:.2g} at worst, "
-        f"where optimal leaves +-{promised['optimal'].at_worst:.2g}), optimal where each sample should look like its own client (TV at most "
-        f"{risk:.2g} for both; optimal serves every client at least as well)."
-    )
-
-
-def _fidelities(found: AnyPopulation, known: Any) -> Table:
-    distance = [] if found.domain.values is None else ["Wasserstein"]
-    made = empty_table("", "TV", "KL", "sq. Hellinger", "share off", *distance)
-    for name, each in law_fidelities(found, known).items():
-        parts = [each.tv, each.kl, each.hellinger, each.largest]
-        made.add_row(name, *map(format_number, parts if each.wasserstein is None else [*parts, each.wasserstein]))
-    return made
-
 
 def estimate(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IN...",
-            help="Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
+        argument(
+            "IN...",
+            "Samples, as `discreet sample` writes them: a file, a folder, a glob, or -. Several: stages of other clients "
             "each, which are estimated together.",
         ),
     ],
     agreement: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."
-        ),
+        option("FILE", "The agreement of the samples. Parquet and Arrow files of `discreet sample` carry it."),
     ] = None,
-    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
+    domain: AgreedDomainFile = None,
     statistic: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers.",
-        ),
+        option("NAME", "mean, variance, median, quantile:P or at-most:X; may be repeated. Outcomes must be numbers."),
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Bins of a continuous family. [default: 4 to 32, growing with the samples]",
-            show_default=False,
-        ),
+        option("N", "Bins of a continuous family. [default: 4 to 32, growing with the samples]"),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    confidence: Confidence = 0.95,
     top: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]",
-            show_default=False,
-        ),
+        option("N", "Outcomes to list, those with the largest shares first; bins by value. [default: 15, and 32 bins]"),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    plot: PictureFile = None,
     synthetic: Annotated[
         str | None,
-        typer.Option(
-            metavar="OUT",
-            help="Write the samples with weights (or --rows of them): linear ones debiased, others as they are.",
-        ),
+        option("OUT", "Write the samples with weights (or --rows of them): linear ones debiased, others as they are."),
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(metavar="N", help="With --synthetic: write N rows drawn from the estimate instead.")
-    ] = None,
+    rows: Annotated[int | None, option("N", "With --synthetic: write N rows drawn from the estimate instead.")] = None,
     truth: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Raw records, if available, to measure the error of the estimate."),
+        str | None, option("FILE", "Raw records, if available, to measure the error of the estimate.")
     ] = None,
     examples: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Public records of other clients: also estimate by weighting them to explain the samples.",
-        ),
+        option("FILE", "Public records of other clients: also estimate by weighting them to explain the samples."),
     ] = None,
     value: Annotated[str | None, value_option(", in --truth and --examples")] = None,
     client: Annotated[
@@ -387,46 +115,31 @@ def estimate(
     ] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    sample: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that holds the samples (reports: report).")
-    ] = "sample",
+    sample: Annotated[str, option("COLUMN", "The column that holds the samples (reports: report).")] = "sample",
     rounds: Annotated[
-        int | None,
-        typer.Option(metavar="J", help="Every client has J samples, of J rounds: estimate from all of them."),
+        int | None, option("J", "Every client has J samples, of J rounds: estimate from all of them.")
     ] = None,
-    liars: Annotated[
-        int | None,
-        typer.Option(metavar="M", help="Add intervals that hold even if M of the samples are lies."),
-    ] = None,
+    liars: Annotated[int | None, option("M", "Add intervals that hold even if M of the samples are lies.")] = None,
     by: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Estimate each group of clients: a public column of IN, or of --clients-table."
-        ),
+        str | None, option("COLUMN", "Estimate each group of clients: a public column of IN, or of --clients-table.")
     ] = None,
     clients_table: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="With --by: a table with a row for each client, joined by --client COLUMN."),
+        str | None, option("FILE", "With --by: a table with a row for each client, joined by --client COLUMN.")
     ] = None,
     null_groups: Annotated[
         str | None,
-        typer.Option(
-            metavar="error|drop|group",
-            help="With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
-            show_default=False,
+        option(
+            "error|drop|group",
+            "With --by, clients without a group: an error, left out, or a group of their own. [default: error]",
         ),
     ] = None,
     compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Samples of another time or of other clients: how shares changed from FILE to IN."
-        ),
+        str | None, option("FILE", "Samples of another time or of other clients: how shares changed from FILE to IN.")
     ] = None,
     numbered: Annotated[
-        bool,
-        typer.Option("--numbered", help="With several IN: their clients are numbered rows of exports, not names."),
+        bool, switch("--numbered", "With several IN: their clients are numbered rows of exports, not names.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, with every outcome.")] = False,
+    json: Annotated[bool, switch("--json", "Print JSON, with every outcome.")] = False,
 ) -> None:
     """The population's shares and statistics, from one private sample or report of each client.
 
@@ -434,8 +147,8 @@ def estimate(
     lead to the same samples, and an interval holds them all.
     """
     source = sources[0]
+    asked = EstimateOptions(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
     if by is not None or compare is not None or len(sources) > 1:
-        asked = Asked(source, agreement, domain, statistic or [], bins, confidence, top, plot, sample, json)
         single = {
             "--synthetic": synthetic, "--rows": rows, "--truth": truth, "--examples": examples, "--value": value, "--other": other,
             "--nulls": None if nulls == "error" else nulls, "--rounds": rounds, "--liars": liars,
@@ -443,17 +156,15 @@ def estimate(
         if len(sources) > 1:
             others = {"--by": by, "--compare": compare, "--client": client, "--clients-table": clients_table}
             more = {"--null-groups": null_groups, "--statistic": statistic, "--bins": bins, "--plot": plot}
-            refuse_options("several IN", {**single, **others, **more})
+            refuse_beside("several IN", {**single, **others, **more})
             estimate_stages(asked, sources, numbered=numbered)
             return
         if by is not None:
-            refuse_options("--by", {**single, "--compare": compare})
+            refuse_beside("--by", {**single, "--compare": compare})
             estimate_by_group(asked, by, clients_table, client, null_groups)
         elif compare is not None:
-            refuse_options(
-                "--compare",
-                {**single, "--client": client, "--clients-table": clients_table, "--null-groups": null_groups},
-            )
+            others = {"--client": client, "--clients-table": clients_table, "--null-groups": null_groups}
+            refuse_beside("--compare", {**single, **others})
             estimate_change(asked, compare)
         return
     if numbered:
@@ -467,19 +178,17 @@ def estimate(
     with open_source(source) as records:
         agreed = agreement_of(records, agreement)
         if agreed.survey is not None:
-            refuse_options(
+            refuse_beside(
                 "a survey",
                 {
                     "--domain": domain, "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth,
                     "--examples": examples, "--rounds": rounds, "--liars": liars,
                 },
             )  # fmt: skip
-            column = "report" if sample == "sample" else sample
-            most = TOP if top is None else top
-            estimate_survey(records, agreed, column=column, confidence=confidence, top=most, plot=plot, json=json)
+            estimate_survey(asked, records, agreed)
             return
         if agreed.own is not None:
-            refuse_options(
+            refuse_beside(
                 "a mechanism of one's own",
                 {
                     "--statistic": statistic or None, "--bins": bins, "--synthetic": synthetic, "--truth": truth, "--examples": examples,
@@ -496,15 +205,17 @@ def estimate(
                 return
         else:
             _refuse_for_reports(bins, weighted=synthetic is not None and rows is None)
-            column = "report" if sample == "sample" else sample
-            keep, each = statistic is not None or examples is not None, _rounds(rounds, agreed)
-            tallied = tally_reports(records, agreed, stated, column=column, keep=keep, rounds=each)
+            keep, each = statistic is not None or examples is not None, _agreed_rounds(rounds, agreed)
+            tallied = tally_reports(records, agreed, stated, column=asked.report_column, keep=keep, rounds=each)
     if agreed.joint is not None and (examples is not None or (synthetic is not None and rows is None)):
         raise DiscreetError(
             f"agreement {agreed.id[:12]} is on {agreed.joint.samples} samples of each client drawn together; --examples, and --synthetic "
             "without --rows N, are for one sample of each client: leave them out, or say --rows N"
         )
-    public = _public(examples, Coding(tallied.coding.domain, other, nulls), value, client)
+    public = None
+    if examples is not None and value is not None and client is not None:
+        raw = Coding(tallied.coding.domain, other, nulls)
+        public = client_laws(file_source(examples), raw, value=value, client=client)
     found: AnyPopulation
     if isinstance(tallied, ReportTally):
         kept, counted = tallied.reports, tallied.counts
@@ -519,25 +230,31 @@ def estimate(
             found = population(sampler, samples=tallied.rows, rounds=rounds, examples=public, confidence=confidence)
         statistics = [found.statistic(name) for name in statistic or ()]
     coding = replace(tallied.coding, domain=found.domain)
-    known = _truth(truth, replace(coding, other=other, nulls=nulls), value, client)
+    known = None
+    if truth is not None and value is not None:
+        raw = replace(coding, other=other, nulls=nulls)
+        known = average_law(file_source(truth), raw, value=value, client=client)
     doubts = notes(found, agreed, named=tallied.named, distinct=tallied.distinct)
     if synthetic is not None and not found.exact:
         doubts.append(
-            "the synthetic table is not debiased: these samples do not determine the average client, so it has the "
-            "shares of the samples; "
+            "the synthetic table is not debiased: these samples do not determine the average client, so it has the shares of the samples; "
             "only samples of the linear mechanism can be debiased"
         )
-    lies = None if liars is None else _lies(found, liars)
+    lies = None
+    if liars is not None:
+        check_count("--liars", liars, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
+        lies = liars_of(found, liars)
     said = record(found, agreed, doubts, statistics=statistics, truth=known, lies=lies) if json else {}
-    blocks: list[Any] = (
-        []
-        if json
-        else estimate_blocks(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
-    )
-    if synthetic is not None:  # first: it is written whole or not at all
-        _write_synthetic(found, coding, source, synthetic, rows, sample)
+    blocks: list[Any] = []
+    if not json:
+        blocks = estimate_blocks(found, agreed, statistics, known, lies, doubts, top, by_client=client is not None)
+    if synthetic is not None and rows is not None:  # first: it is written whole or not at all
+        write_rows(found, coding, synthetic, rows)
+    elif synthetic is not None:
+        assert isinstance(found, Population)  # of reports rows alone are written
+        write_weighted(found, file_source(source), coding, synthetic, sample=sample)
     if plot is not None:
-        _draw(found, agreed, known, plot, TOP if top is None else top)
+        _save_plot(found, agreed, known, plot, TOP if top is None else top)
     if json:
         write_json(said)
         return
@@ -553,7 +270,7 @@ def _count_samples(
     """The agreed sampler, and the counts of its samples."""
     if agreed.joint is None:
         coding, sampler = coding_and_sampler(agreed, domain)
-        return sampler, tally(records, agreed, coding, sample=sample, rounds=_rounds(rounds, agreed))
+        return sampler, tally(records, agreed, coding, sample=sample, rounds=_agreed_rounds(rounds, agreed))
     if rounds is not None:
         raise DiscreetError(
             f"--rounds is for samples that were released one at a time; agreement {agreed.id[:12]} is on {agreed.joint.samples} of each "
@@ -573,7 +290,7 @@ def _refuse_for_reports(bins: int | None, *, weighted: bool) -> None:
         )
 
 
-def _rounds(rounds: int | None, agreed: Agreement) -> int:
+def _agreed_rounds(rounds: int | None, agreed: Agreement) -> int:
     """The number of samples of each client."""
     if rounds is None:
         return 1
@@ -582,11 +299,6 @@ def _rounds(rounds: int | None, agreed: Agreement) -> int:
             "--rounds is for outcomes that can be listed; estimate one round of a continuous family at a time"
         )
     return check_count("--rounds", rounds, most=agreed.rounds, fix=f"the agreement has {agreed.rounds:,}")
-
-
-def _lies(found: AnyPopulation, number: int) -> AnyLiars:
-    check_count("--liars", number, least=0, most=found.clients, fix=f"there are {found.clients:,} clients")
-    return what_liars_do(found, number)
 
 
 def _check_options(
@@ -649,34 +361,8 @@ def _check_written(
             raise DiscreetError(f"--synthetic {synthetic} would replace what {read} holds; name another file")
 
 
-def _truth(truth: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
-    if truth is None:
-        return None
-    assert value is not None
-    return average_law(file_source(truth), coding, value=value, client=client)
-
-
-def _public(examples: str | None, coding: Coding, value: str | None, client: str | None) -> Any:
-    """The distributions of the public examples."""
-    if examples is None:
-        return None
-    assert value is not None
-    assert client is not None
-    return client_laws(file_source(examples), coding, value=value, client=client)
-
-
-def _write_synthetic(
-    found: AnyPopulation, coding: Coding, source: str, output: str, rows: int | None, sample: str
-) -> None:
-    if rows is None:
-        assert isinstance(found, Population)  # of reports rows alone are written
-        write_weighted(found, file_source(source), coding, output, sample=sample)
-    else:
-        write_rows(found, coding, output, rows)
-
-
-def _draw(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
-    of = f"{found.clients:,} private {_release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
+def _save_plot(found: AnyPopulation, agreed: Agreement, known: Any, path: Path, top: int) -> None:
+    of = f"{found.clients:,} private {release_noun(found)}s {promise_label(agreed.promise, agreed.epsilon)}"
     title = f"{shorten_name(agreed.purpose, 60)}: {of}" if agreed.purpose else None
     plots.save(plots.population(found, truth=known, most=top, title=title), path)
     note = plots.fonts_note(found.domain.labels or ())

@@ -2,29 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
-from discreet import plots
-from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._options import agreement_of, mechanism_text, promise_text, stated_domain
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._options import (
+    EstimateOptions,
+    agreement_of,
+    mechanism_text,
+    promise_text,
+    refuse_beside,
+    stated_domain,
+)
+from discreet.cli._printing import empty_table, format_number, note_lines, print_blocks, safe_text, write_json
 from discreet.cli._survey import estimate_survey_change, estimate_survey_groups, estimate_within
-from discreet.errors import DiscreetError, check_count
+from discreet.errors import DiscreetError
 from discreet.estimation import (
     MOST,
+    AnyPopulation,
     Change,
     ClientGroups,
     Estimate,
     GroupedPopulation,
     PooledPopulation,
-    Population,
-    ReportedPopulation,
     ReportTally,
     SampleTally,
     SharedClients,
@@ -46,8 +49,8 @@ from discreet.estimation import (
 )
 from discreet.families import serves_everybody
 from discreet.mechanisms import AnyFamily, ReportSampler, Sampler
-from discreet.plots import check_picture, promise_label, shorten_name
-from discreet.tables import STANDARD, Source, file_source
+from discreet.plots import promise_label, shorten_name
+from discreet.tables import Source, file_source
 
 TOP_OF_GROUPS, TOP_CHANGES = 8, 15  # outcomes to list where nobody says how many
 _MOST_NAMED = 5  # groups in a note
@@ -55,51 +58,8 @@ _MOST_LISTED = 50  # groups in a table
 _WIDE = 0.1  # margin of a share from which a group says little
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options that `--by` and `--compare` share."""
-
-    source: str
-    agreement: Path | None
-    domain: Path | None
-    statistic: list[str]
-    bins: int | None
-    confidence: float
-    top: int | None
-    plot: Path | None
-    sample: str
-    json: bool
-
-    def check(self, others: Mapping[str, str | None]) -> None:
-        """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
-        for name, path in {"IN": self.source, **others}.items():
-            if path == STANDARD:
-                raise DiscreetError(f"{name} is read twice for groups and changes; give a file instead of -")
-        if self.top is not None:
-            check_count("top", self.top)
-        if self.plot is not None:
-            check_picture(self.plot)
-            read = {"samples": self.source, "agreement": self.agreement, **others}
-            check_apart(self.plot, read, what="picture")
-
-    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
-        """Print the record as JSON or the blocks, as it was asked."""
-        if self.json:
-            write_json(record)
-        else:
-            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
-
-
-def refuse_options(option: str, given: Mapping[str, Any]) -> None:
-    """Raise an error for options that do not go with `option`."""
-    for name, value in given.items():
-        if value is not None:
-            instead = f", or estimate without {option}" if option.startswith("--") else ""
-            raise DiscreetError(f"{name} does not go with {option}; leave it out{instead}")
-
-
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _CountedTable:
     """A table of samples or reports that was counted, with its agreement."""
 
     agreed: Agreement
@@ -108,7 +68,7 @@ class _Read:
     column: str
 
     @classmethod
-    def of(cls, records: Source, agreed: Agreement, asked: Asked) -> "_Read":
+    def of(cls, records: Source, agreed: Agreement, asked: EstimateOptions) -> "_CountedTable":
         """Count a table once, with all checks of an estimate."""
         stated = stated_domain(asked.domain, None, None, None)
         if agreed.joint is not None:
@@ -119,7 +79,7 @@ class _Read:
         if agreed.blocks is None:
             coding, sampler = coding_and_sampler(agreed, stated)
             return cls(agreed, sampler, tally(records, agreed, coding, sample=asked.sample), asked.sample)
-        column = "report" if asked.sample == "sample" else asked.sample
+        column = asked.report_column
         reports = tally_reports(records, agreed, stated, column=column, keep=bool(asked.statistic))
         return cls(agreed, reports.counts.sampler, reports, column)
 
@@ -127,6 +87,17 @@ class _Read:
     def release_kind(self) -> str:
         """What one client released."""
         return "report" if isinstance(self.tallied, ReportTally) else "sample"
+
+    def population(self, confidence: float, bins: int | None) -> AnyPopulation:
+        """The estimate from all of it."""
+        if isinstance(self.tallied, ReportTally):
+            return reported_population(self.tallied.counts.sampler, counts=self.tallied.counts, confidence=confidence)
+        assert not isinstance(self.sampler, ReportSampler)
+        return population(self.sampler, counts=self.tallied.counts, bins=bins, confidence=confidence)
+
+    def notes(self, found: AnyPopulation) -> list[str]:
+        """What a reader of an estimate from it should know."""
+        return notes(found, self.agreed, named=self.tallied.named, distinct=self.tallied.distinct)
 
     @property
     def headline(self) -> str:
@@ -137,7 +108,7 @@ class _Read:
 
 
 def estimate_by_group(
-    asked: Asked, by: str, clients_table: str | None, client: str | None, null_groups: str | None
+    asked: EstimateOptions, by: str, clients_table: str | None, client: str | None, null_groups: str | None
 ) -> None:
     """`--by`: every group of a public column, with intervals that hold all at once."""
     if client is not None and clients_table is None:
@@ -148,7 +119,6 @@ def estimate_by_group(
     if clients is not None and client is None:
         client = _usual_client_column(records, clients)
     agreed = agreement_of(records, asked.agreement)
-    column = "report" if asked.sample == "sample" else asked.sample
     if agreed.survey is not None:
         _refuse_for_survey(asked)
         if (
@@ -157,19 +127,14 @@ def estimate_by_group(
             and isinstance(agreed.family, RowTerms)
             and by in agreed.family.columns
         ):
-            refuse_options("groups that are private", {"--plot": asked.plot})
-            estimate_within(
-                records, agreed, by, column=column, confidence=asked.confidence, top=asked.top, json=asked.json
-            )
+            refuse_beside("groups that are private", {"--plot": asked.plot})
+            estimate_within(asked, records, agreed, by)
             return
         groups = ClientGroups.read(by, null_groups or "error", clients, client)
-        estimate_survey_groups(
-            records, agreed, groups,
-            column=column, confidence=asked.confidence, top=asked.top, plot=asked.plot, json=asked.json,
-        )  # fmt: skip
+        estimate_survey_groups(asked, records, agreed, groups)
         return
     groups = ClientGroups.read(by, null_groups or "error", clients, client)
-    read = _Read.of(records, agreed, asked)
+    read = _CountedTable.of(records, agreed, asked)
     counts, reports, missing = group_counts(
         records, read.tallied, groups, column=read.column, keep=bool(asked.statistic)
     )
@@ -177,27 +142,22 @@ def estimate_by_group(
     if reports:
         found = GroupedPopulation(found.groups, found.confidence, reports)
     statistics = {name: found.statistic(name) for name in asked.statistic}
-    doubts = [*_whole_notes(found, read), *_group_notes(found, missing, groups)]
+    doubts = [*read.notes(found.whole), *_group_notes(found, missing, groups)]
     said = (
         group_record(found, read.agreed, doubts, by=by, statistics=statistics, listed=groups.listed)
         if asked.json
         else {}
     )
     blocks = [] if asked.json else _group_blocks(found, read, by, statistics, doubts, groups.listed, asked.top)
-    if asked.plot is not None:
-        title = _title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
-        plots.save(plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title), asked.plot)
+    title = _picture_title(read, f"{found.clients:,} private {read.release_kind}s by {shorten_name(by, 30)}")
+    asked.save_picture(lambda plots: plots.groups(found, most=asked.top or TOP_OF_GROUPS, title=title))
     asked.show(said, blocks)
 
 
-def _refuse_for_survey(asked: Asked) -> None:
+def _refuse_for_survey(asked: EstimateOptions) -> None:
     """Refuse the options that groups and changes of a survey do not have."""
-    given = {
-        "--domain": asked.domain,
-        "--statistic": asked.statistic or None,
-        "--bins": asked.bins,
-    }
-    refuse_options("groups or changes of a survey", given)
+    given = {"--domain": asked.domain, "--statistic": asked.statistic or None, "--bins": asked.bins}
+    refuse_beside("groups or changes of a survey", given)
 
 
 def _usual_client_column(records: Source, clients: Source) -> str:
@@ -211,14 +171,9 @@ def _usual_client_column(records: Source, clients: Source) -> str:
     )
 
 
-def _title(read: _Read, what: str) -> str:
+def _picture_title(read: _CountedTable, what: str) -> str:
     promised = f"{what} {promise_label(read.agreed.promise, read.agreed.epsilon)}"
     return f"{shorten_name(read.agreed.purpose, 60)}: {promised}" if read.agreed.purpose else promised
-
-
-def _whole_notes(found: GroupedPopulation, read: _Read) -> list[str]:
-    """The notes of an estimate from all clients together."""
-    return notes(found.whole, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
 
 
 def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -> list[str]:
@@ -242,7 +197,7 @@ def _group_notes(found: GroupedPopulation, missing: int, groups: ClientGroups) -
 
 def _group_blocks(
     found: GroupedPopulation,
-    read: _Read,
+    read: _CountedTable,
     by: str,
     statistics: Mapping[str, Mapping[Any, Estimate]],
     doubts: list[str],
@@ -255,7 +210,7 @@ def _group_blocks(
     blocks: list[Any] = [
         f"[bold]{pluralise(found.clients, read.release_kind)}[/bold] in {pluralise(len(found.groups), 'group')} by {safe_text(by)}, "
         f"{read.headline}.",
-        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
+        *note_lines(doubts),
         _group_table(found, shown, listed),
     ]
     hidden = [f"{pluralise(size - len(shown), 'more outcome')} (--top, --json)"] * (size > len(shown))
@@ -301,36 +256,36 @@ def _group_table(found: GroupedPopulation, shown: list[int], listed: Mapping[str
         if listed is not None:
             clients += f" of {listed.get(name, 0):,}"
         for row, place in enumerate(shown):
-            head = (safe_text(name, most=60), clients, _percent(found.margins[name])) if row == 0 else ("", "", "")
-            ends = f"{_percent(law.all_low[place])} to {_percent(law.all_high[place])}"
+            head = (safe_text(name, most=60), clients, _percent_text(found.margins[name])) if row == 0 else ("", "", "")
+            ends = f"{_percent_text(law.all_low[place])} to {_percent_text(law.all_high[place])}"
             label = safe_text(names[place], most=60)
-            made.add_row(head[0], label, head[1], head[2], _percent(law.estimate[place]), ends)
+            made.add_row(head[0], label, head[1], head[2], _percent_text(law.estimate[place]), ends)
     return made
 
 
 def _group_statistics(found: GroupedPopulation, statistics: Mapping[str, Mapping[Any, Estimate]]) -> Table:
-    cells = any(each.blur for estimates in statistics.values() for each in estimates.values())
+    blurred = any(each.blur for estimates in statistics.values() for each in estimates.values())
     together = f"{100 * found.confidence:g} % interval, all groups at once"
-    made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if cells else []), texts=2)
+    made = empty_table("group", "statistic", "estimate", together, *(["of it: cells"] if blurred else []), texts=2)
     for name in list(found.groups)[:_MOST_LISTED]:
         for statistic, estimates in statistics.items():
-            each = estimates[name]
-            value = "" if each.estimate is None else format_number(each.estimate)
-            row = [
-                safe_text(name, most=60),
-                safe_text(statistic),
-                value,
-                f"{format_number(each.low)} to {format_number(each.high)}",
-            ]
-            made.add_row(*row, *([f"+-{format_number(each.blur)}"] if cells else []))
+            cells = _statistic_cells(estimates[name], blurred=blurred)
+            made.add_row(safe_text(name, most=60), safe_text(statistic), *cells)
     return made
 
 
-def _percent(share: float) -> str:
+def _statistic_cells(each: Estimate, *, blurred: bool) -> list[str]:
+    """The estimate, its interval and, where a table is `blurred` by cells of an interval, their part in it."""
+    value = format_number(each.estimate)
+    ends = f"{format_number(each.low)} to {format_number(each.high)}"
+    return [value, ends, *([f"+-{format_number(each.blur)}"] if blurred else [])]
+
+
+def _percent_text(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
-def estimate_change(asked: Asked, compare: str) -> None:
+def estimate_change(asked: EstimateOptions, compare: str) -> None:
     """`--compare`: the difference between two files, IN less the other."""
     asked.check({"--compare": compare})
     later, earlier = file_source(asked.source), file_source(compare)
@@ -342,18 +297,16 @@ def estimate_change(asked: Asked, compare: str) -> None:
     ]
     if all(agreed.survey is not None for agreed in agreements):
         _refuse_for_survey(asked)
-        column = "report" if asked.sample == "sample" else asked.sample
         sides = tuple(zip((earlier, later), agreements, strict=True))
-        notes = _sharing_notes(shared_clients(earlier, later))
-        estimate_survey_change(
-            sides, notes, column=column, confidence=asked.confidence, top=asked.top, plot=asked.plot, json=asked.json
-        )
+        estimate_survey_change(asked, sides, _sharing_notes(shared_clients(earlier, later)))
         return
-    reads = [_Read.of(records, agreed, asked) for records, agreed in zip((earlier, later), agreements, strict=True)]
-    before, after = (_population_of(read, asked, asked.bins) for read in reads)
+    reads = [
+        _CountedTable.of(records, agreed, asked) for records, agreed in zip((earlier, later), agreements, strict=True)
+    ]
+    before, after = (read.population(asked.confidence, asked.bins) for read in reads)
     if before.finest is not None and len(before.counts) != len(after.counts):  # as many bins as suit the fewer clients
         bins = min(len(before.counts), len(after.counts))
-        before, after = (_population_of(read, asked, bins) for read in reads)
+        before, after = (read.population(asked.confidence, bins) for read in reads)
     found = change(before, after)
     kept = [read.tallied.reports for read in reads if isinstance(read.tallied, ReportTally)]
     sent = (kept[0], kept[1]) if len(kept) == 2 and kept[0] is not None and kept[1] is not None else None
@@ -364,15 +317,13 @@ def estimate_change(asked: Asked, compare: str) -> None:
     if asked.json and shared is not None:
         said["clients"] = {"only_before": shared.before, "both": shared.both, "only_after": shared.after}
     blocks = [] if asked.json else _change_blocks(found, reads, statistics, doubts, (compare, asked.source), asked.top)
-    if asked.plot is not None:
-        told = f"change from {before.clients:,} to {after.clients:,} clients"
-        purpose = reads[1].agreed.purpose
-        title = f"{shorten_name(purpose, 60)}: {told}" if purpose else None
-        plots.save(plots.change(found, most=asked.top or TOP_CHANGES, title=title), asked.plot)
+    purpose, clients = reads[1].agreed.purpose, f"{before.clients:,} to {after.clients:,} clients"
+    title = f"{shorten_name(purpose, 60)}: change from {clients}" if purpose else None
+    asked.save_picture(lambda plots: plots.change(found, most=asked.top or TOP_CHANGES, title=title))
     asked.show(said, blocks)
 
 
-def estimate_stages(asked: Asked, sources: Sequence[str], *, numbered: bool) -> None:
+def estimate_stages(asked: EstimateOptions, sources: Sequence[str], *, numbered: bool) -> None:
     """`estimate IN IN...`: the average client of several stages, each of other clients. `numbered`: names of clients are no names."""
     asked.check({f"IN {place}": name for place, name in enumerate(sources, start=1)})
     if len(set(sources)) < len(sources):
@@ -383,9 +334,9 @@ def estimate_stages(asked: Asked, sources: Sequence[str], *, numbered: bool) -> 
         raise DiscreetError(
             "stages of a survey are not estimated together; estimate each file by itself, or the change: --compare"
         )
-    apart = False if numbered else _check_apart(files)
-    reads = [_Read.of(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
-    found = pooled_population([_population_of(read, asked, None) for read in reads])
+    apart = False if numbered else _check_stages_apart(files)
+    reads = [_CountedTable.of(records, agreed, asked) for records, agreed in zip(files, agreements, strict=True)]
+    found = pooled_population([read.population(asked.confidence, None) for read in reads])
     doubts = [] if apart else ["that no client is in two of the files is assumed: not all of them name their clients"]
     if not found.exact:
         doubts.append(
@@ -398,7 +349,7 @@ def estimate_stages(asked: Asked, sources: Sequence[str], *, numbered: bool) -> 
     print_blocks(*_stage_blocks(found, reads, sources, doubts, asked.top))
 
 
-def _check_apart(files: Sequence[Source]) -> bool:
+def _check_stages_apart(files: Sequence[Source]) -> bool:
     try:
         return check_clients_apart(files)
     except DiscreetError as error:
@@ -408,7 +359,11 @@ def _check_apart(files: Sequence[Source]) -> bool:
 
 
 def _stage_blocks(
-    found: PooledPopulation, reads: Sequence[_Read], files: Sequence[str], doubts: Sequence[str], top: int | None
+    found: PooledPopulation,
+    reads: Sequence[_CountedTable],
+    files: Sequence[str],
+    doubts: Sequence[str],
+    top: int | None,
 ) -> list[Any]:
     size = len(found.law.estimate)
     shown = _listed_places(-found.law.estimate, found.domain.edges is not None, top, TOP_CHANGES)
@@ -425,14 +380,14 @@ def _stage_blocks(
     for place in shown:
         made.add_row(
             safe_text(found.domain.names[place], most=60),
-            *(_percent(each.law.estimate[place]) for each in found.stages),
-            _percent(found.law.estimate[place]),
-            f"{_percent(found.law.all_low[place])} to {_percent(found.law.all_high[place])}",
+            *(_percent_text(each.law.estimate[place]) for each in found.stages),
+            _percent_text(found.law.estimate[place]),
+            f"{_percent_text(found.law.all_low[place])} to {_percent_text(found.law.all_high[place])}",
         )
     more = [f"{pluralise(size - len(shown), 'more outcome')}: --top, --json."] if size > len(shown) else []
     return [
         "\n".join(heads),
-        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
+        *note_lines(doubts),
         made,
         *more,
         f"[bold]Together[/bold]: the average of all {found.clients:,} clients, each of whom counts the same. Intervals hold for all outcomes "
@@ -440,18 +395,8 @@ def _stage_blocks(
     ]
 
 
-def _population_of(read: _Read, asked: Asked, bins: int | None) -> Population | ReportedPopulation:
-    if isinstance(read.tallied, ReportTally):
-        return reported_population(read.tallied.counts.sampler, counts=read.tallied.counts, confidence=asked.confidence)
-    assert not isinstance(read.sampler, ReportSampler)
-    return population(read.sampler, counts=read.tallied.counts, bins=bins, confidence=asked.confidence)
-
-
-def _side_notes(found: Change, reads: list[_Read]) -> list[str]:
-    before, after = (
-        notes(each, read.agreed, named=read.tallied.named, distinct=read.tallied.distinct)
-        for each, read in zip((found.before, found.after), reads, strict=True)
-    )
+def _side_notes(found: Change, reads: list[_CountedTable]) -> list[str]:
+    before, after = (read.notes(each) for each, read in zip((found.before, found.after), reads, strict=True))
     both = [note for note in before if note in after]
     said = [f"before: {note}" for note in before if note not in both]
     return [*both, *said, *(f"after: {note}" for note in after if note not in both)]
@@ -474,7 +419,7 @@ def _sharing_notes(shared: SharedClients | None) -> list[str]:
 
 def _change_blocks(
     found: Change,
-    reads: list[_Read],
+    reads: list[_CountedTable],
     statistics: list[Estimate],
     doubts: list[str],
     files: tuple[str, str],
@@ -489,19 +434,17 @@ def _change_blocks(
     ]
     blocks: list[Any] = [
         "\n".join(heads),
-        *(f"[bold red]Note[/bold red]: {safe_text(doubt)}." for doubt in doubts),
+        *note_lines(doubts),
         _change_table(found, shown),
     ]
     if size > len(shown):
         blocks.append(f"{pluralise(size - len(shown), 'more outcome')}: --top, --json.")
     if statistics:
-        cells = any(each.blur for each in statistics)
+        blurred = any(each.blur for each in statistics)
         interval = f"{100 * found.confidence:g} % interval"
-        made = empty_table("change of", "estimate", interval, *(["of it: cells"] if cells else []))
+        made = empty_table("change of", "estimate", interval, *(["of it: cells"] if blurred else []))
         for each in statistics:
-            value = "" if each.estimate is None else format_number(each.estimate)
-            row = [safe_text(each.name), value, f"{format_number(each.low)} to {format_number(each.high)}"]
-            made.add_row(*row, *([f"+-{format_number(each.blur)}"] if cells else []))
+            made.add_row(safe_text(each.name), *_statistic_cells(each, blurred=blurred))
         blocks.append(made)
     picked = "that you pick after looking" if along else "with the largest changes, which are listed first"
     return [
@@ -520,8 +463,8 @@ def _change_table(found: Change, shown: list[int]) -> Table:
         low, high = law.all_low[place], law.all_high[place]
         made.add_row(
             safe_text(names[place], most=60),
-            _percent(found.before.law.estimate[place]),
-            _percent(found.after.law.estimate[place]),
+            _percent_text(found.before.law.estimate[place]),
+            _percent_text(found.after.law.estimate[place]),
             f"{100 * law.estimate[place]:+.2f}",
             f"{100 * low:+.2f} to {100 * high:+.2f}",
             "rose" if low > 0.0 else "fell" if high < 0.0 else "",

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
+from discreet.cli._options import AllowLarge, JsonOutput, argument, option, refuse_large_epsilon, switch
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError, visible
 from discreet.ledger import Budget, Ledger, PopulationLedger, population_ledger_exists, runs_in, spent_by_clients
@@ -75,9 +75,9 @@ ledger = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_excepti
 
 @ledger.command(short_help="Make a new ledger with a budget.")
 def create(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger; an existing file is never replaced.")],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of all samples of this client together.")],
-    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the budget may be exceeded.")] = 0.0,
+    file: Annotated[Path, argument("FILE", "The new ledger; an existing file is never replaced.")],
+    epsilon: Annotated[float, option("E", "Budget of all samples of this client together.")],
+    delta: Annotated[float, option("D", "Probability with which the budget may be exceeded.")] = 0.0,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
@@ -92,7 +92,7 @@ def create(
 
 @ledger.command(short_help="Show what was charged and what is left.")
 def show(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A client's ledger, or the folder of a population's.")],
+    file: Annotated[Path, argument("FILE", "A client's ledger, or the folder of a population's.")],
     json: JsonOutput = False,
 ) -> None:
     """Show the charges of a client's ledger, in order, and its remaining budget; or a summary of a population's ledger."""
@@ -121,8 +121,8 @@ def show(
 
 
 def secret(
-    file: Annotated[Path, typer.Argument(help="The file to make. An existing file is never replaced.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON; the secret itself is never printed.")] = False,
+    file: Annotated[Path, argument(None, "The file to make. An existing file is never replaced.")],
+    json: Annotated[bool, switch("--json", "Print JSON; the secret itself is never printed.")] = False,
 ) -> None:
     """Make a secret for `discreet sample --secret`: 32 random bytes in a new file that only you may read.
 

@@ -9,8 +9,9 @@ Disable core dumps in commands that read records: a dump would write all of them
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,158 +19,199 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from discreet._base.files import read_lines
+from discreet._base.files import check_apart, read_lines
 from discreet.agreement import Agreement
+from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.domain import Domain, Interval, Labels, Numbers
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, Simplex
 from discreet.mechanisms import SERVED, mechanism_for
 from discreet.privacy import Approximate, Gaussian, Privacy, Pure
 from discreet.privacy.tradeoff import LARGE_EPSILON, large_epsilon_warning
-from discreet.tables import READ
+from discreet.tables import READ, STANDARD
 
 if TYPE_CHECKING:
     from discreet.tables import Source
 
+
+def option(metavar: str, help: str, *names: str) -> Any:
+    """An option that takes a value. It is called like its parameter, unless names are given."""
+    return typer.Option(*names, metavar=metavar, help=help)
+
+
+def switch(name: str, help: str, *names: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, *names, help=help)
+
+
+def argument(metavar: str | None, help: str) -> Any:
+    """An argument, which has its place instead of a name."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
 AllowLarge = Annotated[
-    bool,
-    typer.Option(
-        "--allow-large-epsilon", help=f"Take an epsilon above {LARGE_EPSILON:g}, which protects almost nothing."
-    ),
+    bool, switch("--allow-large-epsilon", f"Take an epsilon above {LARGE_EPSILON:g}, which protects almost nothing.")
 ]
 
 
 def labels_option(more: str = "") -> Any:
     """The option for the file of labels; `more` says when it is needed."""
-    return typer.Option("--domain", metavar="FILE", help=f"The public labels, one on each line{more}.")
+    return option("FILE", f"The public labels, one on each line{more}.")
 
 
 def client_option(where: str = "") -> Any:
     """The option for the column of clients; `where` names the table if a command reads several."""
-    return typer.Option("--client", metavar="COLUMN", help=f"Column of clients{where}: texts or integers.")
+    return option("COLUMN", f"Column of clients{where}: texts or integers.")
 
 
 def value_option(where: str = "") -> Any:
     """The option for the column of values."""
-    return typer.Option(
-        "--value", metavar="COLUMN", help=f"Column of values{where}: labels, integers or numbers, or lists of them."
-    )
+    return option("COLUMN", f"Column of values{where}: labels, integers or numbers, or lists of them.")
 
 
 ClientColumn = Annotated[str, client_option()]
 ClientColumns = Annotated[
     list[str],
-    typer.Option(
-        "--client",
-        metavar="COLUMN",
-        help="Column of clients: texts or integers. Given several times, these columns together name a client.",
+    option(
+        "COLUMN",
+        "Column of clients: texts or integers. Given several times, these columns together name a client.",
     ),
 ]
-ValueColumn = Annotated[str, value_option()]
 OptionalValueColumn = Annotated[str | None, value_option()]
 DomainFile = Annotated[Path | None, labels_option()]
-DomainSize = Annotated[
-    int | None,
-    typer.Option("--domain-size", "--outcomes", metavar="K", help="Instead: the numbers 0 to K - 1."),
-]
-Bounds = Annotated[
-    tuple[float, float] | None,
-    typer.Option("--bounds", metavar="LO HI", help="Instead: numbers in [LO, HI], cut into --cells."),
-]
-CellCount = Annotated[int | None, typer.Option("--cells", metavar="N", help="Number of equal cells between --bounds.")]
+AgreedDomainFile = Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")]
+DomainSize = Annotated[int | None, option("K", "Instead: the numbers 0 to K - 1.", "--domain-size", "--outcomes")]
+Bounds = Annotated[tuple[float, float] | None, option("LO HI", "Instead: numbers in [LO, HI], cut into --cells.")]
+CellCount = Annotated[int | None, option("N", "Number of equal cells between --bounds.")]
 Other = Annotated[
     str | None,
-    typer.Option(
-        "--other",
-        metavar="LABEL",
-        help="The outcome that values outside the domain become (with --bounds: nearest). Default: an error.",
+    option(
+        "LABEL",
+        "The outcome that values outside the domain become (with --bounds: nearest). Default: an error.",
     ),
 ]
 Nulls = Annotated[
     str,
-    typer.Option(
-        "--nulls",
-        metavar="error|drop|other",
-        help="Null values: an error, left out (a client without other values then has no sample, which reveals it), "
+    option(
+        "error|drop|other",
+        "Null values: an error, left out (a client without other values then has no sample, which reveals it), "
         "or taken as --other.",
     ),
 ]
-NullClients = Annotated[
-    str,
-    typer.Option(
-        "--null-clients", metavar="error|drop", help="Rows without a client: an error, or left out and counted."
-    ),
-]
-CountColumn = Annotated[
-    str | None, typer.Option("--count", metavar="COLUMN", help="Column with the count of each row: whole numbers.")
-]
-WeightColumn = Annotated[
-    str | None,
-    typer.Option("--weight", metavar="COLUMN", help="Column with the weight of each row: numbers of at least 0."),
-]
-ClientBudget = Annotated[
-    float | None,
-    typer.Option("--budget", metavar="E", help="Budget of each client in the ledger, which is created if missing."),
-]
-OverBudget = Annotated[
-    str,
-    typer.Option(
-        "--over-budget",
-        metavar="refuse|drop",
-        help="Clients whose budget is spent: refuse the run, or leave them out.",
-    ),
-]
+NullClients = Annotated[str, option("error|drop", "Rows without a client: an error, or left out and counted.")]
+CountColumn = Annotated[str | None, option("COLUMN", "Column with the count of each row: whole numbers.")]
+WeightColumn = Annotated[str | None, option("COLUMN", "Column with the weight of each row: numbers of at least 0.")]
+ClientBudget = Annotated[float | None, option("E", "Budget of each client in the ledger, which is created if missing.")]
+OverBudget = Annotated[str, option("refuse|drop", "Clients whose budget is spent: refuse the run, or leave them out.")]
 ServedGoal = Annotated[
     str | None,
-    typer.Option(
-        "--for",
-        metavar="population|clients",
-        help="The goal: estimate the population (mechanism linear), or serve each client (optimal). Asked on a "
+    option(
+        "population|clients",
+        "The goal: estimate the population (mechanism linear), or serve each client (optimal). Asked on a "
         "terminal; elsewhere population.",
+        "--for",
     ),
 ]
 AgreedGoal = Annotated[
     str | None,
-    typer.Option(
-        "--for",
-        metavar="population|clients",
-        help="Estimate a population (mechanism reports where they need fewer clients, else linear), or serve each client (optimal)? Asked "
+    option(
+        "population|clients",
+        "Estimate a population (mechanism reports where they need fewer clients, else linear), or serve each client (optimal)? Asked "
         "on a terminal; elsewhere linear.",
+        "--for",
     ),
 ]
 MechanismName = Annotated[
     str | None,
-    typer.Option(
-        metavar="linear|optimal|reports|mollifier",
-        help="Instead of --for, the mechanism itself. reports: for the population alone. mollifier: an older one, for comparison.",
+    option(
+        "linear|optimal|reports|mollifier",
+        "Instead of --for, the mechanism itself. reports: for the population alone. mollifier: an older one, for comparison.",
     ),
 ]
 
 TableSource = Annotated[
     str,
-    typer.Argument(
-        metavar="IN",
-        help="Parquet, Arrow, CSV, TSV or JSON lines (texts also as .gz): a file, a folder, a glob, or - for standard input.",
+    argument(
+        "IN",
+        "Parquet, Arrow, CSV, TSV or JSON lines (texts also as .gz): a file, a folder, a glob, or - for standard input.",
     ),
 ]
-EachEpsilon = Annotated[
-    float | None, typer.Option("--epsilon", metavar="E", help="Privacy budget of each sample or report.")
-]
-Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="Samples of each client.")]
-Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the samples are for.")]
-Lower = Annotated[
-    float | None,
-    typer.Option("--lower", metavar="C1", help="Distributions are at least this multiple of uniform. [default: 0]"),
-]
-Upper = Annotated[
-    float | None,
-    typer.Option(
-        "--upper", metavar="C2", help="Distributions are at most this multiple of uniform. [default: no bound]"
-    ),
-]
-JsonOutput = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JsonSummary = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+EachEpsilon = Annotated[float | None, option("E", "Privacy budget of each sample or report.")]
+Rounds = Annotated[int, option("N", "Samples of each client.")]
+Purpose = Annotated[str, option("TEXT", "What the samples are for.")]
+Lower = Annotated[float | None, option("C1", "Distributions are at least this multiple of uniform. [default: 0]")]
+Upper = Annotated[float | None, option("C2", "Distributions are at most this multiple of uniform. [default: no bound]")]
+Confidence = Annotated[float, option("C", "Of every interval.")]
+PictureFile = Annotated[Path | None, option("FILE", "Draw a picture: .png, .svg or .pdf.")]
+JsonOutput = Annotated[bool, switch("--json", "Print JSON.")]
+JsonSummary = Annotated[bool, switch("--json", "Print the summary as JSON, on standard output.")]
+Quiet = Annotated[bool, switch("--quiet", "No progress and no summary.", "-q")]
+
+
+def refuse_given(options: Mapping[str, Any], why: str) -> None:
+    """Raise an error for the first of these options that has a value; `why` follows its name."""
+    for name, value in options.items():
+        if value is not None:
+            raise DiscreetError(f"{name} {why}")
+
+
+def refuse_beside(what: str, options: Mapping[str, Any]) -> None:
+    """Raise an error for options of an estimate that do not go with `what`."""
+    instead = f", or estimate without {what}" if what.startswith("--") else ""
+    refuse_given(options, f"does not go with {what}; leave it out{instead}")
+
+
+@dataclass(frozen=True)
+class EstimateOptions:
+    """The options that every kind of estimate takes: of samples, reports or a survey, of groups, changes or stages."""
+
+    source: str
+    agreement: Path | None
+    domain: Path | None
+    statistic: list[str]
+    bins: int | None
+    confidence: float
+    top: int | None
+    plot: Path | None
+    sample: str
+    json: bool
+
+    @property
+    def report_column(self) -> str:
+        """The column of reports: report, unless another one is named."""
+        return "report" if self.sample == "sample" else self.sample
+
+    def check(self, others: Mapping[str, str | None]) -> None:
+        """Raise an error for what cannot be read twice, and for a picture that would replace an input."""
+        for name, path in {"IN": self.source, **others}.items():
+            if path == STANDARD:
+                raise DiscreetError(f"{name} is read twice for groups and changes; give a file instead of -")
+        if self.top is not None:
+            check_count("top", self.top)
+        self.check_picture({"samples": self.source, "agreement": self.agreement, **others})
+
+    def check_picture(self, read: Mapping[str, str | Path | None]) -> None:
+        """Raise an error for a picture that cannot be written, or would replace one of the files to read."""
+        if self.plot is not None:
+            from discreet.plots import check_picture  # loaded if a picture is drawn
+
+            check_picture(self.plot)
+            check_apart(self.plot, read, what="picture")
+
+    def save_picture(self, draw: Callable[[Any], Any]) -> None:
+        """Draw with the functions of `discreet.plots`, where a picture was asked for."""
+        if self.plot is not None:
+            from discreet import plots
+
+            plots.save(draw(plots), self.plot)
+
+    def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
+        """Print the record as JSON or the blocks, as it was asked."""
+        if self.json:
+            write_json(record)
+        else:
+            print_blocks(*blocks, *([] if self.plot is None else [f"Written: {safe_text(self.plot)}"]))
+
 
 LINEAR_BY_DEFAULT = "linear was taken, to estimate the population; for samples as close as can be to their own clients say --for clients"
 _ONCE = "give the public domain once: --domain FILE, --domain-size K, or --bounds LO HI --cells N"
@@ -250,10 +292,8 @@ def refuse_large_total_epsilon(doubt: str | None, *, allowed: bool) -> None:
         )
 
 
-Delta = Annotated[
-    float | None, typer.Option(metavar="D", help="Promise (epsilon, delta)-LDP in place of epsilon alone.")
-]
-Nu = Annotated[float | None, typer.Option(metavar="NU", help="Promise Gaussian privacy in place of epsilon.")]
+Delta = Annotated[float | None, option("D", "Promise (epsilon, delta)-LDP in place of epsilon alone.")]
+Nu = Annotated[float | None, option("NU", "Promise Gaussian privacy in place of epsilon.")]
 
 
 def stated_privacy(epsilon: float | None, delta: float | None, nu: float | None, *, missing: str) -> Privacy:
@@ -300,10 +340,10 @@ def spending_text(agreement: Agreement) -> str:
 
 SurveyFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "FILE",
+        "Instead of a domain: a survey file, with several columns and questions that one report answers.",
         "--survey",
-        metavar="FILE",
-        help="Instead of a domain: a survey file, with several columns and questions that one report answers.",
     ),
 ]
 

@@ -6,11 +6,11 @@ each client under one budget with one sample at the whole budget.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet import plots
@@ -19,21 +19,22 @@ from discreet.agreement import Agreement
 from discreet.cli._options import (
     Bounds,
     CellCount,
+    Confidence,
     DomainFile,
     DomainSize,
     JsonOutput,
     Nulls,
     Other,
+    PictureFile,
     ServedGoal,
     choose_mechanism,
     client_option,
-    mechanism_text,
-    promise_text,
+    option,
     require_domain,
-    schedule_lines,
     value_option,
 )
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._plan_agreed import REHEARSED, client_count_text, clients_or_none, print_agreed_plan, rehearsal_cells
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, safe_text, write_json
 from discreet.cli._survey import SurveyFile, print_survey_plan, stated_survey
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError, check_count
@@ -44,192 +45,18 @@ from discreet.estimation import (
     Outlook,
     PopulationWay,
     Rehearsal,
-    ReportRehearsal,
-    RoundsCost,
     Ways,
-    bin_cells,
-    clients_for,
     epsilon_for_accuracy,
     known_excess,
-    line_of,
     outlook,
     population_ways,
     rehearsal,
-    rehearse_reports,
-    rounds_cost,
     ways_to_spend,
 )
-from discreet.families import ContinuousFamily, Simplex, serves_everybody
-from discreet.mechanisms import (
-    SERVING,
-    AnyFamily,
-    LinearSampler,
-    ReportSampler,
-    Sampler,
-    population_mechanism,
-    risk_on_atoms,
-)
+from discreet.families import Simplex
+from discreet.mechanisms import SERVING, LinearSampler, ReportSampler, Sampler, population_mechanism
 from discreet.plots import USUAL_EPSILONS, check_picture
 from discreet.privacy import Pure
-
-_DIVERGENCES = ("tv", "kl")
-
-
-def agreed_sampler(agreement: Agreement) -> tuple[Domain, Sampler[AnyFamily] | ReportSampler, RoundsCost | None]:
-    """The outcomes that samples of an agreement are counted as, on a continuous family its cells; its sampler; and what rounds cost."""
-    if agreement.blocks is not None:
-        reports = agreement.report_sampler()
-        return reports.family.domain, reports, rounds_cost(agreement)
-    sampler: Sampler[AnyFamily] = agreement.sampler()
-    family = sampler.family
-    domain = line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain
-    return domain, sampler, rounds_cost(agreement)
-
-
-def print_reports_plan(
-    sampler: ReportSampler,
-    rounds: RoundsCost | None,
-    clients: int,
-    accuracy: float,
-    confidence: float,
-    laws: Any,
-    seed: int,
-    *,
-    json: bool,
-) -> None:
-    """Print how far intervals of shares behind reports reach, how many clients an accuracy takes, and a rehearsal with examples, if any."""
-    rehearsed = None
-    if laws is not None:
-        rehearsed = rehearse_reports(sampler, laws, clients=clients, seed=seed, confidence=confidence)
-    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
-    needed = _clients_or_none(sampler, accuracy, confidence)
-    if json:
-        write_json({
-            "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
-            "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
-            "outlook": _numbers(look), "clients_for_accuracy": needed,
-            "rehearsal": None if rehearsed is None else asdict(rehearsed),
-            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
-        })  # fmt: skip
-        return
-    made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
-    numbers = (look.at_worst, look.if_rare, look.together, look.total)
-    made.add_row(*("" if x is None else format_number(x, 3) for x in numbers), _many(needed))
-    print_blocks(
-        f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
-        "reports as agreed: one of each client.",
-        made,
-        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
-        f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
-        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
-        *([] if rehearsed is None else _rehearsed_reports(rehearsed, clients)),
-    )
-
-
-def _rehearsed_reports(found: ReportRehearsal, clients: int) -> list[Any]:
-    """The rehearsal of reports as blocks."""
-    practice = empty_table("share off by", "whole law off by", "intervals +-", "covered", texts=0)
-    practice.add_row(
-        *(format_number(x, 3) for x in (found.largest, found.total, found.width)), f"{100 * found.covered:.1f} %"
-    )
-    return [
-        f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; nearest laws.",
-        practice,
-    ]
-
-
-def _clients_or_none(
-    sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
-) -> int | None:
-    """How many clients an accuracy takes; None where no number is enough."""
-    try:
-        return clients_for(sampler, accuracy=accuracy, confidence=confidence, together=together)
-    except ImpossibleError:
-        return None
-
-
-def print_agreed_plan(
-    sampler: Sampler[AnyFamily],
-    rounds: RoundsCost | None,
-    clients: int,
-    confidence: float,
-    bins: int | None,
-    laws: Any,
-    seed: int,
-    *,
-    json: bool,
-) -> None:
-    """Print the cost of a sample, the margins of the intervals, and a rehearsal with the examples' distributions, if any."""
-    risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
-    on_atoms = _on_atoms(sampler)
-    outcomes = _outcomes(sampler, clients, bins)
-    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
-    rehearsed = None
-    if laws is not None:
-        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
-    if json:
-        write_json({
-            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
-            "worst": {name: json_number(value) for name, value in risks.items()},
-            "outlook": _numbers(look), "rehearsal": None if rehearsed is None else _numbers(rehearsed),
-            **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
-            **({} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}),
-        })  # fmt: skip
-        return
-    made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
-    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
-    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
-    kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
-    said: list[Any] = [
-        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
-        f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
-        made,
-        "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
-        f"margin of the {100 * confidence:g} % interval of a share, for every population.",
-        *([] if on_atoms is None else [_everybody(sampler, on_atoms)]),
-        *([] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]),
-    ]
-    if rehearsed is not None:
-        practice = empty_table("TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=0)
-        numbers = (rehearsed.client_tv, rehearsed.largest, rehearsed.total, rehearsed.width)
-        practice.add_row(*(format_number(x, 3) for x in numbers), f"{100 * rehearsed.covered:.1f} %")
-        said += [
-            f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; samples as they are.",
-            practice,
-        ]
-    print_blocks(*said)
-
-
-def _outcomes(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
-    """The number of shares to estimate."""
-    if isinstance(sampler.family, ContinuousFamily):
-        return bin_cells(sampler, clients=clients, count=bins).bins.size
-    if bins is not None:
-        raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
-    return sampler.family.size
-
-
-def _on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
-    """The worst cases over every distribution on the atoms of a sampler designed on a line; None for other samplers."""
-    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.any_client:
-        return None
-    least = float(np.min(sampler.reference))
-    return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
-
-
-def _everybody(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
-    """What holds for every client on a line, in words."""
-    atoms = f"{sampler.carrier.size:,} {type(sampler.discretisation).__name__.lower()}"
-    return (
-        "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
-        f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
-        f"{format_number(worst['tv'], 3)}, KL {format_number(worst['kl'], 3)}, whoever the client is."
-    )
-
-
-def _numbers(found: Any) -> dict[str, Any]:
-    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
-
 
 _PURPOSES = {
     "each": "that a sample looks drawn from its client",
@@ -238,14 +65,7 @@ _PURPOSES = {
 }
 
 
-def several_ways(family: Simplex, budgets: Sequence[float], samples: int, clients: int, laws: Any) -> list[Ways]:
-    """The ways to spend each budget on several samples."""
-    return [
-        ways_to_spend(family, samples=samples, epsilon=budget, clients=clients, examples=laws) for budget in budgets
-    ]
-
-
-def several_blocks(found: Sequence[Ways]) -> list[Any]:
+def _ways_blocks(found: Sequence[Ways]) -> list[Any]:
     """The report as blocks: a table, and the best way for each purpose."""
     first = found[0]
     over = (
@@ -253,11 +73,11 @@ def several_blocks(found: Sequence[Ways]) -> list[Any]:
         if first.worst
         else "on average over the example's clients"
     )
-    best = {purpose: _best(found, purpose) for purpose in _PURPOSES}
+    best = {purpose: _best_way_text(found, purpose) for purpose in _PURPOSES}
     said = "; ".join(f"{words}: {best[purpose]}" for purpose, words in _PURPOSES.items() if best[purpose])
     return [
         f"[bold]{first.samples} samples of each client under one budget[/bold], or one sample at all of it:",
-        _table(found),
+        _ways_table(found),
         "each: TV distance of one sample's law from its client's; together: of the samples from so many draws of it; both "
         f"{over}. population: expected TV distance of the estimated population, linear. single: one sample; joint: all drawn at once, "
         "release(p, size=...); product: the same around the product, JointSampler(..., around='product'); composed: each with a share of the "
@@ -266,7 +86,7 @@ def several_blocks(found: Sequence[Ways]) -> list[Any]:
     ]
 
 
-def _best(found: Sequence[Ways], purpose: str) -> str:
+def _best_way_text(found: Sequence[Ways], purpose: str) -> str:
     """The best way for a purpose, or each way with its epsilons; empty if none is for it."""
     budgets: dict[str, list[str]] = {}
     for one in found:
@@ -277,14 +97,12 @@ def _best(found: Sequence[Ways], purpose: str) -> str:
     return ", ".join(f"[bold]{name}[/bold] at epsilon = {', '.join(where)}" for name, where in budgets.items())
 
 
-def _table(found: Sequence[Ways]) -> Table:
+def _ways_table(found: Sequence[Ways]) -> Table:
     made = empty_table("epsilon", "way", "samples", "epsilon each", "each", "together", "population", texts=2)
     for one in found:
         for place, way in enumerate(one.ways):
             share = "" if way.name in ("joint", "product") else f"{way.epsilon:.3g}"
-            costs = (
-                "" if cost is None else format_number(cost, 3) for cost in (way.each, way.together, way.population)
-            )
+            costs = (format_number(cost, 3) for cost in (way.each, way.together, way.population))
             made.add_row(
                 f"{one.epsilon:g}" if not place else "", way.name, str(way.samples), share, *costs,
                 end_section=place + 1 == len(one.ways),
@@ -292,17 +110,14 @@ def _table(found: Sequence[Ways]) -> Table:
     return made
 
 
-def several_record(found: Sequence[Ways]) -> list[dict[str, Any]]:
+def _ways_records(found: Sequence[Ways]) -> list[dict[str, Any]]:
     """The report as JSON values."""
     return [
         {
             "epsilon": one.epsilon,
             "samples": one.samples,
             "over": "worst" if one.worst else "examples",
-            "ways": [
-                {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(way).items()}
-                for way in one.ways
-            ],
+            "ways": [json_values(way) for way in one.ways],
         }
         for one in found
     ]
@@ -324,13 +139,23 @@ class PlanRow:
     values_excess: float | None  # the variance of a share by values over the least that any report has
 
     @property
+    def population_mechanism(self) -> str:
+        """What `--for population` agrees on."""
+        return LinearSampler.name if self.reports is None else ReportSampler.name
+
+    @property
+    def population_clients(self) -> int | None:
+        """How many clients that needs for the accuracy of each share."""
+        return self.clients if self.reports is None else self.report_clients
+
+    @property
     def excess(self) -> tuple[float | None, float | None]:
         """The variance of a share over the least possible, by reports (where values are none worse, by values) and by values."""
         return (self.values_excess if self.reports is None else self.reports.excess), self.values_excess
 
 
 def plan(
-    clients: Annotated[int, typer.Option(metavar="N", help="Number of clients that will release a sample.")],
+    clients: Annotated[int, option("N", "Number of clients that will release a sample.")],
     goal: ServedGoal = None,
     domain: DomainFile = None,
     domain_size: DomainSize = None,
@@ -338,39 +163,30 @@ def plan(
     cells: CellCount = None,
     survey: SurveyFile = None,
     agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead: outcomes, epsilon and sampler as agreed, such as a designed one."),
+        Path | None, option("FILE", "Instead: outcomes, epsilon and sampler as agreed, such as a designed one.")
     ] = None,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option(
-            metavar="E", help="Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]", show_default=False
-        ),
+        option("E", "Privacy budget; may be repeated. [default: 0.5, 1, 2, 4, 8]"),
     ] = None,
     samples: Annotated[
-        int | None,
-        typer.Option(metavar="J", help="Also compare J samples of each client with one sample, under the same budget."),
+        int | None, option("J", "Also compare J samples of each client with one sample, under the same budget.")
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Bins of an agreed continuous family. [default: as `discreet estimate`]",
-            show_default=False,
-        ),
+        option("N", "Bins of an agreed continuous family. [default: as `discreet estimate`]"),
     ] = None,
-    accuracy: Annotated[float, typer.Option(metavar="A", help="The largest error of a share to accept.")] = 0.05,
-    confidence: Annotated[float, typer.Option(metavar="C", help="Of every interval.")] = 0.95,
+    accuracy: Annotated[float, option("A", "The largest error of a share to accept.")] = 0.05,
+    confidence: Confidence = 0.95,
     example: Annotated[
-        str | None,
-        typer.Option(metavar="IN", help="Public records for a rehearsal (never the records to protect)."),
+        str | None, option("IN", "Public records for a rehearsal (never the records to protect).")
     ] = None,
     client: Annotated[str | None, client_option(", in the example")] = None,
     value: Annotated[str | None, value_option(", in the example")] = None,
     other: Other = None,
     nulls: Nulls = "error",
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed of the rehearsal.")] = 0,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")] = None,
+    seed: Annotated[int, option("S", "Seed of the rehearsal.")] = 0,
+    plot: PictureFile = None,
     json: JsonOutput = False,
 ) -> None:
     """Choose epsilon and mechanism before anything is collected.
@@ -390,30 +206,17 @@ def plan(
             json=json,
         )
         return
+    read_examples = partial(_read_examples, example, client, value, other, nulls)
     if agreement is not None:
         if any(x is not None for x in (goal, domain, domain_size, bounds, cells, epsilon, samples, plot)):
             raise DiscreetError(
                 "--agreement states the sampler; leave out --for, --epsilon, --samples, --plot and the options of "
                 "the domain"
             )
-        agreed = Agreement.read(agreement)
-        if agreed.survey is not None:
-            print_survey_plan([agreed.survey_sampler()], clients, json=json)
-            return
-        outcomes, sampler, rounds = agreed_sampler(agreed)
-        if not json:
-            print_blocks(*schedule_lines(agreed))
-        if isinstance(sampler, ReportSampler):
-            if bins is not None:
-                raise DiscreetError(
-                    "--bins is for an agreement on a continuous family; the outcomes of this one are listed"
-                )
-            OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
-            laws = _example(example, client, value, other, nulls, outcomes)
-            print_reports_plan(sampler, rounds, clients, accuracy, confidence, laws, seed, json=json)
-            return
-        laws = _example(example, client, value, other, nulls, outcomes)
-        print_agreed_plan(sampler, rounds, clients, confidence, bins, laws, seed, json=json)
+        print_agreed_plan(
+            Agreement.read(agreement), read_examples, clients=clients, accuracy=accuracy, confidence=confidence, bins=bins, seed=seed,
+            json=json,
+        )  # fmt: skip
         return
     if bins is not None:
         raise DiscreetError("--bins is for an --agreement on a continuous family; say --cells with --bounds")
@@ -423,61 +226,64 @@ def plan(
         check_picture(plot)
     family = Simplex(require_domain(domain, domain_size, bounds, cells))
     budgets = sorted(set(epsilon or USUAL_EPSILONS))
-    rows = [_row(family, budget, clients, accuracy, confidence) for budget in budgets]
+    rows = [_plan_row(family, budget, clients, accuracy, confidence) for budget in budgets]
     smallest = {
-        (name, together): _smallest(kind, family, clients, accuracy, confidence, together=together)
+        (name, together): _smallest_epsilon(kind, family, clients, accuracy, confidence, together=together)
         for name, kind in SERVING.items()
         for together in (False, True)
     }
-    laws = _example(example, client, value, other, nulls, family.domain)
-    compared = [] if samples is None else several_ways(family, budgets, samples, clients, laws)
-    rehearsals = {} if laws is None else _rehearsals(family, laws, budgets, clients, seed, confidence)
-    roads = _population_roads(family, laws, budgets, clients, seed, mechanism)
+    laws = read_examples(family.domain)
+    compared: list[Ways] = []
+    if samples is not None:
+        spend = partial(ways_to_spend, family, samples=samples, clients=clients, examples=laws)
+        compared = [spend(epsilon=budget) for budget in budgets]
+    rehearsals = {} if laws is None else _rehearse_mechanisms(family, laws, budgets, clients, seed, confidence)
+    ways = _rehearsed_ways(family, laws, budgets, clients, seed, mechanism)
     if plot is not None:
         drawn = plots.plan(family, clients=clients, epsilons=budgets, accuracy=accuracy, confidence=confidence)
         plots.save(drawn, plot)
     if json:
-        several = {"several": several_record(compared)} if compared else {}
-        told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in roads.items() for way in found]}
-        record = _record(rows, smallest, rehearsals, accuracy, confidence)
-        write_json({"mechanism": mechanism, **record, **(told if roads else {}), **several})
+        several = {"several": _ways_records(compared)} if compared else {}
+        told = {"population_ways": [{"epsilon": e, **asdict(way)} for e, found in ways.items() for way in found]}
+        record = _plan_record(rows, smallest, rehearsals, accuracy, confidence)
+        write_json({"mechanism": mechanism, **record, **(told if ways else {}), **several})
         return
     blocks: list[Any] = [
         f"[bold]{pluralise(clients, 'client')}, {pluralise(family.size, 'outcome')}[/bold]: one sample each.",
-        _promises(rows, accuracy),
+        _each_share_table(rows, accuracy),
         "TV and KL: divergence of a client's distribution from its output distribution, in the worst case, the "
         "smallest possible. "
         f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population; rare: of an outcome that nobody "
         f"holds; whole law: expected TV distance; clients: so many bring a share within +-{accuracy:g} with linear. That is for each "
         f"share alone; of many some will be further off. [bold]All {family.size:,} at once[/bold], together with {100 * confidence:g} %:",
-        _together(rows, accuracy),
-        _answer(mechanism, smallest, clients, accuracy),
+        _all_shares_table(rows, accuracy),
+        _mechanism_advice(mechanism, smallest, clients, accuracy),
         *(_reports_blocks(rows, accuracy) if mechanism == LinearSampler.name else []),
         *([] if taken is None else [taken]),
-        *(several_blocks(compared) if compared else []),
+        *(_ways_blocks(compared) if compared else []),
     ]
     if rehearsals:
         blocks += [
             f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times.",
             _rehearsal_table(rehearsals),
-            *(_roads_blocks(roads) if roads else []),
+            *(_population_ways_blocks(ways) if ways else []),
         ]
     if plot is not None:
         blocks.append(f"Written: {safe_text(plot)}")
     print_blocks(*blocks)
 
 
-def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
+def _plan_row(family: Simplex, epsilon: float, clients: int, accuracy: float, confidence: float) -> PlanRow:
     samplers = {name: kind(family, epsilon=epsilon) for name, kind in SERVING.items()}
     looks = {
         name: outlook(sampler, mechanism=name, clients=clients, confidence=confidence)
         for name, sampler in samplers.items()
     }
     each, together = (
-        _clients_or_none(samplers["linear"], accuracy, confidence, together=together) for together in (False, True)
+        clients_or_none(samplers["linear"], accuracy, confidence, together=together) for together in (False, True)
     )
-    reports = _reports_at(family, epsilon)
-    by_reports = None if reports is None else _clients_or_none(reports, accuracy, confidence)
+    reports = _reports_if_better(family, epsilon)
+    by_reports = None if reports is None else clients_or_none(reports, accuracy, confidence)
     optimal = samplers["optimal"]
     risks = float(optimal.risk("tv")), float(optimal.risk("kl"))
     over = known_excess(samplers["linear"])
@@ -486,7 +292,7 @@ def _row(family: Simplex, epsilon: float, clients: int, accuracy: float, confide
     )
 
 
-def _reports_at(family: Simplex, epsilon: float) -> ReportSampler | None:
+def _reports_if_better(family: Simplex, epsilon: float) -> ReportSampler | None:
     """Reports where values need more clients; None where values are as good, or on an interval."""
     if population_mechanism(family, Pure(epsilon)) != ReportSampler.name:
         return None
@@ -501,33 +307,24 @@ def _reports_blocks(rows: list[PlanRow], accuracy: float) -> list[Any]:
         "[bold]If only the population matters[/bold], let clients send reports, which are no samples of their records "
         f"(`discreet agree --for population`). Clients that bring a share within +-{accuracy:g}; over the least: the variance of a share in "
         "the uniform population over that of the best subset selection; taken: what --for population agrees on.",
-        _by_reports(rows, accuracy),
+        _reports_table(rows, accuracy),
     ]
 
 
-def _by_reports(rows: list[PlanRow], accuracy: float) -> Table:
+def _reports_table(rows: list[PlanRow], accuracy: float) -> Table:
     """What the population takes by reports and by values, at each epsilon, and how far each is from the least possible variance."""
-    made = empty_table(
-        "epsilon",
-        f"clients for {accuracy:g}\nby reports",
-        "\nby values",
-        "times",
-        "taken",
-        "over the least\nreports",
-        "\nvalues",
-        texts=0,
-    )
+    clients = (f"clients for {accuracy:g}\nby reports", "\nby values")
+    made = empty_table("epsilon", *clients, "times", "taken", "over the least\nreports", "\nvalues", texts=0)
     for row in rows:
-        chosen = LinearSampler.name if row.reports is None else ReportSampler.name
         both = row.clients is not None and row.report_clients is not None
-        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else ""
-        by_reports = row.clients if row.reports is None else row.report_clients
+        times = f"{(row.clients or 0) / (row.report_clients or 1):.3g}" if both else "1"
+        counts = client_count_text(row.population_clients), client_count_text(row.clients)
         over = ("" if each is None else f"{each:.4g}" for each in row.excess)
-        made.add_row(f"{row.epsilon:g}", _many(by_reports), _many(row.clients), times or "1", chosen, *over)
+        made.add_row(f"{row.epsilon:g}", *counts, times, row.population_mechanism, *over)
     return made
 
 
-def _smallest(
+def _smallest_epsilon(
     kind: type[Sampler[Any]],
     family: Simplex,
     clients: int,
@@ -544,7 +341,7 @@ def _smallest(
         return None
 
 
-def _example(
+def _read_examples(
     example: str | None, client: str | None, value: str | None, other: str | None, nulls: str, domain: Domain
 ) -> Any:
     if example is None:
@@ -558,7 +355,7 @@ def _example(
     return client_laws(file_source(example), Coding(domain, other, nulls), value=value, client=client)
 
 
-def _rehearsals(
+def _rehearse_mechanisms(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, confidence: float
 ) -> dict[tuple[float, str], Rehearsal]:
     return {
@@ -568,22 +365,22 @@ def _rehearsals(
     }
 
 
-def _population_roads(
+def _rehearsed_ways(
     family: Simplex, laws: Any, budgets: list[float], clients: int, seed: int, mechanism: str
 ) -> dict[float, list[PopulationWay]]:
     """What each way tells of the population at each epsilon; nothing without several examples, or for other purposes."""
     held = None if laws is None else np.atleast_2d(family.as_rows(laws, "laws"))
     if held is None or len(held) < 2 or mechanism != LinearSampler.name or clients > MOST_REHEARSED or family.size < 2:
         return {}
-    reported = [budget for budget in budgets if _reports_at(family, budget) is not None]
+    reported = [budget for budget in budgets if _reports_if_better(family, budget) is not None]
     return {each: population_ways(family, held, epsilon=each, clients=clients, seed=seed) for each in reported}
 
 
-def _roads_blocks(roads: dict[float, list[PopulationWay]]) -> list[Any]:
+def _population_ways_blocks(ways: dict[float, list[PopulationWay]]) -> list[Any]:
     """The ways to the population as a table, with the one to take if clients are like the examples."""
-    names = [way.name for way in next(iter(roads.values()))]
+    names = [way.name for way in next(iter(ways.values()))]
     made = empty_table("epsilon", *names, "nearest with samples", "reports need for that", texts=0)
-    for epsilon, found in roads.items():
+    for epsilon, found in ways.items():
         best = min((way for way in found if way.name != names[-1]), key=lambda way: way.total)
         needs = "" if best.name == names[0] else f"about {best.by_reports:,.0f}"
         made.add_row(f"{epsilon:g}", *(format_number(way.total, 2) for way in found), best.name, needs)
@@ -595,44 +392,27 @@ def _roads_blocks(roads: dict[float, list[PopulationWay]]) -> list[Any]:
     ]
 
 
-def _promises(rows: list[PlanRow], accuracy: float) -> Table:
-    made = empty_table(
-        "epsilon",
-        "TV",
-        "KL",
-        "linear\n+-",
-        "rare\n+-",
-        "whole\nlaw",
-        "optimal\n+-",
-        f"clients\nfor {accuracy:g}",
-        texts=0,
-    )
+def _each_share_table(rows: list[PlanRow], accuracy: float) -> Table:
+    columns = ("epsilon", "TV", "KL", "linear\n+-", "rare\n+-", "whole\nlaw", "optimal\n+-")
+    made = empty_table(*columns, f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
-        total = row.linear.total
-        made.add_row(
-            f"{row.epsilon:g}", format_number(row.tv, 3), format_number(row.kl, 3), format_number(row.linear.at_worst, 3),
-            format_number(row.linear.if_rare, 3),
-            "" if total is None else format_number(total, 3), format_number(row.optimal.at_worst, 3), _many(row.clients),
-        )  # fmt: skip
+        look = row.linear
+        numbers = (row.tv, row.kl, look.at_worst, look.if_rare, look.total, row.optimal.at_worst)
+        made.add_row(f"{row.epsilon:g}", *(format_number(x, 3) for x in numbers), client_count_text(row.clients))
     return made
 
 
-def _together(rows: list[PlanRow], accuracy: float) -> Table:
+def _all_shares_table(rows: list[PlanRow], accuracy: float) -> Table:
     made = empty_table("epsilon", "linear\n+-", "optimal\n+-", f"clients\nfor {accuracy:g}", texts=0)
     for row in rows:
         reaches = format_number(row.linear.together, 3), format_number(row.optimal.together, 3)
-        made.add_row(f"{row.epsilon:g}", *reaches, _many(row.together))
+        made.add_row(f"{row.epsilon:g}", *reaches, client_count_text(row.together))
     return made
 
 
-def _many(clients: int | None) -> str:
-    """A number of clients that fits its column; empty if no number is enough."""
-    if clients is None:
-        return ""
-    return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
-
-
-def _answer(mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float) -> str:
+def _mechanism_advice(
+    mechanism: str, smallest: dict[tuple[str, bool], float | None], clients: int, accuracy: float
+) -> str:
     """What to take for whom the samples are to serve, and from which epsilon on it is accurate enough."""
     linear, optimal = (_each_and_together(smallest[name, False], smallest[name, True]) for name in SERVING)
     who = pluralise(clients, "client")
@@ -657,29 +437,24 @@ def _each_and_together(each: float | None, together: float | None) -> str | None
     if each is None:
         return None
     if each == together:
-        return _from_epsilon(each)
-    rest = "at no epsilon" if together is None else _from_epsilon(together)
-    return f"{_from_epsilon(each)} for each share, {rest} for all at once"
+        return _epsilon_text(each)
+    rest = "at no epsilon" if together is None else _epsilon_text(together)
+    return f"{_epsilon_text(each)} for each share, {rest} for all at once"
 
 
-def _from_epsilon(epsilon: float) -> str:
+def _epsilon_text(epsilon: float) -> str:
     return "at any epsilon" if epsilon <= LEAST_EPSILON else f"from epsilon = {epsilon:.3g} on"
 
 
 def _rehearsal_table(rehearsals: dict[tuple[float, str], Rehearsal]) -> Table:
-    made = empty_table(
-        "epsilon", "mechanism", "TV of a client", "share off by", "whole law off by", "intervals +-", "covered", texts=2
-    )
+    made = empty_table("epsilon", "mechanism", "TV of a client", *REHEARSED, texts=2)
     for (budget, name), each in rehearsals.items():
-        made.add_row(
-            f"{budget:g}" if name == "linear" else "", name, format_number(each.client_tv, 3), format_number(each.largest, 3),
-            format_number(each.total, 3), format_number(each.width, 3), f"{100 * each.covered:.1f} %",
-            end_section=name == "optimal",
-        )  # fmt: skip
+        head = f"{budget:g}" if name == "linear" else ""
+        made.add_row(head, name, *rehearsal_cells(each), end_section=name == "optimal")
     return made
 
 
-def _record(
+def _plan_record(
     rows: list[PlanRow],
     smallest: dict[tuple[str, bool], float | None],
     rehearsals: dict[tuple[float, str], Rehearsal],
@@ -697,8 +472,8 @@ def _record(
                 "optimal": asdict(row.optimal),
                 "clients_for_accuracy": row.clients,
                 "clients_for_accuracy_together": row.together,
-                "population": LinearSampler.name if row.reports is None else ReportSampler.name,
-                "clients_for_accuracy_by_reports": row.clients if row.reports is None else row.report_clients,
+                "population": row.population_mechanism,
+                "clients_for_accuracy_by_reports": row.population_clients,
                 "times_the_least_variance": dict(zip(("reports", "values"), row.excess, strict=True)),
             }
             for row in rows

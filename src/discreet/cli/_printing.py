@@ -8,6 +8,8 @@ also removes every control character but line breaks from all output.
 import json
 import math
 import sys
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -17,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from discreet._base.showing import json_number
 from discreet.errors import visible
 
 
@@ -26,9 +29,9 @@ class Terminal(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(highlight=False, soft_wrap=False, emoji=False, stderr=stderr)
 
-    def render_str(self, text: str, **how: Any) -> Text:
+    def render_str(self, text: str, **options: Any) -> Text:
         """Convert a text, alone or in a table, to one of rich's."""
-        return super().render_str(visible(text, keep="\n"), **how)
+        return super().render_str(visible(text, keep="\n"), **options)
 
 
 def safe_text(text: Any, *, most: int | None = None, keep: str = "") -> str:
@@ -47,6 +50,11 @@ def print_blocks(*blocks: Any) -> None:
         console.print(block)
 
 
+def note_lines(notes: Iterable[str]) -> list[str]:
+    """Notes to read before trusting the numbers, as blocks."""
+    return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
+
+
 def empty_table(*columns: str, texts: int = 1) -> Table:
     """An empty table. The first `texts` columns are flush left, the numbers flush right."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
@@ -55,11 +63,18 @@ def empty_table(*columns: str, texts: int = 1) -> Table:
     return made
 
 
-def format_number(value: float, digits: int = 4) -> str:
-    """A number for people: fixed digits if that is precise enough, otherwise significant ones."""
+def format_number(value: float | None, digits: int = 4) -> str:
+    """A number for people: fixed digits if that is precise enough, otherwise significant ones; empty if there is none."""
+    if value is None:
+        return ""
     if not math.isfinite(value):
         return "infinite"
     return f"{value:.{digits}f}" if value == 0.0 or 0.01 <= abs(value) < 10_000 else f"{value:.{digits}g}"
+
+
+def json_values(found: Any) -> dict[str, Any]:
+    """The fields of a dataclass as JSON holds them; null stands for infinite."""
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in asdict(found).items()}
 
 
 def write_json(record: dict[str, Any]) -> None:

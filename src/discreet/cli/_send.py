@@ -13,6 +13,7 @@ from discreet._base.files import check_private, error_reason, read_lines
 from discreet._base.showing import pluralise
 from discreet.cli._ledger import open_ledger
 from discreet.cli._options import (
+    AgreedDomainFile,
     ClientBudget,
     ClientColumn,
     CountColumn,
@@ -22,9 +23,10 @@ from discreet.cli._options import (
     TableSource,
     WeightColumn,
     disable_core_dumps,
-    labels_option,
+    option,
     show_progress,
     stated_domain,
+    switch,
 )
 from discreet.cli._printing import write_json
 from discreet.client import Sent, address_of, send_table
@@ -35,89 +37,63 @@ from discreet.tables import STANDARD, open_source
 
 SentOther = Annotated[
     str | None,
-    typer.Option(
-        "--other",
-        metavar="LABEL",
-        help="The outcome that values outside the domain become, if the agreement names none. [default: the agreement's rule: they are left "
+    option(
+        "LABEL",
+        "The outcome that values outside the domain become, if the agreement names none. [default: the agreement's rule: they are left "
         "out, or moved to the nearest end of an interval]",
     ),
 ]
 SentValues = Annotated[
     list[str],
-    typer.Option(
-        "--value",
-        metavar="COLUMN",
-        help="Column of values. For a survey, each of its columns: --value region --value age.",
-    ),
+    option("COLUMN", "Column of values. For a survey, each of its columns: --value region --value age."),
 ]
 SentNulls = Annotated[
     str,
-    typer.Option(
-        "--nulls",
-        metavar="error|drop|other",
-        help="Null values: an error before anything is sent, or with drop and other alike values outside the domain.",
+    option(
+        "error|drop|other",
+        "Null values: an error before anything is sent, or with drop and other alike values outside the domain.",
     ),
 ]
 
 
 def send(
     source: TableSource,
-    to: Annotated[
-        str, typer.Option("--to", metavar="URL", help="The collector: https://..., or http:// on this machine.")
-    ],
+    to: Annotated[str, option("URL", "The collector: https://..., or http:// on this machine.")],
     client: ClientColumn,
     value: SentValues,
     secret: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same.",
-        ),
+        option("FILE", "Made by `discreet secret`: fixes samples and names, so that a repeated run sends the same."),
     ],
-    round_number: Annotated[
-        int | None,
-        typer.Option("--round", metavar="R", help="The round. [default: the open one]", show_default=False),
-    ] = None,
+    round_number: Annotated[int | None, option("R", "The round. [default: the open one]", "--round")] = None,
     agreement: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|ID", help="The only agreement to accept. [default: the offered one]"),
+        str | None, option("FILE|ID", "The only agreement to accept. [default: the offered one]")
     ] = None,
-    epsilon: Annotated[
-        float, typer.Option(metavar="E", help="The largest epsilon of a sample to accept.")
-    ] = LARGE_EPSILON,
-    domain: Annotated[Path | None, labels_option(", where the agreement holds only a digest of them")] = None,
+    epsilon: Annotated[float, option("E", "The largest epsilon of a sample to accept.")] = LARGE_EPSILON,
+    domain: AgreedDomainFile = None,
     other: SentOther = None,
     nulls: SentNulls = "error",
     count: CountColumn = None,
     weight: WeightColumn = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Counts what each client spends. [default: SECRET.ledger]", show_default=False
-        ),
-    ] = None,
+    ledger: Annotated[Path | None, option("FOLDER", "Counts what each client spends. [default: SECRET.ledger]")] = None,
     budget: ClientBudget = None,
     over_budget: OverBudget = "refuse",
     gateway_token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File with the gateway's token, for a collection with enrolment (mode 600)."),
+        Path | None, option("FILE", "File with the gateway's token, for a collection with enrolment (mode 600).")
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY",
-            help="The collector's public key; an agreement without its signature is an error. [default: the first "
-            "one seen]",
+        option(
+            "KEY",
+            "The collector's public key; an agreement without its signature is an error. [default: the first one seen]",
         ),
     ] = None,
-    ca_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate authorities to trust, besides the system's.")
-    ] = None,
+    ca_file: Annotated[Path | None, option("FILE", "Certificate authorities to trust, besides the system's.")] = None,
     plain_http: Annotated[
-        bool, typer.Option("--plain-http", help="Allow unencrypted http to another machine, on a network of your own.")
+        bool, switch("--plain-http", "Allow unencrypted http to another machine, on a network of your own.")
     ] = False,
-    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds to wait for an answer.")] = 60.0,
-    patience: Annotated[float, typer.Option(metavar="S", help="Seconds to keep trying, for each batch.")] = 600.0,
+    timeout: Annotated[float, option("S", "Seconds to wait for an answer.")] = 60.0,
+    patience: Annotated[float, option("S", "Seconds to keep trying, for each batch.")] = 600.0,
     json: JsonSummary = False,
     quiet: Quiet = False,
 ) -> None:

@@ -10,12 +10,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import weights_path
-from discreet.cli._options import JsonOutput
+from discreet.cli._options import JsonOutput, argument, option, switch
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.collect import (
     choose_agreement,
@@ -32,44 +30,31 @@ from discreet.collect import (
 )
 from discreet.errors import DiscreetError
 
-StoreArgument = Annotated[
-    str, typer.Argument(metavar="STORE", help="Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")
-]
+StoreArgument = Annotated[str, argument("STORE", "Where samples are kept: a file, or postgresql://USER@HOST/DATABASE.")]
 SampleAgreement = Annotated[
     str | None,
-    typer.Option(
-        metavar="ID",
-        help="The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]",
-        show_default=False,
-    ),
+    option("ID", "The agreement of the samples: its id, or at least 12 of its first digits. [default: the newest]"),
 ]
+StoreSeal = Annotated[Path | None, option("FILE", "The key of a store that is sealed (`discreet collect --seal`).")]
 
 
 def enrol(
-    number: Annotated[
-        int | None, typer.Argument(metavar="N", help="Number of tokens to make.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, one token on each line.")
-    ] = None,
+    number: Annotated[int | None, argument("N", "Number of tokens to make.")] = None,
+    output: Annotated[Path | None, option("FILE", "A new file, one token on each line.", "--output", "-o")] = None,
     store: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|URL", help="A store in which to add, revoke or replace tokens. Services see changes at once."
-        ),
+        option("FILE|URL", "A store in which to add, revoke or replace tokens. Services see changes at once."),
     ] = None,
-    add: Annotated[Path | None, typer.Option(metavar="FILE", help="Add the tokens of clients in this file.")] = None,
-    add_gateways: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Add the tokens of gateways in this file.")
-    ] = None,
+    add: Annotated[Path | None, option("FILE", "Add the tokens of clients in this file.")] = None,
+    add_gateways: Annotated[Path | None, option("FILE", "Add the tokens of gateways in this file.")] = None,
     revoke: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Revoke the tokens in this file, of clients and of gateways.")
+        Path | None, option("FILE", "Revoke the tokens in this file, of clients and of gateways.")
     ] = None,
     replace_gateways: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="OLD NEW", help="Give gateways new tokens, line by line; they stay the same gateways."),
+        option("OLD NEW", "Give gateways new tokens, line by line; they stay the same gateways."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON; the tokens themselves are never printed.")] = False,
+    json: Annotated[bool, switch("--json", "Print JSON; the tokens themselves are never printed.")] = False,
 ) -> None:
     """Make tokens for a collection, in a new file that only you may read; add them to a store, or revoke them there.
 
@@ -130,18 +115,17 @@ def _change_tokens(
 
 def invite(
     store: StoreArgument,
-    address: Annotated[str, typer.Option(metavar="URL", help="Where people reach the service, https://...")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")],
+    address: Annotated[str, option("URL", "Where people reach the service, https://...")],
+    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
     tokens: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A link for each of these tokens, in an order by chance (`discreet enrol`)."),
+        Path | None, option("FILE", "A link for each of these tokens, in an order by chance (`discreet enrol`).")
     ] = None,
     agreement: SampleAgreement = None,
     lang: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The language of the page, such as de. [default: the browser's]")
+        str | None, option("CODE", "The language of the page, such as de. [default: the browser's]")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="The page can be opened without a network later.")] = False,
-    field: Annotated[bool, typer.Option("--field", help="For a device that goes from person to person.")] = False,
+    offline: Annotated[bool, switch("--offline", "The page can be opened without a network later.")] = False,
+    field: Annotated[bool, switch("--field", "For a device that goes from person to person.")] = False,
     json: JsonOutput = False,
 ) -> None:
     """Write links to take part by, and a sheet of QR codes to print, to a new folder that only you may read.
@@ -173,21 +157,15 @@ def invite(
 
 def export(
     store: StoreArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="A file that ends in .parquet, .csv or .arrow.")
-    ],
+    output: Annotated[Path, option("OUT", "A file that ends in .parquet, .csv or .arrow.", "--output", "-o")],
     agreement: SampleAgreement = None,
-    round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to export.")] = 1,
+    round_number: Annotated[int, option("R", "The round to export.", "--round")] = 1,
     write_agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the agreement; Parquet and Arrow files carry it anyway."),
+        Path | None, option("FILE", "Also write the agreement; Parquet and Arrow files carry it anyway.")
     ] = None,
-    seal: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
-    ] = None,
+    seal: StoreSeal = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace OUT if it exists (never the store, a link or a device).")
+        bool, switch("--force", "Replace OUT if it exists (never the store, a link or a device).")
     ] = False,
     json: JsonOutput = False,
 ) -> None:
@@ -226,10 +204,9 @@ def close(
     store: StoreArgument,
     agreement: Annotated[
         str | None,
-        typer.Option(
-            metavar="ID",
-            help="Any agreement of the collection: its id, or at least 12 of its first digits. [default: the only collection]",
-            show_default=False,
+        option(
+            "ID",
+            "Any agreement of the collection: its id, or at least 12 of its first digits. [default: the only collection]",
         ),
     ] = None,
     json: JsonOutput = False,
@@ -249,14 +226,11 @@ def close(
 
 def publish(
     store: StoreArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder.")],
+    output: Annotated[Path, option("FOLDER", "A new folder.", "--output", "-o")],
     agreement: SampleAgreement = None,
-    round_number: Annotated[int, typer.Option("--round", metavar="R", help="The round to publish.")] = 1,
-    confidence: Annotated[float, typer.Option(metavar="C", help="How often an interval holds its share.")] = 0.95,
-    seal: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The key of a store that is sealed (`discreet collect --seal`)."),
-    ] = None,
+    round_number: Annotated[int, option("R", "The round to publish.", "--round")] = 1,
+    confidence: Annotated[float, option("C", "How often an interval holds its share.")] = 0.95,
+    seal: StoreSeal = None,
     json: JsonOutput = False,
 ) -> None:
     """Write the result of a closed collection as a folder: a page without scripts, a table, a picture, the estimate and the agreement.

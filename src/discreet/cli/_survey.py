@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet._base.files import check_apart
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, RowTerms
-from discreet.cli._options import SurveyFile as SurveyFile, promise_text
-from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
+from discreet.cli._options import EstimateOptions, SurveyFile as SurveyFile, promise_text, refuse_given
+from discreet.cli._printing import empty_table, format_number, note_lines, print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     ClientGroups,
@@ -38,14 +37,13 @@ from discreet.estimation import (
 from discreet.survey import Survey, SurveySampler
 from discreet.tables import Source
 
-_TOP_OF_GROUPS = 8
+_TOP, _TOP_OF_GROUPS = 15, 8  # outcomes to list where nobody says how many
 
 
 def stated_survey(path: Path, epsilon: float | None, **options: Any) -> SurveySampler:
     """The survey in a file at an epsilon; options that have no meaning beside it are refused."""
-    for name, value in options.items():
-        if value is not None:
-            raise DiscreetError(f"--{name.replace('_', '-')} has no meaning with --survey; leave it out")
+    named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
+    refuse_given(named, "has no meaning with --survey; leave it out")
     if epsilon is None:
         raise DiscreetError("--epsilon is missing: the budget of the one report that each client sends")
     return SurveySampler(Survey.read(path), epsilon=epsilon)
@@ -59,7 +57,7 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
         write_json(
             {
                 "clients": clients,
-                "plans": [{"epsilon": each.epsilon, "questions": _outlooks(found)} for each, found in plans],
+                "plans": [{"epsilon": each.epsilon, "questions": _outlook_records(found)} for each, found in plans],
             }
         )
         return
@@ -87,7 +85,7 @@ def print_survey_plan(samplers: list[SurveySampler], clients: int, *, json: bool
 def _outlook_table(found: list[SurveyOutlook]) -> Table:
     made = empty_table("question", "asked", "standard\nerror", "whole table\noff by", "tells", "enough")
     for each in found:
-        whole = "" if each.total_variation is None else format_number(each.total_variation, 2)
+        whole = format_number(each.total_variation, 2)
         tells = "[bold red]no[/bold red]" if each.hopeless else "yes"
         enough = f"{each.enough:,}" if each.enough < 10**9 else f"{each.enough:.2g}"
         made.add_row(
@@ -101,109 +99,61 @@ def _outlook_table(found: list[SurveyOutlook]) -> Table:
     return made
 
 
-def _outlooks(found: list[SurveyOutlook]) -> list[dict[str, Any]]:
-    return [
-        {
-            "question": each.question.title,
-            "asked": each.asked,
-            "standard_error": each.standard_error,
-            "total_variation": each.total_variation,
-            "hopeless": each.hopeless,
-            "enough": each.enough,
-        }
-        for each in found
-    ]
+def _outlook_records(found: list[SurveyOutlook]) -> list[dict[str, Any]]:
+    return [{**vars(each), "question": each.question.title} for each in found]
 
 
-def estimate_survey(
-    records: Source,
-    agreed: Agreement,
-    *,
-    column: str,
-    confidence: float,
-    top: int,
-    plot: Path | None,
-    json: bool,
-) -> None:
+def estimate_survey(asked: EstimateOptions, records: Source, agreed: Agreement) -> None:
     """Answer the questions of a survey from the reports of its clients."""
-    if plot is not None:
-        from discreet.plots import check_picture
-
-        check_picture(plot)
-        check_apart(plot, {"reports": records.name}, what="picture")
-    held = read_survey_reports(records, agreed, column=column)
-    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
+    asked.check_picture({"reports": records.name})
+    top = _TOP if asked.top is None else asked.top
+    held = read_survey_reports(records, agreed, column=asked.report_column)
+    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
     notes = survey_notes(found, named=held.named, distinct=held.distinct)
-    if plot is not None:
-        from discreet import plots
-
-        plots.save(plots.survey(found, most=min(top, 15)), plot)
-    if json:
-        write_json(survey_record(found, agreed, notes))
-        return
-    blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
+    asked.save_picture(lambda plots: plots.survey(found, most=min(top, 15)))
+    blocks: list[Any] = [_headline(found.clients, agreed), *note_lines(notes)]
     for place, answer in enumerate(found):
         blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_asked_text(answer)}"]
         blocks += _answer_blocks(found, place, answer, top)
     blocks.append(
-        f"Intervals cover {100 * confidence:g} %: each alone, and all {_numbers(found):,} numbers of the survey at once. Those of shares "
-        "from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's bound, a "
-        "conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common columns agree."
+        f"Intervals cover {100 * asked.confidence:g} %: each alone, and all {found.numbers:,} numbers of the survey at once. Those "
+        "of shares from the reports on one table are proved. Those from several tables, of means, sums and quantiles rest on Gaffke's "
+        "bound, a conjecture without a known exception. Intervals hold chance, not lies. Shares are adjusted so that tables with common "
+        "columns agree."
     )
-    if plot is not None:
-        blocks.append(f"Written: {safe_text(str(plot))}")
-    print_blocks(*blocks)
+    asked.show(survey_record(found, agreed, notes), blocks)
 
 
-def estimate_survey_groups(
-    records: Source,
-    agreed: Agreement,
-    groups: ClientGroups,
-    *,
-    column: str,
-    confidence: float,
-    top: int | None,
-    plot: Path | None,
-    json: bool,
-) -> None:
+def estimate_survey_groups(asked: EstimateOptions, records: Source, agreed: Agreement, groups: ClientGroups) -> None:
     """`--by` a public column: the answers of each group, with intervals that hold for all groups at once."""
-    held = read_survey_reports(records, agreed, column=column)  # with all checks of an estimate
-    reports, missing = survey_reports_by_group(records, groups, column=column)
-    found = answer_groups(agreed.survey_sampler(), reports, confidence=confidence)
+    held = read_survey_reports(records, agreed, column=asked.report_column)  # with all checks of an estimate
+    reports, missing = survey_reports_by_group(records, groups, column=asked.report_column)
+    found = answer_groups(agreed.survey_sampler(), reports, confidence=asked.confidence)
     notes = naming_notes(named=held.named, distinct=held.distinct)
     if missing and groups.nulls == "drop":
         notes.append(f"{pluralise(missing, 'client')} without a group were left out")
-    if plot is not None:
-        from discreet import plots
-
-        plots.save(plots.survey_groups(found, most=top or 6), plot)
-    if json:
-        write_json(survey_groups_record(found, agreed, notes, by=groups.column))
-        return
+    asked.save_picture(lambda plots: plots.survey_groups(found, most=asked.top or 6))
     first = next(iter(found.values()))
-    blocks: list[Any] = [_headline(sum(each.clients for each in found.values()), agreed), *_told_notes(notes)]
+    blocks: list[Any] = [_headline(sum(each.clients for each in found.values()), agreed), *note_lines(notes)]
     for place, question in enumerate(first.sampler.survey.questions):
-        laws = {name: each[place] for name, each in found.items()}
+        answers = {name: each[place] for name, each in found.items()}
         blocks += [
-            f"[bold]{safe_text(question.title, most=100)}[/bold]{_unit(laws)}",
-            _groups_table(laws, top, groups.column),
+            f"[bold]{safe_text(question.title, most=100)}[/bold]{_unit_text(first[place])}",
+            _groups_table(answers, asked.top, groups.column),
         ]
-    numbers = _numbers(first) * len(found)
+    numbers = first.numbers * len(found)
     blocks.append(
-        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * confidence:g} %), also for those "
-        "that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file knows each "
-        "client's."
+        f"[bold]Intervals[/bold] hold for all {len(found):,} groups and {numbers:,} numbers at once ({100 * asked.confidence:g} %), also "
+        "for those that you pick after looking: two groups differ where theirs do not overlap. Groups are public: whoever reads this file "
+        "knows each client's."
     )
-    blocks += [] if plot is None else [f"Written: {safe_text(plot)}"]
-    print_blocks(*blocks)
+    asked.show(survey_groups_record(found, agreed, notes, by=groups.column), blocks)
 
 
-def estimate_within(
-    records: Source, agreed: Agreement, by: str, *, column: str, confidence: float, top: int | None, json: bool
-) -> None:
+def estimate_within(asked: EstimateOptions, records: Source, agreed: Agreement, by: str) -> None:
     """`--by` a column of the survey: shares within each private group, from the questions that ask for it and another column."""
-    held = read_survey_reports(records, agreed, column=column)
-    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=confidence)
+    held = read_survey_reports(records, agreed, column=asked.report_column)
+    found = answer_survey(agreed.survey_sampler(), held.reports, confidence=asked.confidence)
     places = questions_within(found, by)
     if not places:
         raise DiscreetError(
@@ -211,22 +161,18 @@ def estimate_within(
             "groups; ask for it in the next survey"
         )
     notes = naming_notes(named=held.named, distinct=held.distinct)
-    within = {place: shares_within(found, place, by) for place in places}
-    names = {place: names_within(found, place, by) for place in places}
-    if json:
-        write_json(within_record(found, notes, by=by))
-        return
-    blocks: list[Any] = [_headline(found.clients, agreed), *_told_notes(notes)]
+    blocks: list[Any] = [_headline(found.clients, agreed), *note_lines(notes)]
     for place in places:
+        names = names_within(found, place, by)
         made = empty_table(safe_text(by, most=40), "outcome", "share within, %", "all at once", texts=2)
-        for group, law in within[place].items():
-            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: top or _TOP_OF_GROUPS]
-            for row, number_shown in enumerate(order.tolist()):
+        for group, law in shares_within(found, place, by).items():
+            order = np.argsort(-np.nan_to_num(law.estimate), kind="stable")[: asked.top or _TOP_OF_GROUPS]
+            for row, shown in enumerate(order.tolist()):
                 made.add_row(
                     safe_text(group, most=60) if not row else "",
-                    safe_text(names[place][number_shown], most=60),
-                    _value(100.0 * law.estimate[number_shown]),
-                    _interval(100.0 * law.all_low[number_shown], 100.0 * law.all_high[number_shown]),
+                    safe_text(names[shown], most=60),
+                    _value_text(100.0 * law.estimate[shown]),
+                    _interval_text(100.0 * law.all_low[shown], 100.0 * law.all_high[shown]),
                     end_section=row == len(order) - 1,
                 )
         blocks += [
@@ -234,62 +180,47 @@ def estimate_within(
             made,
         ]
     blocks.append(
-        f"Shares within a private group are ratios. Their intervals follow from those of all {_numbers(found):,} numbers of the survey at "
-        f"once ({100 * confidence:g} %), so they hold together. A group that is rare has wide ones."
+        f"Shares within a private group are ratios. Their intervals follow from those of all {found.numbers:,} numbers of the "
+        f"survey at once ({100 * asked.confidence:g} %), so they hold together. A group that is rare has wide ones."
     )
-    print_blocks(*blocks)
+    asked.show(within_record(found, notes, by=by), blocks)
 
 
 def estimate_survey_change(
-    sides: Sequence[tuple[Source, Agreement]],
-    notes: list[str],
-    *,
-    column: str,
-    confidence: float,
-    top: int | None,
-    plot: Path | None,
-    json: bool,
+    asked: EstimateOptions, sides: Sequence[tuple[Source, Agreement]], sharing: list[str]
 ) -> None:
-    """`--compare`: the change of every answer from the other file to IN."""
+    """`--compare`: the change of every answer from the other file to IN; `sharing`: notes on who took part in both."""
     (earlier, before), (later, after) = sides
-    one = read_survey_reports(earlier, before, column=column)
-    two = read_survey_reports(later, after, column=column)
+    one = read_survey_reports(earlier, before, column=asked.report_column)
+    two = read_survey_reports(later, after, column=asked.report_column)
     found = survey_change(
-        before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=confidence
+        before.survey_sampler(), one.reports, after.survey_sampler(), two.reports, confidence=asked.confidence
     )
-    notes = [*naming_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *notes]
-    if plot is not None:
-        from discreet import plots
-
-        plots.save(plots.survey_change(found, most=top or _TOP_OF_GROUPS), plot)
-    if json:
-        write_json(survey_change_record(found, (before, after), notes))
-        return
+    notes = [*naming_notes(named=one.named and two.named, distinct=one.distinct and two.distinct), *sharing]
+    asked.save_picture(lambda plots: plots.survey_change(found, most=asked.top or _TOP_OF_GROUPS))
     blocks: list[Any] = [
         f"[bold]The change from {pluralise(found.before.clients, 'report')} to {pluralise(found.after.clients, 'report')}[/bold], "
         f"{promise_text(after.promise, after.epsilon)} (agreement {after.id[:12]}).",
-        *_told_notes(notes),
+        *note_lines(notes),
     ]
     for answer, law in zip(found.after, found.laws, strict=True):
         scale = 100.0 if answer.has_shares else 1.0
         made = empty_table("outcome", "change, points" if answer.has_shares else "change", "all at once", "")
-        order = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[: top or _TOP_OF_GROUPS]
+        order = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[: asked.top or _TOP_OF_GROUPS]
         for place in order.tolist():
             sure = law.all_low[place] > 0.0 or law.all_high[place] < 0.0
-            ends = _interval(scale * law.all_low[place], scale * law.all_high[place])
             made.add_row(
                 safe_text(answer.names[place], most=100),
-                _value(scale * law.estimate[place]),
-                ends,
+                _value_text(scale * law.estimate[place]),
+                _interval_text(scale * law.all_low[place], scale * law.all_high[place]),
                 "changed" if sure else "",
             )
-        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit({'': answer})}", made]
+        blocks += [f"[bold]{safe_text(answer.question.title, most=100)}[/bold]{_unit_text(answer)}", made]
     blocks.append(
-        f"Intervals hold for all {_numbers(found.after):,} numbers at once ({100 * confidence:g} %), whether the clients are the same, "
-        "overlapping or others. changed: the interval excludes 0."
+        f"Intervals hold for all {found.after.numbers:,} numbers at once ({100 * asked.confidence:g} %), whether the clients are "
+        "the same, overlapping or others. changed: the interval excludes 0."
     )
-    blocks += [] if plot is None else [f"Written: {safe_text(plot)}"]
-    print_blocks(*blocks)
+    asked.show(survey_change_record(found, (before, after), notes), blocks)
 
 
 def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Table:
@@ -314,8 +245,8 @@ def _groups_table(laws: dict[Any, SurveyAnswer], top: int | None, by: str) -> Ta
                 safe_text(name, most=60) if not row else "",
                 safe_text(each.names[place], most=60),
                 f"{each.clients:,}" if not row else "",
-                _value(scale * each.consistent[place]),
-                _interval(scale * each.law.all_low[place], scale * each.law.all_high[place]),
+                _value_text(scale * each.consistent[place]),
+                _interval_text(scale * each.law.all_low[place], scale * each.law.all_high[place]),
                 end_section=row == len(shown) - 1,
             )
     return made
@@ -329,17 +260,12 @@ def _headline(clients: int, agreed: Agreement) -> str:
     )
 
 
-def _told_notes(notes: list[str]) -> list[str]:
-    return [f"[bold red]Note[/bold red]: {safe_text(note)}." for note in notes]
-
-
-def _unit(laws: dict[Any, SurveyAnswer]) -> str:
-    unit = next(iter(laws.values())).unit
-    return f", in {safe_text(unit, most=30)}" if unit else ""
+def _unit_text(answer: SurveyAnswer) -> str:
+    return f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
 
 
 def _asked_text(answer: SurveyAnswer) -> str:
-    unit = f", in {safe_text(answer.unit, most=30)}" if answer.unit else ""
+    unit = _unit_text(answer)
     if not answer.is_known:
         return f"{unit}: nobody was asked, so nothing is known."
     if not answer.clients:
@@ -361,14 +287,16 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     columns += [] if together else ["interval"]
     made = empty_table("outcome" if answer.has_shares else "", *columns, "all at once")
     for row in shown.tolist():
-        cells = [_value(scale * answer.consistent[row])]
-        cells += [] if together else [_interval(scale * answer.law.low[row], scale * answer.law.high[row])]
-        cells.append(_interval(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
+        cells = [_value_text(scale * answer.consistent[row])]
+        cells += [] if together else [_interval_text(scale * answer.law.low[row], scale * answer.law.high[row])]
+        cells.append(_interval_text(scale * answer.law.all_low[row], scale * answer.law.all_high[row]))
         made.add_row(safe_text(answer.names[row], most=100), *cells)
     blocks: list[Any] = [made]
     if answer.question.kind == "mean":
         total, low, high = found.total(place)
-        blocks.append(f"The total over {pluralise(found.clients, 'client')}: {_value(total)} ({_interval(low, high)}).")
+        blocks.append(
+            f"The total over {pluralise(found.clients, 'client')}: {_value_text(total)} ({_interval_text(low, high)})."
+        )
     if len(answer.names) > len(shown):
         blocks.append(
             f"{len(answer.names) - len(shown):,} more: --top, --json. The largest estimates are listed, so their intervals are those that "
@@ -377,13 +305,9 @@ def _answer_blocks(found: SurveyAnswers, place: int, answer: SurveyAnswer, top: 
     return blocks
 
 
-def _value(value: float) -> str:
+def _value_text(value: float) -> str:
     return "not known" if math.isnan(value) else format_number(value, 4)
 
 
-def _interval(low: float, high: float) -> str:
+def _interval_text(low: float, high: float) -> str:
     return f"{format_number(low, 4)} to {format_number(high, 4)}"
-
-
-def _numbers(found: SurveyAnswers) -> int:
-    return sum(len(answer.names) for answer in found)

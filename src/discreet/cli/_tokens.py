@@ -4,10 +4,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from discreet._base.files import error_reason
-from discreet.cli._options import AllowLarge, JsonOutput, refuse_large_epsilon
+from discreet.cli._options import AllowLarge, JsonOutput, argument, option, refuse_given, refuse_large_epsilon
 from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.errors import DiscreetError
 from discreet.ledger import Budget, Ledger
@@ -18,56 +16,43 @@ _STANDARD = "-"
 
 
 def tokens(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Folder of a causal model, as save_pretrained writes it.")
-    ],
-    public: Annotated[Path, typer.Option(metavar="FILE", help="The public prompt.")],
-    private: Annotated[str, typer.Option(metavar="FILE", help="The private prompt; - for standard input.")],
-    epsilon: Annotated[float, typer.Option(metavar="E", help="Budget of one token.", show_default=False)],
-    tokens: Annotated[int, typer.Option(metavar="N", help="Largest number of tokens.", show_default=False)],
-    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the guarantee may fail.")] = 1e-6,
+    model: Annotated[Path, argument("MODEL", "Folder of a causal model, as save_pretrained writes it.")],
+    public: Annotated[Path, option("FILE", "The public prompt.")],
+    private: Annotated[str, option("FILE", "The private prompt; - for standard input.")],
+    epsilon: Annotated[float, option("E", "Budget of one token.")],
+    tokens: Annotated[int, option("N", "Largest number of tokens.")],
+    delta: Annotated[float, option("D", "Probability with which the guarantee may fail.")] = 1e-6,
     total: Annotated[
-        float | None, typer.Option(metavar="E", help="Budget of all tokens together at that delta. [default: no limit]")
+        float | None, option("E", "Budget of all tokens together at that delta. [default: no limit]")
     ] = None,
     upper: Annotated[
         float | None,
-        typer.Option(
-            metavar="U", help="Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"
-        ),
+        option("U", "Largest ratio of a token's private to its public probability. [default: e^(E/2) + 1]"),
     ] = None,
     examples: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Instead: public prompts like the private ones, one on each line, to choose the terms."
-        ),
+        option("FILE", "Instead: public prompts like the private ones, one on each line, to choose the terms."),
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The client's ledger, charged before a token leaves.")
-    ] = None,
-    number: Annotated[int, typer.Option(metavar="I", help="Number of the text under these terms.")] = 1,
-    temperature: Annotated[float, typer.Option(metavar="T", help="Temperature of both distributions.")] = 1.0,
+    ledger: Annotated[Path | None, option("FILE", "The client's ledger, charged before a token leaves.")] = None,
+    number: Annotated[int, option("I", "Number of the text under these terms.")] = 1,
+    temperature: Annotated[float, option("T", "Temperature of both distributions.")] = 1.0,
     reference_temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="Further temperature of the public one. [default: 1]")
+        float | None, option("T", "Further temperature of the public one. [default: 1]")
     ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(metavar="K", help="Only the K likeliest tokens of the public distribution.")
-    ] = None,
+    top_k: Annotated[int | None, option("K", "Only the K likeliest tokens of the public distribution.")] = None,
     top_p: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="Only the likeliest tokens of the public distribution, with mass P."),
+        float | None, option("P", "Only the likeliest tokens of the public distribution, with mass P.")
     ] = None,
-    purpose: Annotated[str, typer.Option(metavar="TEXT", help="What the text is for.")] = "",
-    device: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Such as cuda or cpu. [default: cuda if there is one]")
-    ] = None,
+    purpose: Annotated[str, option("TEXT", "What the text is for.")] = "",
+    device: Annotated[str | None, option("NAME", "Such as cuda or cpu. [default: cuda if there is one]")] = None,
     allow_large_epsilon: AllowLarge = False,
     json: JsonOutput = False,
 ) -> None:
     """Generate a private text with a language model. Each token is drawn from a box around its distribution under the public prompt."""
     refuse_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    for option, given in (("--upper", upper), ("--reference-temperature", reference_temperature)):
-        if given is not None and examples is not None:
-            raise DiscreetError(f"{option} and --examples, which chooses it, exclude each other; give one of the two")
+    if examples is not None:
+        chosen = {"--upper": upper, "--reference-temperature": reference_temperature}
+        refuse_given(chosen, "and --examples, which chooses it, exclude each other; give one of the two")
     opening, secret = (
         _read_prompt_file(public),
         sys.stdin.read() if private == _STANDARD else _read_prompt_file(Path(private)),

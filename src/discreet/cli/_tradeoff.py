@@ -7,19 +7,18 @@ loss of several samples of one client, and the gain of shuffling. `explore` serv
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from discreet import divergences, plots
 from discreet._base.files import atomic_write
 from discreet._base.showing import json_number, pluralise
 from discreet.accounting import BoxProfile, compose, epsilon_from_renyi, epsilon_per_sample, shuffled_epsilon
-from discreet.cli._options import JsonOutput, Lower, Upper, stated_family
+from discreet.cli._options import JsonOutput, Lower, Upper, option, stated_family, switch
 from discreet.cli._printing import empty_table, format_number, print_blocks, safe_text, write_json
 from discreet.design import minimax_risk
 from discreet.errors import DiscreetError, ImpossibleError, check_count
@@ -70,42 +69,34 @@ class BudgetRow:
 
 
 def tradeoff(
-    outcomes: Annotated[int, typer.Option(metavar="K", help="Number of outcomes.")],
+    outcomes: Annotated[int, option("K", "Number of outcomes.")],
     epsilon: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="E | LOW:HIGH:COUNT",
-            help="Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
+        option(
+            "E | LOW:HIGH:COUNT",
+            "Privacy budget; may be repeated. A range is COUNT values from LOW to HIGH, evenly spaced in ratio.",
         ),
     ] = None,
-    delta: Annotated[
-        float, typer.Option(metavar="D", help="The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")
-    ] = 0.0,
-    nu: Annotated[
-        list[float] | None, typer.Option(metavar="NU", help="Also Gaussian privacy with this nu; may be repeated.")
-    ] = None,
+    delta: Annotated[float, option("D", "The optimal sampler promises (epsilon, delta)-LDP. [default: 0]")] = 0.0,
+    nu: Annotated[list[float] | None, option("NU", "Also Gaussian privacy with this nu; may be repeated.")] = None,
     divergence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"
-        ),
+        option("NAME", "kl, tv, hellinger, chi2, alpha:0.5, ...; may be repeated. [default: the first four]"),
     ] = None,
     risk: Annotated[
-        float | None, typer.Option(metavar="R", help="Also find the smallest epsilon whose worst case is at most this.")
+        float | None, option("R", "Also find the smallest epsilon whose worst case is at most this.")
     ] = None,
     lower: Lower = None,
     upper: Upper = None,
     bracket: Annotated[
         bool,
-        typer.Option(
+        switch(
             "--bracket",
-            help="Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
+            "Where the formula is only an upper bound (--lower, --upper), find the smallest worst case from both sides.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON; null stands for infinite.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the curves to a .png, .svg or .pdf file.")
-    ] = None,
+    json: Annotated[bool, switch("--json", "Print JSON; null stands for infinite.")] = False,
+    plot: Annotated[Path | None, option("FILE", "Draw the curves to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Print the exact privacy-utility trade-off on k outcomes, beside the mollifier baseline.
 
@@ -131,15 +122,9 @@ def tradeoff(
     gaussian = [_gaussian_row(family, each, name) for each in nu or () for name in names]
     targets = [] if risk is None else [_budget_row(family, name, risk, delta) for name in names]
     if plot is not None:
-        title, budgets = f"Worst-case divergence: {_family_text(family)}", [row.epsilon for row in rows]
-        drawn = plots.tradeoff(
-            family,
-            epsilon=sorted(set(budgets)),
-            divergences=list(dict.fromkeys(names)),
-            bracket=bracket,
-            title=title,
-        )
-        plots.save(drawn, plot)
+        title, budgets = f"Worst-case divergence: {_family_text(family)}", sorted({row.epsilon for row in rows})
+        distinct = list(dict.fromkeys(names))
+        plots.save(plots.tradeoff(family, epsilon=budgets, divergences=distinct, bracket=bracket, title=title), plot)
     if json:
         write_json(_tradeoff_record(family, rows, targets, gaussian, delta))
     else:
@@ -194,9 +179,6 @@ def _smallest_nu(family: Simplex | Band, name: str, risk: float) -> float | None
         return nu_for(family, divergence=name, risk=risk)
     except ImpossibleError:  # undecided for very rare outcomes; a missing epsilon is reported
         return None
-
-
-# Printing.
 
 
 def _family_text(family: Simplex | Band) -> str:
@@ -269,7 +251,7 @@ def _budget_table(targets: Sequence[BudgetRow]) -> Table:
     made = empty_table("divergence", "optimal", "mollifier", "difference", "Gaussian nu")
     for row in targets:
         budgets = (row.optimal, row.mollifier, row.mollifier - row.optimal)
-        nu = "" if row.nu is None else format_number(row.nu)
+        nu = format_number(row.nu)
         made.add_row(divergence_label(row.divergence), *map(format_number, budgets), nu)
     return made
 
@@ -314,69 +296,42 @@ def _tradeoff_record(
     bounds = family.bounds
     other: dict[str, Any] = {"delta": delta} if delta else {}
     if gaussian:
-        other["gaussian"] = [
-            {
-                "nu": row.nu,
-                "divergence": row.divergence,
-                "optimal": {"value": json_number(row.optimal.value), "tight": row.optimal.tight},
-                "attained": json_number(row.attained.value) if row.attained.attained else None,
-            }
-            for row in gaussian
-        ]
+        other["gaussian"] = [{"nu": row.nu, **_risk_record(row)} for row in gaussian]
     return {
         "family": {"outcomes": family.size, "lower": bounds.lower, "upper": bounds.upper, "alpha": bounds.alpha},
         "risks": [
-            {
-                "epsilon": row.epsilon,
-                "divergence": row.divergence,
-                "optimal": {
-                    "value": json_number(row.optimal.value),
-                    "tight": row.optimal.tight,
-                    **({"least": json_number(row.optimal.least)} if row.optimal.least else {}),
-                },
-                "attained": json_number(row.attained.value) if row.attained.attained else None,
-                "mollifier": {"value": json_number(row.mollifier.value), "tight": row.mollifier.tight},
-            }
-            for row in rows
+            {"epsilon": row.epsilon, **_risk_record(row), "mollifier": _bound_record(row.mollifier)} for row in rows
         ],
-        "budgets": [
-            {
-                "divergence": row.divergence,
-                "risk": row.risk,
-                "optimal": row.optimal,
-                "mollifier": row.mollifier,
-                "nu": row.nu,
-            }
-            for row in targets
-        ],
+        "budgets": [asdict(row) for row in targets],
         **other,
     }
+
+
+def _risk_record(row: RiskRow | GaussianRow) -> dict[str, Any]:
+    attained = json_number(row.attained.value) if row.attained.attained else None
+    return {"divergence": row.divergence, "optimal": _bound_record(row.optimal), "attained": attained}
+
+
+def _bound_record(risk: Risk) -> dict[str, Any]:
+    least = {"least": json_number(risk.least)} if risk.least else {}
+    return {"value": json_number(risk.value), "tight": risk.tight, **least}
 
 
 USUAL_SAMPLES = (1, 4, 16, 64)
 
 
 def account(
-    epsilon: Annotated[
-        float | None, typer.Option(metavar="E", help="Budget of each sample.", show_default=False)
-    ] = None,
-    outcomes: Annotated[
-        int | None, typer.Option(metavar="K", help="Number of outcomes, every distribution on them.")
-    ] = None,
+    epsilon: Annotated[float | None, option("E", "Budget of each sample.")] = None,
+    outcomes: Annotated[int | None, option("K", "Number of outcomes, every distribution on them.")] = None,
     alpha: Annotated[
-        float | None,
-        typer.Option(metavar="A", help="Instead: the mass of an extreme client's support; 1/K for K outcomes."),
+        float | None, option("A", "Instead: the mass of an extreme client's support; 1/K for K outcomes.")
     ] = None,
     samples: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Samples of one client; may be repeated. [default: 1 4 16 64]")
+        list[int] | None, option("N", "Samples of one client; may be repeated. [default: 1 4 16 64]")
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="D", help="Probability with which the total may be exceeded.")] = 1e-6,
-    total: Annotated[
-        float | None, typer.Option(metavar="E", help="Instead of --epsilon: a budget to be split over the samples.")
-    ] = None,
-    clients: Annotated[
-        int | None, typer.Option(metavar="N", help="Also: one sample of each of N clients, shuffled.")
-    ] = None,
+    delta: Annotated[float, option("D", "Probability with which the total may be exceeded.")] = 1e-6,
+    total: Annotated[float | None, option("E", "Instead of --epsilon: a budget to be split over the samples.")] = None,
+    clients: Annotated[int | None, option("N", "Also: one sample of each of N clients, shuffled.")] = None,
     json: JsonOutput = False,
 ) -> None:
     """Print the exact total loss of several samples of one client, beside simpler sums; --total asks the reverse question."""
@@ -403,12 +358,7 @@ def account(
         return
     made = empty_table("samples", "basic", "Renyi", "exact", texts=0)
     for row in rows:
-        made.add_row(
-            f"{row['samples']:,}",
-            format_number(row["basic"]),
-            format_number(row["renyi"]),
-            format_number(row["composed"]),
-        )
+        made.add_row(f"{row['samples']:,}", *(format_number(row[name]) for name in ("basic", "renyi", "composed")))
     blocks: list[Any] = [
         f"Samples at epsilon = {epsilon:g} each, alpha = {alpha:.4g}: together (epsilon, {delta:g})-LDP with epsilon",
         made,
@@ -425,15 +375,9 @@ def account(
 
 def _composition_row(profile: BoxProfile, samples: int, delta: float) -> dict[str, Any]:
     loss = compose([(profile, samples)])
-    found = loss.epsilon(delta)
     by_renyi = epsilon_from_renyi(profile, samples=samples, delta=delta) if delta else loss.largest
-    return {
-        "samples": samples,
-        "basic": loss.largest,
-        "renyi": by_renyi,
-        "composed": found,
-        "attained": loss.attained,
-    }
+    found = {"samples": samples, "basic": loss.largest, "renyi": by_renyi, "composed": loss.epsilon(delta)}
+    return {**found, "attained": loss.attained}
 
 
 def _print_budget_split(alpha: float, counts: list[int], total: float, delta: float, json: bool) -> None:
@@ -452,14 +396,11 @@ def _print_budget_split(alpha: float, counts: list[int], total: float, delta: fl
 
 def explore(
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the page to a new file instead of serving it."),
+        Path | None, option("FILE", "Write the page to a new file instead of serving it.", "--output", "-o")
     ] = None,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Serve at this port; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: the file or the address, and the size in bytes.")
-    ] = False,
+    port: Annotated[int, option("N", "Serve at this port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, switch("--browser/--no-browser", "Open a browser.")] = True,
+    json: Annotated[bool, switch("--json", "Print JSON: the file or the address, and the size in bytes.")] = False,
 ) -> None:
     """Serve a page on which you change a client's distribution and the budget, and see the privacy, its cost and the estimate of the
     population.

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names, old_names
+from discreet.estimation._change import Change, PooledPopulation, SurveyChange, change, pooled_population, survey_change
 from discreet.estimation._counting import (
     LARGEST as LARGEST,
     MOST as MOST,
@@ -12,9 +13,15 @@ from discreet.estimation._counting import (
     reference_on as reference_on,
 )
 from discreet.estimation._from_samples import InvertedPopulation, inverted_population, population
-from discreet.estimation._groups import Change, GroupedPopulation, change, estimate_groups
+from discreet.estimation._groups import GroupedPopulation, answer_groups, estimate_groups, shares_within
 from discreet.estimation._inversion import Inversion, Line, inversion_of, nearest_law
-from discreet.estimation._liars import Liars, liars, liars_per_half_interval as liars_per_half_interval
+from discreet.estimation._liars import (
+    Liars,
+    ReportLiars,
+    liars,
+    liars_per_half_interval as liars_per_half_interval,
+    report_liars,
+)
 from discreet.estimation._planning import (
     LEAST_EPSILON as LEAST_EPSILON,
     MOST_CLIENTS as MOST_CLIENTS,
@@ -26,59 +33,57 @@ from discreet.estimation._planning import (
     outlook,
     variance_excess,
 )
-from discreet.estimation._pooling import PooledPopulation, pooled_population
 from discreet.estimation._population import Estimate, Population, Shares
+from discreet.estimation._record import (
+    change_record as change_record,
+    empty_survey_record as empty_survey_record,
+    group_record as group_record,
+    inverted_record as inverted_record,
+    law_fidelities as law_fidelities,
+    law_rows as law_rows,
+    names_within as names_within,
+    naming_notes as naming_notes,
+    notes as notes,
+    pooled_record as pooled_record,
+    questions_within as questions_within,
+    record as record,
+    survey_change_record as survey_change_record,
+    survey_groups_record as survey_groups_record,
+    survey_notes as survey_notes,
+    survey_record as survey_record,
+    trust_notes as trust_notes,
+    within_record as within_record,
+)
 from discreet.estimation._reports import (
+    AnyPopulation as AnyPopulation,
     ReportedPopulation,
-    ReportLiars,
-    report_liars,
     reported_average,
     reported_population,
     reported_statistic,
 )
 from discreet.estimation._reweighting import Reweighted, reweight_examples as reweight_examples
-from discreet.estimation._several import RoundsCost, Way, Ways, rounds_cost, ways_to_spend
-from discreet.estimation._survey_groups import SurveyChange, answer_groups, shares_within, survey_change
 from discreet.estimation._surveys import SurveyAnswer, SurveyAnswers, SurveyOutlook, answer_survey, survey_outlook
+from discreet.estimation._ways import (
+    MOST_REHEARSED as MOST_REHEARSED,
+    PopulationWay as PopulationWay,
+    Rehearsal as Rehearsal,
+    RoundsCost,
+    SamplerCost as SamplerCost,
+    Way,
+    Ways,
+    compare_samplers as compare_samplers,
+    population_ways as population_ways,
+    rehearsal as rehearsal,
+    rounds_cost,
+    ways_to_spend,
+)
 
 if TYPE_CHECKING:
-    from discreet.estimation._group_tables import (
+    from discreet.estimation._client_tables import (
         ClientGroups as ClientGroups,
         SharedClients as SharedClients,
-        group_counts as group_counts,
+        check_clients_apart as check_clients_apart,
         shared_clients as shared_clients,
-        survey_reports_by_group as survey_reports_by_group,
-    )
-    from discreet.estimation._record import (
-        change_record as change_record,
-        empty_survey_record as empty_survey_record,
-        group_record as group_record,
-        inverted_record as inverted_record,
-        law_fidelities as law_fidelities,
-        law_rows as law_rows,
-        names_within as names_within,
-        naming_notes as naming_notes,
-        notes as notes,
-        pooled_record as pooled_record,
-        questions_within as questions_within,
-        record as record,
-        survey_change_record as survey_change_record,
-        survey_groups_record as survey_groups_record,
-        survey_notes as survey_notes,
-        survey_record as survey_record,
-        trust_notes as trust_notes,
-        within_record as within_record,
-    )
-    from discreet.estimation._rehearsal import (
-        MOST_REHEARSED as MOST_REHEARSED,
-        PopulationWay as PopulationWay,
-        Rehearsal as Rehearsal,
-        ReportRehearsal as ReportRehearsal,
-        SamplerCost as SamplerCost,
-        compare_samplers as compare_samplers,
-        population_ways as population_ways,
-        rehearsal as rehearsal,
-        rehearse_reports as rehearse_reports,
     )
     from discreet.estimation._sample_tables import (
         COUNTED as COUNTED,
@@ -86,9 +91,10 @@ if TYPE_CHECKING:
         ReportTally as ReportTally,
         SampleTally as SampleTally,
         agreed_joint_outcomes as agreed_joint_outcomes,
-        check_clients_apart as check_clients_apart,
         coding_and_sampler as coding_and_sampler,
+        group_counts as group_counts,
         read_survey_reports as read_survey_reports,
+        survey_reports_by_group as survey_reports_by_group,
         tally as tally,
         tally_joint as tally_joint,
         tally_reports as tally_reports,
@@ -150,18 +156,9 @@ __getattr__ = old_names(
     lazy_names(
         __name__,
         {
-            "_group_tables": "ClientGroups SharedClients group_counts shared_clients survey_reports_by_group",
-            "_record": (
-                "change_record empty_survey_record group_record inverted_record law_fidelities law_rows names_within naming_notes notes "
-                "pooled_record questions_within record survey_change_record survey_groups_record survey_notes survey_record trust_notes "
-                "within_record"
-            ),
-            "_rehearsal": (
-                "MOST_REHEARSED PopulationWay Rehearsal ReportRehearsal SamplerCost "
-                "compare_samplers population_ways rehearsal rehearse_reports"
-            ),
+            "_client_tables": "ClientGroups SharedClients check_clients_apart shared_clients",
             "_sample_tables": (
-                "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes check_clients_apart "
+                "COUNTED PLACE ReportTally SampleTally agreed_joint_outcomes group_counts survey_reports_by_group "
                 "coding_and_sampler read_survey_reports tally tally_joint tally_reports write_rows write_weighted"
             ),
         },

@@ -57,9 +57,8 @@ from discreet.mechanisms import (
 Floats = NDArray[np.float64]
 
 _WORST_CONDITION = 1e8  # of a matrix that is inverted
-_TRIED, _LINEAR = 64, 1e-9  # clients for whom a law is compared with its matrix, and how far it may be off
-
 _ONE_SAMPLE = "examples are for one sample of each client; give those of one round"
+_TRIED, _LINEAR = 64, 1e-9  # clients for whom a law is compared with its matrix, and how far it may be off
 
 
 def population(
@@ -103,7 +102,7 @@ def population(
         raise DiscreetError("pass either samples= (the released samples) or counts= (the count of each outcome)")
     if clients is not None:
         check_distinct(clients, samples)
-    released_by = sampler
+    given = _GivenSamples(sampler, samples, counts, rounds, examples is not None)
     if isinstance(sampler, ReportSampler) or (isinstance(sampler, Agreement) and sampler.blocks is not None):
         raise DiscreetError(
             f"{sampler!r} releases reports, which are no samples; use reported_population(..., reports=)"
@@ -111,14 +110,12 @@ def population(
     if isinstance(sampler, Agreement):
         sampler = sampler.sampler() if sampler.joint is None else sampler.joint_sampler()
     if isinstance(sampler, JointSampler):
-        return _population_of_joint_draws(sampler, samples, examples, rounds, float(confidence))
+        return _population_of_joint_draws(sampler, given, float(confidence))
     if isinstance(sampler, ComposedSampler):
         sampler = sampler.share
     inversion = inversion_of(sampler)
     if isinstance(sampler.family, ContinuousFamily):
-        return _population_on_line(
-            sampler, inversion, float(confidence), samples, counts, edges, bins, examples, released_by, rounds
-        )
+        return _population_on_line(sampler, inversion, float(confidence), given, edges, bins, examples)
     if edges is not None or bins is not None:
         raise DiscreetError(
             "edges are public bins for a continuous family, and bins how many; the outcomes of this one are those "
@@ -126,17 +123,32 @@ def population(
         )
     domain: Domain = sampler.family.domain
     reference = reference_on(domain, sampler.reference)
-    rows = None if samples is None else rows_of(samples, domain)
-    _check_released(released_by, rows, rounds)
-    if rows is not None:
-        if examples is not None:
+    counted, rows = given.count_on(domain)
+    resting = None if examples is None else reweight_examples([(sampler, counted)], example_laws(sampler, examples))
+    return Population(
+        domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting, rows=rows
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _GivenSamples:
+    """What `population` was given: samples or counts, by whom they were released, and whether there are examples too."""
+
+    released_by: Any
+    samples: Any
+    counts: Any
+    rounds: int | None
+    has_examples: bool
+
+    def count_on(self, domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
+        """The count of each outcome, and the rows of samples if each client released several."""
+        rows = None if self.samples is None else rows_of(self.samples, domain)
+        _check_released(self.released_by, rows, self.rounds)
+        if rows is None:
+            return _outcome_counts(self.samples, self.counts, domain), None
+        if self.has_examples:
             raise DiscreetError(_ONE_SAMPLE)
-        found = Population(domain, rows.counts, reference, inversion, sampler.bounds, sampler, float(confidence))
-        return replace(found, rows=rows)
-    laws = None if examples is None else example_laws(sampler, examples)
-    counted = _outcome_counts(samples, counts, domain)
-    resting = None if laws is None else reweight_examples([(sampler, counted)], laws)
-    return Population(domain, counted, reference, inversion, sampler.bounds, sampler, float(confidence), resting)
+        return rows.counts, rows
 
 
 def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | None) -> None:
@@ -176,26 +188,19 @@ def _check_released(released_by: Any, rows: SampleRows | None, rounds: int | Non
         )
 
 
-def _population_of_joint_draws(
-    joint: JointSampler, samples: Any, examples: Any, rounds: int | None, confidence: float
-) -> Population:
+def _population_of_joint_draws(joint: JointSampler, given: _GivenSamples, confidence: float) -> Population:
     """The population from several samples of each client drawn together, by the output distribution of any single one."""
     domain: Domain = joint.family.domain
-    if samples is None:
+    if given.samples is None:
         raise DiscreetError(
             f"{joint!r} releases {joint.samples} samples of each client; counts= do not tell clients apart: give "
             f"samples= with a row for each"
         )
-    if examples is not None:
-        raise DiscreetError("examples are for one sample of each client; give those of one round")
-    rows = rows_of(samples, domain)
-    _check_released(joint, rows, rounds)
-    assert rows is not None or joint.samples == 1
+    if given.has_examples:
+        raise DiscreetError(_ONE_SAMPLE)
+    counted, rows = replace(given, released_by=joint).count_on(domain)
     reference = reference_on(domain, joint.each_reference)
-    inversion = joint_inversion(joint)
-    counted = counts_of(samples, domain) if rows is None else rows.counts
-    found = Population(domain, counted, reference, inversion, joint.bounds, joint, confidence)
-    return found if rows is None else replace(found, rows=rows)
+    return Population(domain, counted, reference, joint_inversion(joint), joint.bounds, joint, confidence, rows=rows)
 
 
 def _outcome_counts(samples: Any, counts: Any, domain: Domain) -> NDArray[np.int64]:
@@ -206,13 +211,10 @@ def _population_on_line(
     sampler: Sampler[AnyFamily],
     inversion: Inversion,
     confidence: float,
-    samples: Any,
-    counts: Any,
+    given: _GivenSamples,
     edges: Any,
     bins: Any,
     examples: Any,
-    released_by: Any,
-    rounds: int | None,
 ) -> Population:
     """The population on bins of a continuous family: between given edges, or unions of whole cells."""
 
@@ -221,14 +223,6 @@ def _population_on_line(
     ) -> Population:
         return Population(domain, counted, reference, inversion, sampler.bounds, sampler, confidence, rows=rows)
 
-    def counted_on(domain: Domain) -> tuple[NDArray[np.int64], SampleRows | None]:
-        """The count of each outcome, and the rows of samples if each client released several."""
-        rows = None if samples is None else rows_of(samples, domain)
-        _check_released(released_by, rows, rounds)
-        if rows is not None and examples is not None:
-            raise DiscreetError(_ONE_SAMPLE)
-        return (_outcome_counts(samples, counts, domain), None) if rows is None else (rows.counts, rows)
-
     if edges is not None:
         if bins is not None:
             raise DiscreetError("edges= states the bins; leave out bins=")
@@ -236,11 +230,11 @@ def _population_on_line(
             raise DiscreetError(
                 "examples are distributions on the cells of the family, which edges= may cut; use bins="
             )
-        given = Bins(edges)
-        counted, rows = counted_on(given)
-        return make_population(given, counted, masses_between(sampler, given), rows)
+        wanted = Bins(edges)
+        counted, rows = given.count_on(wanted)
+        return make_population(wanted, counted, masses_between(sampler, wanted), rows)
     cells, line = cells_as_bins(sampler), line_of(sampler)
-    numbered, rows = counted_on(line)
+    numbered, rows = given.count_on(line)
     counted = numbered[line.order]
     put = bin_cells(sampler, clients=int(counted.sum()) if rows is None else rows.clients, count=bins)
     along = None if rows is None else rows.renumber_outcomes(np.argsort(line.order), line.size)
@@ -352,7 +346,7 @@ def inverted_population(
     check_protocol(found)
     if isinstance(found.family, ContinuousFamily):
         raise DiscreetError(f"family = {found.family!r} is continuous; a matrix is for a list of outcomes")
-    matrix = _matrix_of(found)
+    matrix = _linear_matrix(found)
     if not np.linalg.cond(matrix) <= _WORST_CONDITION:
         raise DiscreetError(
             f"the matrix of {found.name!r} cannot be inverted: different populations give the same samples; take a mechanism that keeps them "
@@ -364,7 +358,7 @@ def inverted_population(
     return InvertedPopulation(found.family.domain, counted, matrix, found, float(confidence))
 
 
-def _matrix_of(mechanism: Any) -> Floats:
+def _linear_matrix(mechanism: Any) -> Floats:
     """The matrix of a linear law."""
     if isinstance(mechanism, OwnSampler):
         if mechanism.matrix is None:

@@ -1,35 +1,19 @@
-"""Several groups of clients side by side, and the change between two estimates, with intervals that hold all at once.
+"""Groups of clients: each estimated by itself, with intervals that hold for all groups at once.
 
-`estimate_groups` estimates every group of a public column by itself. `change` is the difference of two estimates: two files, two rounds, or
-two groups.
+`estimate_groups` takes samples or reports and the public group of each client, `answer_groups` reports on a survey. `shares_within` gives
+the shares within groups that are private, from the answers to a survey.
 
-**Groups.** Clients draw independently, so groups of different clients are independent. If the intervals of each of G groups hold together
-with probability c^(1/G), those of all groups and all outcomes hold together with probability c. Inside a group the error is shared among
-the outcomes (Bonferroni). Beyond a hundred groups, intervals are Clopper and Pearson's, which are a little longer and take less time. The
-groups are public: a group that is private has to be part of what is released.
+**Samples and reports.** Clients draw independently, so groups of different clients are independent. If the intervals of each of G groups
+hold together with probability c^(1/G), those of all groups and all outcomes hold together with probability c. Inside a group the error is
+shared among the outcomes (Bonferroni). Beyond a hundred groups, intervals are Clopper and Pearson's, which are a little longer and take
+less time. The groups are public: a group that is private has to be part of what is released.
 
-**Change.** Counts X of n clients and Y of m clients are sums of independent coins with mean chances q and r; the clients may be the same,
-since each draw has its own randomness. Write U_x(q) for the upper tail of the binomial distribution and N for the normal one, and let
+**Surveys.** The reports of each public group are answered by themselves, with intervals that hold for all groups and numbers at once (the
+probability of a miss is shared by all of them).
 
-    z(x; q) = N^-1(1 - U_x(q)) where that is positive and x >= n q + 1, else 0     (n q in place of U_1(q))
-
-measure how far x lies above its mean. For t > 0, {z >= t} is an upper tail of X that starts at least one above the mean, so its probability
-is at most 1 - N(t) [Hoeffding 1956, Thm 5], and for x = 1 by Markov's inequality. Hence z is stochastically smaller than the positive part
-of a standard normal variable, whoever the clients are. Let z' be the same for the lower tail, u^2 + w^2 = 1 fixed weights, m a cap, and Z, Z'
-independent and normal. Growing functions keep the order, so
-
-    P[u z(Y; r) + w z'(X; q) >= c or z >= m or z' >= m]  <=  P[u Z+ + w Z'+ >= c or Z >= m or Z' >= m]
-
-Choose c such that the right side is half of the error. The (q, r) without this event contain the truth, and the smallest difference among
-them is the lower end: the minimum over 0 <= s <= m of the least share after with z <= s, less the largest share before with
-z' <= min(m, (c - u s)/w). QED. The minimum is taken over steps of s with the worse end of each on either side, which makes it smaller. The
-weights are public: those of equal shares before and after. For many clients the interval is then 1.03 to 1.08 times as long as the normal
-one. The cap takes an eighth of the error; it keeps intervals short where a share is near 0, or where the two are far apart. (Two intervals
-that share the error, subtracted from each other, are 1.6 times as long as the normal one.)
-
-**What a change is about**: the average client of each file. It holds the chance of the draws. Who took part is not part of it: if other
-clients answered, their difference is part of the change. For the same clients it says how they changed; it says so of the population
-that they were drawn from too, unless clients tend to swap their outcomes.
+**Private groups.** A column of the survey is a group that only the client knows. Shares within it are ratios j/(j + r), of a cell j of a
+table and the other cells r with the same group. The ratio grows with j and falls with r. So where intervals of all cells hold at once, it
+lies between low(j)/(low(j) + high(r)) and high(j)/(high(j) + low(r)). A question for the shares of the group itself narrows this.
 """
 
 import math
@@ -39,33 +23,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.quadrature import gauss_rule
 from discreet.agreement import Agreement
-from discreet.audit import least_probability
 from discreet.domain import Domain
 from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
 from discreet.estimation._counting import LARGEST, column_as_list, line_of, usual_bin_count
 from discreet.estimation._from_samples import population
 from discreet.estimation._intervals import Ends, clopper_pearson
-from discreet.estimation._inversion import invert_intervals, lower_ends_together, membership_bounds
 from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import ReportedPopulation, reported_population, reported_statistic
+from discreet.estimation._reports import AnyPopulation, ReportedPopulation, reported_population, reported_statistic
+from discreet.estimation._surveys import SurveyAnswers, answer_survey
 from discreet.families import ContinuousFamily
 from discreet.mechanisms import AnyFamily, LineCells, ReportCounts, ReportSampler, Sampler
+from discreet.survey import SurveySampler
 
 Floats = NDArray[np.float64]
-AnyPopulation = Population | ReportedPopulation
-STEPS = 64  # of the split of a change between its two counts
-_STATISTIC_STEPS = 12
-_CAPPED = 0.125  # of the error that one end may miss with, for the cap
-_LEAST_SCORE = 0.01
-_NODES = 64
 _MANY = 100  # groups, beyond which intervals are Clopper and Pearson's
 _LITTLE = 0.75  # of what clients can have: an interval that long tells next to nothing
-_TOGETHER = 1 << 15  # outcomes whose changes are computed in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +75,10 @@ class GroupedPopulation:
         """The average client's distribution in each group. `all_low` and `all_high` hold for all outcomes of all groups at once."""
         confidence, laws = self.group_confidence, {}
         for name, found in self.groups.items():
-            if len(self.groups) > _MANY:
-                laws[name] = _quick_law(found, confidence)
+            if len(self.groups) > _MANY:  # Clopper and Pearson's ends take less time
+                alone = clopper_pearson(found.counts, found.clients, found.confidence)
+                all_ends = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
+                laws[name] = found.law_within(alone, all_ends)
                 continue
             together = replace(found, confidence=confidence).law
             laws[name] = replace(found.law, all_low=together.all_low, all_high=together.all_high)
@@ -131,7 +108,12 @@ class GroupedPopulation:
     @cached_property
     def silent(self) -> tuple[Any, ...]:
         """The groups that are too small to tell anything: every interval covers three quarters of what clients can have, or more."""
-        return tuple(name for name, law in self.laws.items() if _excludes_little(self.groups[name], law))
+        found = []
+        for name, law in self.laws.items():
+            least, most = self.groups[name].share_bounds
+            if (law.all_high - law.all_low >= _LITTLE * (most - least)).all():
+                found.append(name)
+        return tuple(found)
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> dict[Any, Estimate]:
         """A statistic of each group, with intervals that hold for all groups at once.
@@ -156,27 +138,6 @@ class GroupedPopulation:
             check_kind("wanted", wanted, str, 'pass "mean" or "at-most:X"')
             found[name] = reported_statistic(wide, str(wanted), self.reports[name])
         return found
-
-
-def _quick_law(found: AnyPopulation, confidence: float) -> Shares:
-    """The shares of one group; `confidence`: of all its intervals together. By Clopper and Pearson's ends, which take less time."""
-    each = clopper_pearson(found.counts, found.clients, found.confidence)
-    together = clopper_pearson(found.counts, found.clients, confidence, among=len(found.counts))
-    if isinstance(found, ReportedPopulation):
-        low, high = found.share_intervals(together)
-        return Shares(found.share_estimates, *found.share_intervals(each), lower_ends_together(low), high)
-    lines, mu = (found.inversion, found.bounds, found.reference), found.reference
-    low, high = invert_intervals(*lines, together)
-    low = lower_ends_together(low, membership_bounds(found.bounds, mu)[0])
-    return Shares(found.share_estimates, *invert_intervals(*lines, each), low, high)
-
-
-def _excludes_little(found: AnyPopulation, law: Shares) -> bool:
-    if isinstance(found, ReportedPopulation):
-        least, most = np.zeros(len(law.estimate)), np.ones(len(law.estimate))
-    else:
-        least, most = membership_bounds(found.bounds, found.reference)
-    return bool((law.all_high - law.all_low >= _LITTLE * (most - least)).all())
 
 
 def estimate_groups(
@@ -233,13 +194,17 @@ def estimate_groups(
             kept = {name: sampler.check_reports(np.asarray(part)) for name, part in split.items()}
             counts = {name: ReportCounts(sampler).add(part) for name, part in kept.items()}
         else:
-            counts = {name: _count_outcomes(sampler, part) for name, part in split.items()}
+            domain = _released_domain(sampler)
+            counts = {
+                name: np.bincount(domain.numbers(part), minlength=domain.size).astype(np.int64)
+                for name, part in split.items()
+            }
     if not counts:
         raise DiscreetError("there are no groups; an estimate needs at least one client")
-    return GroupedPopulation(_populations(sampler, counts, bins, float(confidence)), float(confidence), kept)
+    return GroupedPopulation(_group_populations(sampler, counts, bins, float(confidence)), float(confidence), kept)
 
 
-def _populations(
+def _group_populations(
     sampler: Sampler[AnyFamily] | ReportSampler, counts: Mapping[Any, Any], bins: int | None, confidence: float
 ) -> dict[Any, AnyPopulation]:
     """The estimate of each group by itself."""
@@ -249,9 +214,7 @@ def _populations(
         size = sampler.family.size
     else:
         size = _released_domain(sampler).size
-        if (
-            isinstance(sampler.family, ContinuousFamily) and bins is None
-        ):  # the same for all groups: those of the middle one
+        if isinstance(sampler.family, ContinuousFamily) and bins is None:  # for all groups those of the middle one
             bins = usual_bin_count(sampler, int(np.median([np.sum(each) for each in counts.values()])))
     if size * len(counts) > LARGEST:
         raise DiscreetError(
@@ -264,11 +227,6 @@ def _populations(
         else:
             found[name] = population(sampler, counts=each, bins=bins, confidence=confidence)
     return found
-
-
-def _count_outcomes(sampler: Sampler[AnyFamily], samples: list[Any]) -> NDArray[np.int64]:
-    domain = _released_domain(sampler)
-    return np.bincount(domain.numbers(samples), minlength=domain.size).astype(np.int64)
 
 
 def _released_domain(sampler: Sampler[AnyFamily]) -> Domain | LineCells:
@@ -294,215 +252,96 @@ def _split_by_group(given: Any, groups: Any) -> dict[Any, list[Any]]:
         if not isinstance(name, Hashable):
             raise DiscreetError(f"groups holds {name!r}, which cannot name a group; pass texts or numbers")
         found.setdefault(name, []).append(value)
-    return {name: found[name] for name in _order_groups(found)}
-
-
-def _order_groups(names: Any) -> list[Any]:
-    """Groups in the order of their values; of several kinds in the order of their texts."""
     try:
-        return sorted(names)
-    except TypeError:
-        return sorted(names, key=str)
+        ordered = sorted(found)
+    except TypeError:  # of several kinds: in the order of their texts
+        ordered = sorted(found, key=str)
+    return {name: found[name] for name in ordered}
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
-    """The difference between two estimates, the later less the earlier. Made by `change`.
-
-    Attributes:
-        before: the estimate that is compared with.
-        after: the other.
-        confidence: of every interval.
-    """
-
-    before: AnyPopulation
-    after: AnyPopulation
-    confidence: float
-
-    def __repr__(self) -> str:
-        return f"<Change from {self.before.clients:,} to {self.after.clients:,} clients>"
-
-    @property
-    def exact(self) -> bool:
-        """Whether both average clients are identifiable; otherwise the estimate is the change among the samples."""
-        return self.before.exact and self.after.exact
-
-    @cached_property
-    def law(self) -> Shares:
-        """The change of every share, between -1 and 1: an estimate, its interval, and intervals that hold all at once."""
-        estimate = self.after.law.estimate - self.before.law.estimate
-        return Shares(estimate, *self._ends(1), *self._ends(len(estimate)))
-
-    def statistic(
-        self, wanted: str | Callable[[Any], float], *, reports: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> Estimate:
-        """The change of an average: "mean", "at-most:X", or a function of an outcome.
-
-        Args:
-            wanted: the statistic.
-            reports: behind reports, those before and those after.
-
-        Returns:
-            The difference of the two estimates, and its interval.
-
-        Raises:
-            DiscreetError: for a statistic that is no average.
-        """
-        if isinstance(wanted, str) and wanted.partition(":")[0] not in ("mean", "at-most"):
-            raise DiscreetError(f"statistic = {wanted!r} has no interval of its change; ask for mean or at-most:X")
-
-        def bounds(found: AnyPopulation, score: float, place: int) -> Estimate:
-            miss = float(scipy.special.ndtr(-max(score, _LEAST_SCORE)))
-            if isinstance(found, Population):
-                ends = (
-                    2.0 if wanted == "mean" and found.domain.size > 2 else 1.0
-                )  # of two values, one end may use all of the error
-                return replace(found, confidence=1.0 - ends * miss).statistic(wanted)
-            wide = replace(found, confidence=1.0 - 2.0 * miss)
-            if reports is None:
-                raise DiscreetError("statistics of reports need the reports themselves; pass reports=(before, after)")
-            return reported_statistic(wide, str(wanted), reports[place])
-
-        scores = self._scores(1, _STATISTIC_STEPS)
-        before = [bounds(self.before, float(score), 0) for score in scores.before]
-        after = [bounds(self.after, float(score), 1) for score in scores.after]
-        ends = list(zip(before[:-1], after[1:], strict=True))  # of each step, where both are widest
-        low = min(later.low - earlier.high for earlier, later in ends)
-        high = max(later.high - earlier.low for earlier, later in ends)
-        first, last = before[0], after[0]
-        estimate = None if first.estimate is None or last.estimate is None else last.estimate - first.estimate
-        name = getattr(wanted, "__name__", "statistic") if callable(wanted) else wanted
-        return Estimate(name, estimate, low, high, last.released - first.released, first.blur + last.blur)
-
-    def _scores(self, among: int, steps: int) -> "SplitScores":
-        noise = usual_noise(self.before), usual_noise(self.after)
-        return SplitScores.of(noise, 0.5 * (1.0 - self.confidence) / among, steps)
-
-    def _ends(self, among: int) -> Ends:
-        scores = self._scores(among, STEPS)
-        before, after = (
-            ShareBounds.of(found, steps) for found, steps in ((self.before, scores.before), (self.after, scores.after))
-        )
-        return _differences(before, after)
-
-
-@dataclass(frozen=True, eq=False)
-class SplitScores:
-    """How the evidence against a change may be split: on each step, so many standard deviations before, and so many after.
-
-    `before[j + 1]` and `after[j]` are the ends of step j on which both are larger: the first falls while the second grows.
-    """
-
-    before: Floats
-    after: Floats
-
-    @classmethod
-    def of(cls, noise: tuple[float, float], error: float, steps: int) -> "SplitScores":
-        """`noise`: of what is told before and after. `error`: of one end."""
-        u, w = noise[1] / math.hypot(*noise), noise[0] / math.hypot(*noise)
-        cap = -float(scipy.special.ndtri(_CAPPED * error))
-        c = critical_score(error, (u, w), cap)
-        after = np.linspace(0.0, min(cap, c / u), steps + 1)
-        return cls(np.clip((c - u * after) / w, 0.0, cap), after)
-
-
-def critical_score(error: float, weights: tuple[float, float], cap: float) -> float:
-    """The c with P[u Z+ + w Z'+ >= c or Z >= cap or Z' >= cap] = error, for independent standard normal Z and Z'."""
-    u, w = weights
-    nodes, masses = gauss_rule(_NODES)
-
-    def exceeding(z: Floats, c: float) -> Floats:
-        """The density of Z = z >= 0, times the probability that Z' then exceeds."""
-        density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-        return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
-
-    def excess(c: float) -> float:
-        first, second = min(cap, c / u), min(cap, c / w)
-        kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
-        inside = kink * float(masses @ exceeding(kink * nodes, c))
-        inside += (first - kink) * float(masses @ exceeding(kink + (first - kink) * nodes, c))
-        alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
-        return (alone + inside) / error - 1.0
-
-    return float(scipy.optimize.brentq(excess, 0.0, 4.0 * cap, xtol=1e-12))
-
-
-def usual_noise(found: AnyPopulation) -> float:
-    """The standard error of a share of one k-th, from public numbers alone."""
-    if isinstance(found, ReportedPopulation):
-        share, slope = found.sampler.chances.outside, 1.0 / found.sampler.chances.gap
-    else:
-        share, slope = 1.0 / len(found.counts), max(found.inversion.low.released, found.inversion.high.released)
-    return slope * math.sqrt(max(share * (1.0 - share), 1e-6) / found.clients)
-
-
-@dataclass(frozen=True, eq=False)
-class ShareBounds:
-    """The least and the largest share at each score, for each distinct (count, reference mass); `places`: which one an outcome has."""
-
-    low: Floats
-    high: Floats
-    places: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, found: AnyPopulation, scores: Floats) -> "ShareBounds":
-        masses = np.zeros(len(found.counts)) if isinstance(found, ReportedPopulation) else found.reference
-        pairs, places = np.unique(
-            np.stack([found.counts.astype(np.float64), masses], axis=1), axis=0, return_inverse=True
-        )
-        tails = scipy.special.ndtr(-scores)
-        low = _least_released(pairs[:, :1], found.clients, tails)
-        high = 1.0 - _least_released(found.clients - pairs[:, :1], found.clients, tails)
-        if isinstance(found, ReportedPopulation):
-            return cls(*found.share_intervals((low, high)), places.ravel())
-        mu = np.broadcast_to(pairs[:, 1:], low.shape)
-        return cls(*invert_intervals(found.inversion, found.bounds, mu, (low, high)), places.ravel())
-
-
-def _least_released(counts: Floats, clients: int, tails: Floats) -> Floats:
-    """The least q with z(x; q) at most the score of each tail; 0 for a count of 0."""
-    exact = np.nan_to_num(least_probability(counts, clients, tails), nan=0.0)
-    next_to_mean = np.maximum(counts - 1.0, 0.0) / clients  # z is 0 from there on
-    one = np.broadcast_to(tails / clients, exact.shape)  # Markov's inequality in place of the tail
-    return np.asarray(np.where(counts == 1.0, one, np.minimum(exact, next_to_mean)))
-
-
-def _differences(before: ShareBounds, after: ShareBounds) -> Ends:
-    """The least and the largest difference over all steps, for every outcome."""
-    size = len(before.places)
-    low, high = np.empty(size), np.empty(size)
-    for start in range(0, size, _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        earlier, later = before.places[part], after.places[part]
-        low[part] = (after.low[later, 1:] - before.high[earlier, :-1]).min(axis=1)
-        high[part] = (after.high[later, 1:] - before.low[earlier, :-1]).max(axis=1)
-    return low, high
-
-
-def change(before: AnyPopulation, after: AnyPopulation, *, confidence: float | None = None) -> Change:
-    """The difference between two estimates on the same outcomes: of two rounds, two files, or two groups.
-
-    The two may come from the same clients, from overlapping ones or from others, and from different mechanisms and budgets.
+def answer_groups(
+    sampler: SurveySampler, reports: Mapping[Any, ArrayLike], *, confidence: float = 0.95
+) -> dict[Any, SurveyAnswers]:
+    """The answers to a survey in each public group of clients.
 
     Args:
-        before: what `population`, `reported_population` or a group of `estimate_groups` gave.
-        after: the same, from other releases.
-        confidence: of every interval; by default that of the estimates.
+        sampler: what released the reports.
+        reports: by group, the reports of its clients.
+        confidence: of every interval; those that hold together hold for all groups too.
 
     Returns:
-        The change of every share, after less before, with intervals.
+        The answers by group, in the same order.
 
     Raises:
-        DiscreetError: for estimates on different outcomes, and for several samples of each client.
+        DiscreetError: for no groups, a group without reports, and numbers that are no reports.
     """
-    for name, found in (("before", before), ("after", after)):
-        if not isinstance(found, ReportedPopulation):
-            check_kind(name, found, Population, "pass what population(...) or reported_population(...) gave")
-        if found.rows is not None:
-            raise DiscreetError(f"{name} has several samples of each client; estimate one round at a time")
-    if before.domain.size != after.domain.size or list(before.domain.names) != list(after.domain.names):
+    check_kind("reports", reports, Mapping, "pass a dict with the reports of each group")
+    if not reports:
+        raise DiscreetError("reports is empty; give at least one group")
+    return {
+        name: answer_survey(sampler, given, confidence=confidence, among=len(reports))
+        for name, given in reports.items()
+    }
+
+
+def shares_within(found: SurveyAnswers, place: int, column: str) -> dict[Any, Shares]:
+    """Shares within each private group: of an outcome, among those with the same outcome of one column.
+
+    Args:
+        found: what `answer_survey` returned.
+        place: of a question for shares of two or three columns.
+        column: the one that groups.
+
+    Returns:
+        By outcome of that column, the shares of the other columns' outcomes, with intervals that hold for all numbers of the survey at
+        once (`low`, `high` and `all_low`, `all_high` are the same). An estimate is not a number in a group without an estimated share.
+
+    Raises:
+        DiscreetError: for another question, or a column that is not in it.
+    """
+    check_kind("found", found, SurveyAnswers, "pass what answer_survey(...) returns")
+    check_kind("place", place, int, "pass the place of a question")
+    check_kind("column", column, str, "pass the name of a column")
+    if not 0 <= place < len(found.answers):
+        raise DiscreetError(f"place = {place} is not one of the {len(found.answers)} questions, from 0 on")
+    answer = found[place]
+    columns = found.sampler.survey.columns
+    if answer.question.kind != "shares" or len(answer.question.columns) < 2 or column not in answer.question.columns:
         raise DiscreetError(
-            f"before and after are on different outcomes ({before.domain.size:,} and {after.domain.size:,}); a change needs the same"
+            f"question {place} asks for {answer.question.title}; shares within {column!r} are those of a question for shares of that column "
+            "and another"
         )
-    wanted = min(before.confidence, after.confidence) if confidence is None else confidence
-    return Change(before, after, float(OPEN_UNIT.check("confidence", wanted)))
+    axis, sizes = answer.question.columns.index(column), columns.sizes(answer.question.columns)
+
+    def by_group(values: Floats) -> Floats:
+        return np.moveaxis(values.reshape(sizes), axis, 0).reshape(sizes[axis], -1)
+
+    cells, low, high = (by_group(each) for each in (answer.nearest, answer.law.all_low, answer.law.all_high))
+    least, most = _group_share_ends(found, column, low, high)
+    names = columns[column].names
+    return {
+        names[group]: _shares_of_sum(cells[group], low[group], high[group], least[group], most[group])
+        for group in range(len(cells))
+    }
+
+
+def _group_share_ends(found: SurveyAnswers, column: str, low: Floats, high: Floats) -> Ends:
+    """Between what the share of each group lies: by its cells, and by the question for it if there is one."""
+    least, most = low.sum(axis=1), np.minimum(high.sum(axis=1), 1.0)
+    for answer in found:
+        if answer.question.kind == "shares" and answer.question.columns == (column,):
+            least, most = np.maximum(least, answer.law.all_low), np.minimum(most, answer.law.all_high)
+    return least, most
+
+
+def _shares_of_sum(cells: Floats, low: Floats, high: Floats, least: float, most: float) -> Shares:
+    """The shares of cells within their sum, which lies between `least` and `most`."""
+    total = cells.sum()
+    estimate = cells / total if total > 0.0 else np.full(len(cells), np.nan)
+    others_high, others_low = high.sum() - high, low.sum() - low
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = np.where(low > 0.0, low / np.minimum(low + others_high, max(most, 1e-300)), 0.0)
+        widest = np.maximum(high + others_low, least)
+        top = np.where(widest > 0.0, high / widest, 1.0)
+    bottom, top = np.clip(bottom, 0.0, 1.0), np.clip(top, 0.0, 1.0)
+    return Shares(estimate, bottom, top, bottom, top)

@@ -231,7 +231,7 @@ def _least_share(counts: Floats, samples: int, tail: float) -> Floats:
 
 def _stepped_ends(counts: Floats, samples: int, level: float) -> Floats:
     """inf {q : q is not rejected} of each count."""
-    known = _known_ends(samples, level)
+    known = _ends_cache(samples, level)
     new = np.array([count for count in counts.tolist() if count not in known])
     if new.size:
         known.update(zip(new.tolist(), _follow_ends(new, samples, level).tolist(), strict=True))
@@ -239,7 +239,7 @@ def _stepped_ends(counts: Floats, samples: int, level: float) -> Floats:
 
 
 @functools.lru_cache(maxsize=64)
-def _known_ends(samples: int, level: float) -> dict[float, float]:
+def _ends_cache(samples: int, level: float) -> dict[float, float]:
     """Known ends by their counts: both ends, and estimates of the same size, ask for many again."""
     return {}
 
@@ -331,7 +331,7 @@ def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inver
         nothing = (
             _probability_at_most(np.zeros_like(q), samples, other) > tail
         )  # no count is small enough to be rejected
-        opposite = np.where(nothing, -1.0, _past_quantile(samples, other, tail))
+        opposite = np.where(nothing, -1.0, _binomial_quantile_above(samples, other, tail))
         known = nothing | (_probability_at_most(opposite, samples, other) >= tail)
         both = np.maximum(
             tail + _probability_at_most(opposite, samples, q), tail + _probability_at_least(counts, samples, other)
@@ -341,7 +341,7 @@ def _one_sided_ends(counts: Floats, samples: int, level: float, inversion: Inver
     return np.asarray(np.where(counts == 0.0, 0.0, low * (1.0 - _OUTWARDS)))
 
 
-def _past_quantile(samples: int, q: Floats, tail: Floats) -> Floats:
+def _binomial_quantile_above(samples: int, q: Floats, tail: Floats) -> Floats:
     """A real y with L_y(q) a little above the tail, by the normal distribution and its first correction; callers check it."""
     spread = np.sqrt(samples * q * (1.0 - q))
     z = scipy.special.ndtri(np.clip(tail, 1e-300, 0.5))

@@ -69,7 +69,7 @@ class Noise:
             return released, released
         if self.clients < _MANY:
             return binomial_ends(released * self.clients, self.clients, self.miss)
-        around = self._around(released)
+        around = self._normal_reach(released)
         return np.maximum(released - around, 0.0), np.minimum(released + around, 1.0)
 
     def frequency_range(self, least: float, most: float) -> tuple[float, float]:
@@ -78,7 +78,7 @@ class Noise:
         if math.isinf(n):
             return least, most
         if n >= _MANY:
-            reach = self._around(np.array([least, most])).tolist()
+            reach = self._normal_reach(np.array([least, most])).tolist()
             return max(0.0, least - reach[0]), min(1.0, most + reach[1])
 
         def at_most(share: float) -> float:  # the lower tail, under the least share
@@ -99,7 +99,7 @@ class Noise:
             found.append(np.clip(counts / self.clients, least, most))
         return np.unique(np.concatenate(found))
 
-    def _around(self, q: Floats) -> Floats:
+    def _normal_reach(self, q: Floats) -> Floats:
         """z sqrt(q (1 - q)/n), plus more than the excess length of the exact interval."""
         z = -float(scipy.special.ndtri(self.miss))
         found: Floats = z * np.sqrt(q * (1.0 - q) / self.clients) + (z**2 + 2.0) / self.clients
@@ -161,16 +161,17 @@ def outlook(
         masses = bin_cells(sampler, clients=clients, count=bins).reference
         size = len(masses)
     else:
-        masses, size = (
-            _reference_masses(sampler),
-            _share_count(sampler),
-        )  # one number stands for every outcome: there may be 2^40
+        masses, size = _reference_masses(sampler), _share_count(sampler)  # one number may stand for 2^40 outcomes
     noise = Noise(clients, confidence)
     rare = np.array([_released_range(sampler, float(masses.max()))[0]])
     total = None
     if inversion.exact:
         # the mean of |N(0, s^2)| is s sqrt(2/pi); a population like the reference has q = mu
-        shown = np.array([_uniform_chance(sampler)]) if isinstance(sampler, ReportSampler) else masses
+        shown = masses
+        if isinstance(
+            sampler, ReportSampler
+        ):  # the probability that a report holds an outcome in the uniform population
+            shown = np.array([sampler.chances.outside + sampler.chances.gap / size])
         spread = np.sqrt(shown * (1.0 - shown) / clients).mean() * size * inversion.low.released
         total = min(1.0, 0.5 * math.sqrt(2.0 / math.pi) * float(spread))
     return Outlook(
@@ -219,11 +220,6 @@ def _sampler_inversion(sampler: Sampler[AnyFamily] | ReportSampler) -> Inversion
     chances = sampler.chances
     line = Line(-sampler.family.size * chances.outside / chances.gap, 1.0 / chances.gap)
     return Inversion(line, line)
-
-
-def _uniform_chance(sampler: ReportSampler) -> float:
-    """The probability that a report holds an outcome in the uniform population."""
-    return sampler.chances.outside + sampler.chances.gap / sampler.family.size
 
 
 def _share_count(sampler: Sampler[AnyFamily] | ReportSampler) -> int:

@@ -234,31 +234,39 @@ class Population:
     @cached_property
     def released_shares(self) -> Shares:
         """The estimate of the average output distribution."""
-        return Shares(self._frequencies, *self._each, *self._all)
+        return Shares(self._frequencies, *self._released_ends(1), *self._released_ends(len(self.counts)))
 
     @cached_property
     def law(self) -> Shares:
         """The average client's distribution. Its estimate is unbiased (and may be negative) if `exact`, else the released shares."""
-        estimate = self._estimate
-        if self.rows is not None:
-            each, together = self._each, self._all
-        else:
-            seen, everything = (self.counts, self.clients, self.confidence), len(self.counts)
-            each = band_ends(*seen, self.inversion, self.reference)
-            together = band_ends(*seen, self.inversion, self.reference, among=everything)
-        all_low, all_high = self._invert_ends(together)
-        least, _ = membership_bounds(self.bounds, self.reference)
-        return Shares(estimate, *self._invert_ends(each), lower_ends_together(all_low, least), all_high)
+        each, together = (
+            self.rows.ends(self.confidence, among=among)
+            if self.rows is not None
+            else band_ends(self.counts, self.clients, self.confidence, self.inversion, self.reference, among=among)
+            for among in (1, len(self.counts))
+        )
+        return self.law_within(each, together)
+
+    def law_within(self, each: Ends, together: Ends) -> Shares:
+        """The average client's distribution from intervals of the released shares: of each alone, and of all together."""
+        all_low, all_high = self.share_intervals(together)
+        all_low = lower_ends_together(all_low, self.share_bounds[0])
+        return Shares(self.share_estimates, *self.share_intervals(each), all_low, all_high)
 
     @property
+    def share_bounds(self) -> Ends:
+        """The least and the largest share of each outcome that clients inside the family can have."""
+        return membership_bounds(self.bounds, self.reference)
+
+    @cached_property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's distribution, without intervals."""
-        return self._estimate
+        return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
 
     @cached_property
     def nearest(self) -> Floats:
         """The estimate as a distribution: the nearest member of the family. It has a smaller error, but is biased."""
-        return nearest_law(self._estimate, *membership_bounds(self.bounds, self.reference))
+        return nearest_law(self.share_estimates, *self.share_bounds)
 
     def statistic(self, wanted: str | Callable[[Any], float]) -> Estimate:
         """The average of a function of the outcome, or a named one: "mean", "variance", "median", "quantile:0.9", "at-most:30"."""
@@ -281,7 +289,7 @@ class Population:
             (True, constants.B * self.reference, "more than"),
             (False, constants.b * self.reference, "less than"),
         ):
-            place = self._impossible(limit, above=above)
+            place = self._first_impossible(limit, above=above)
             if place is not None:
                 said.append(
                     f"{self.domain.names[place]!r} makes up {self._frequencies[place]:.3g} of the samples, {word} the "
@@ -325,27 +333,16 @@ class Population:
     # shares
 
     @cached_property
-    def _estimate(self) -> Floats:
-        """The estimate of the average client's distribution, without intervals."""
-        return np.asarray(self.inversion.low(self.reference, self._frequencies)) if self.exact else self._frequencies
-
-    @cached_property
     def _frequencies(self) -> Floats:
         return self.counts / self.samples
 
-    @cached_property
-    def _each(self) -> Ends:
+    def _released_ends(self, among: int) -> Ends:
+        """Intervals of the released shares."""
         if self.rows is not None:
-            return self.rows.ends(self.confidence)
-        return exact_ends(self.counts, self.clients, self.confidence)
+            return self.rows.ends(self.confidence, among=among)
+        return exact_ends(self.counts, self.clients, self.confidence, among=among)
 
-    @cached_property
-    def _all(self) -> Ends:
-        if self.rows is not None:
-            return self.rows.ends(self.confidence, among=len(self.counts))
-        return exact_ends(self.counts, self.clients, self.confidence, among=len(self.counts))
-
-    def _impossible(self, limits: Floats, *, above: bool) -> int | None:
+    def _first_impossible(self, limits: Floats, *, above: bool) -> int | None:
         """The first outcome whose share is almost surely beyond its limit."""
         among = len(self.counts)
         if self.rows is None:
@@ -356,13 +353,13 @@ class Population:
         past = np.flatnonzero(low > limits * (1.0 + AT_LIMIT) if above else high < limits * (1.0 - AT_LIMIT))
         return int(past[0]) if len(past) else None
 
-    def _below(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
+    def _cumulative_ends(self, order: NDArray[np.int64], counts: NDArray[np.int64]) -> Ends:
         """Intervals of the cumulative shares of the outcomes in this order, with these cumulative counts."""
         if self.rows is not None:
             return self.rows.ends_below(order, self.confidence)
         return clopper_pearson(counts, self.clients, self.confidence)
 
-    def _invert_ends(self, released: Ends, mu: Floats | None = None) -> Ends:
+    def share_intervals(self, released: Ends, mu: Floats | None = None) -> Ends:
         """Intervals of P's shares from intervals of Q's; `mu`: the masses of the events, by default of the outcomes."""
         return invert_intervals(self.inversion, self.bounds, self.reference if mu is None else mu, released)
 
@@ -372,24 +369,24 @@ class Population:
         least, most = float(phi.low.min()), float(phi.high.max())
         event = phi.low == most
         if self.rows is None and least < most and ((phi.low == phi.high) & (event | (phi.low == least))).all():
-            low, high = (least + (most - least) * end for end in self._share_of(event, among))
+            low, high = (least + (most - least) * end for end in self._event_interval(event, among))
         else:
-            low = min(max(-self._largest(-phi.low, among), least), most)
-            high = min(max(self._largest(phi.high, among), least), most)
-        estimate = float(self._estimate @ phi.values) if self.exact else None
+            low = min(max(-self._largest_average(-phi.low, among), least), most)
+            high = min(max(self._largest_average(phi.high, among), least), most)
+        estimate = float(self.share_estimates @ phi.values) if self.exact else None
         blur = 0.5 * float(self.nearest @ (phi.high - phi.low))
         bias = float(phi.values.max() - phi.values.min()) * self.largest_bias
         released = float(self._frequencies @ phi.values)
         return Estimate(name, estimate, min(low, high), max(low, high), released, blur, bias)
 
-    def _share_of(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
+    def _event_interval(self, event: NDArray[np.bool_], among: int) -> tuple[float, float]:
         """The interval of the share of an event: the average of a function with two values."""
         counts, mu = np.array([self.counts[event].sum()]), np.array([min(float(self.reference[event].sum()), 1.0)])
         ends = band_ends(counts, self.clients, self.confidence, self.inversion, mu, among=among)
-        low, high = self._invert_ends(ends, mu)
+        low, high = self.share_intervals(ends, mu)
         return float(low[0]), float(high[0])
 
-    def _largest(self, phi: Floats, among: int) -> float:
+    def _largest_average(self, phi: Floats, among: int) -> float:
         """The largest average of phi that P can have given the counts, with the noise of that end.
 
         max {P(phi) : low <= P <= high} = min over c of c + high((phi - c)+) - low((c - phi)+), which is affine in Q for each c. The best c
@@ -414,24 +411,35 @@ class Population:
         order = np.argsort(values, kind="stable")
         below = np.cumsum(self.counts[order])
         mu = np.minimum(np.cumsum(self.reference[order]), 1.0)
-        low, high = self._invert_ends(self._below(order, below), mu)
+        low, high = self.share_intervals(self._cumulative_ends(order, below), mu)
         low[-1] = high[-1] = 1.0
         first = int(np.argmax(high >= level))
         last = int(len(low) - np.argmax((low < level)[::-1])) if (low < level).any() else 0
-        starts, stops = (
-            (values[order],) * 2 if self.domain.edges is None else (self.domain.edges[:-1], self.domain.edges[1:])
-        )
-        released = int(np.argmax(below / self.samples >= level))
         estimate = None
         if self.exact:
             # the nearest distribution follows the noise of narrow cells; cumulative shares do not
-            law = self._estimate if isinstance(self.domain, Bins) else self.nearest
-            reached = np.flatnonzero(np.cumsum(law[order]) >= level - 1e-12)
-            estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if self.domain.edges is None else float(0.5 * np.diff(self.domain.edges)[[first, last]].max())
-        return Estimate(name, estimate, float(starts[first]), float(stops[last]), float(values[order][released]), blur)
+            law = self.share_estimates if isinstance(self.domain, Bins) else self.nearest
+            estimate = quantile_of_law(law[order], values[order], level)
+        released = float(values[order][np.argmax(below / self.samples >= level)])
+        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, released))
 
     released = OldName("released_shares")
+
+
+def quantile_of_law(law: Floats, values: Floats, level: float) -> float:
+    """The first of the increasing values up to which a law has the level; the last one if rounding leaves it short."""
+    reached = np.flatnonzero(np.cumsum(law) >= level - 1e-12)
+    return float(values[reached[0] if reached.size else -1])
+
+
+def quantile_ends(
+    domain: Domain, values: Floats, first: int, last: int, released: float
+) -> tuple[float, float, float, float]:
+    """The fields of an estimate from the interval of a quantile on: its ends, the `released` one, and what cells blur."""
+    if domain.edges is None:
+        return float(values[first]), float(values[last]), released, 0.0
+    blur = float(0.5 * np.diff(domain.edges)[[first, last]].max())
+    return float(domain.edges[first]), float(domain.edges[last + 1]), released, blur
 
 
 class Averaging(Protocol):

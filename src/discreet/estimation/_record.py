@@ -18,16 +18,15 @@ from discreet._base.showing import json_number
 from discreet.agreement import Agreement
 from discreet.divergences import divergence
 from discreet.domain import Domain
+from discreet.estimation._change import Change, PooledPopulation, SurveyChange
 from discreet.estimation._from_samples import InvertedPopulation
-from discreet.estimation._groups import Change, GroupedPopulation
-from discreet.estimation._liars import Liars, liars, liars_per_half_interval
+from discreet.estimation._groups import GroupedPopulation, shares_within
+from discreet.estimation._liars import Liars, ReportLiars, liars, liars_per_half_interval
 from discreet.estimation._planning import known_excess
-from discreet.estimation._pooling import PooledPopulation
 from discreet.estimation._population import Estimate, Population, Shares
-from discreet.estimation._reports import ReportedPopulation, ReportLiars
-from discreet.estimation._several import rounds_cost
-from discreet.estimation._survey_groups import SurveyChange, shares_within
+from discreet.estimation._reports import AnyPopulation, ReportedPopulation
 from discreet.estimation._surveys import SurveyAnswers
+from discreet.estimation._ways import rounds_cost
 from discreet.families import serves_everybody
 
 Floats = NDArray[np.float64]
@@ -57,9 +56,7 @@ def measure_fidelity(truth: Floats, law: Floats, domain: Domain) -> Fidelity:
     )
 
 
-def notes(
-    found: Population | ReportedPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True
-) -> list[str]:
+def notes(found: AnyPopulation, agreed: Agreement, *, named: bool = True, distinct: bool = True) -> list[str]:
     """What a reader should know. `named`: the samples say which agreement they were made under; `distinct`: each is another client's."""
     trusted = trust_notes(agreed, named=named, distinct=distinct)
     return (
@@ -70,7 +67,7 @@ def notes(
 
 
 def record(
-    found: Population | ReportedPopulation,
+    found: AnyPopulation,
     agreed: Agreement,
     notes: Sequence[str],
     *,
@@ -94,7 +91,7 @@ def record(
         columns["reweighted"] = found.reweighted.law.tolist()
     if truth is not None:
         columns["truth"] = np.asarray(truth, dtype=np.float64).tolist()
-    shares = _rows(columns)
+    shares = _columns_to_rows(columns)
     made: dict[str, Any] = {
         released: found.samples,
         "agreement": agreed.id,
@@ -153,7 +150,7 @@ def inverted_record(found: InvertedPopulation, agreed: Agreement, notes: Sequenc
         "epsilon": agreed.epsilon,
         "confidence": found.confidence,
         "identifiable": True,
-        "shares": _rows(columns),
+        "shares": _columns_to_rows(columns),
         "statistics": [],
         "notes": list(notes),
         "liars": {
@@ -184,7 +181,9 @@ def group_record(
         told |= {
             "margin_all_at_once": found.margins[name],
             "tells_nothing": name in found.silent,
-            "shares": _rows({"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}),
+            "shares": _columns_to_rows(
+                {"outcome": each.domain.names, released: each.counts.tolist(), "law": found.laws[name]}
+            ),
             "statistics": [asdict(estimates[name]) for estimates in statistics.values()],
         }
         groups.append(told)
@@ -221,7 +220,7 @@ def change_record(
         "after": sides[1],
         "confidence": found.confidence,
         "identifiable": found.exact,
-        "changes": _rows(columns),
+        "changes": _columns_to_rows(columns),
         "statistics": [asdict(each) for each in statistics],
         "notes": list(notes),
     }
@@ -245,12 +244,12 @@ def pooled_record(found: PooledPopulation, agreed: Sequence[Agreement], notes: S
         "confidence": found.confidence,
         "identifiable": found.exact,
         "stages": stages,
-        "shares": _rows({"outcome": found.domain.names, "law": found.law}),
+        "shares": _columns_to_rows({"outcome": found.domain.names, "law": found.law}),
         "notes": list(notes),
     }
 
 
-def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _columns_to_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Columns as a list of rows; shares with their intervals become objects."""
     plain = {name: _share_objects(part) if isinstance(part, Shares) else part for name, part in columns.items()}
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
@@ -263,7 +262,7 @@ def _share_objects(shares: Shares) -> list[dict[str, float]]:
     ]
 
 
-def law_fidelities(found: Population | ReportedPopulation, truth: Floats) -> dict[str, Fidelity]:
+def law_fidelities(found: AnyPopulation, truth: Floats) -> dict[str, Fidelity]:
     """How near to the truth each of the laws is that an estimate holds. The supports of reports are no law."""
     laws = {} if isinstance(found, ReportedPopulation) else {"the samples": found.released_shares.estimate}
     if found.exact:

@@ -79,11 +79,11 @@ def mean_tail(deviation: Floats, variance: Floats, reach: Floats, samples: int) 
 def block_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     """The sums of centred values over blocks. Those that took long are kept: they do not depend on data."""
     is_long = isinstance(blocks, AffineBlocks) and blocks.points * blocks.size <= _MOST_PRODUCTS
-    return _known_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
+    return _cached_sums(blocks, phi.tobytes()) if is_long else _compute_sums(blocks, phi)
 
 
 @lru_cache(maxsize=1024)
-def _known_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
+def _cached_sums(blocks: BlockFamily, written: bytes) -> BlockSums:
     return _compute_sums(blocks, np.frombuffer(written))
 
 
@@ -92,14 +92,14 @@ def _compute_sums(blocks: BlockFamily, phi: Floats) -> BlockSums:
     everywhere = float(blocks.fraction) * (1.0 - together) * squares
     most = largest_sum(blocks, phi)
     if not isinstance(blocks, AffineBlocks):
-        return BlockSums(everywhere, _given_of_subsets(blocks, phi * phi, squares), most)
+        return BlockSums(everywhere, _subset_second_moments(blocks, phi * phi, squares), most)
     if blocks.points * blocks.size > _MOST_PRODUCTS:
         loose = min(everywhere / float(blocks.fraction), max(most, largest_sum(blocks, -phi)) ** 2)
         return BlockSums(everywhere, np.full(blocks.size, loose), most)
-    return BlockSums(everywhere, *_given_of_affine(blocks, phi))
+    return BlockSums(everywhere, *_affine_second_moments(blocks, phi))
 
 
-def _given_of_subsets(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
+def _subset_second_moments(blocks: BlockFamily, phi_squared: Floats, squares: float | Floats) -> Floats:
     """psi for all subsets of one width: E V^2 given x, with sum phi = 0."""
     one = float(blocks.together)
     two = one * (blocks.width - 2) / (blocks.points - 2) if blocks.points > 2 else 0.0
@@ -107,7 +107,7 @@ def _given_of_subsets(blocks: BlockFamily, phi_squared: Floats, squares: float |
     return np.asarray(phi_squared * (1.0 - 2.0 * one) + one * others + two * (phi_squared - others))
 
 
-def _given_of_affine(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
+def _affine_second_moments(blocks: AffineBlocks, phi: Floats) -> tuple[Floats, float]:
     """psi for affine blocks, and the largest V, over all vectors and shifts."""
     q, c, outcomes = blocks.prime, blocks.window, np.arange(blocks.size, dtype=np.int64)
     total, most = np.zeros(blocks.size), -math.inf
@@ -292,8 +292,8 @@ class _PrefixTests:
         if isinstance(blocks, AffineBlocks):
             inside = outside = everywhere / float(blocks.fraction)
         else:
-            inside = _given_of_subsets(blocks, np.square(1.0 - self._share), squares)
-            outside = _given_of_subsets(blocks, np.square(self._share), squares)
+            inside = _subset_second_moments(blocks, np.square(1.0 - self._share), squares)
+            outside = _subset_second_moments(blocks, np.square(self._share), squares)
         own = self._gap / (1.0 - together)  # 1 - beta
         self._inside = (1.0 - own) * everywhere + own * inside
         self._outside = (1.0 - own) * everywhere + own * outside
@@ -349,9 +349,9 @@ class ReportRows:
         """The largest average of phi under the average client, which is exceeded with probability at most `miss`."""
         middle, size = float(phi.mean()), self.reports.shape
         sums = sums_over_blocks(self.sampler.blocks, self.reports.ravel(), phi - middle).reshape(size).mean(axis=1)
-        return middle + self._largest(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
+        return middle + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi - middle), miss)
 
-    def _largest(self, sums: Floats, most: float, miss: float) -> float:
+    def _largest_mean_of_sums(self, sums: Floats, most: float, miss: float) -> float:
         """The largest mean of sums over blocks, in units of the average client."""
         values, often = np.unique(sums, return_counts=True)
         bound = largest_average(np.append(values, most), np.append(often, 0), 1.0 - 2.0 * miss)
@@ -369,8 +369,8 @@ class ReportRows:
             phi = np.full(size, -share)
             phi[order[: place + 1]] += 1.0
             sums = below - share * width
-            high = share + self._largest(sums, largest_sum(self.sampler.blocks, phi), miss)
-            low = share - self._largest(-sums, largest_sum(self.sampler.blocks, -phi), miss)
+            high = share + self._largest_mean_of_sums(sums, largest_sum(self.sampler.blocks, phi), miss)
+            low = share - self._largest_mean_of_sums(-sums, largest_sum(self.sampler.blocks, -phi), miss)
             first = min(first, place) if high >= level else first
             last = place + 1 if low < level else last
         return first, last

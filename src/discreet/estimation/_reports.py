@@ -1,22 +1,17 @@
-"""The population behind private reports: unbiased shares, intervals that hold, and what liars can do.
+"""The population behind private reports: unbiased shares, and intervals that hold.
 
 S_x of n reports hold outcome x. A client's report holds x with probability p_out + (p_in - p_out) P(x), where P is its own law, so
 (S_x/n - p_out)/(p_in - p_out) estimates the average client's share of x without bias, and its intervals are those of S_x/n under the same
 map. S_x is a sum of independent coins with unequal chances. The intervals of `discreet.estimation._intervals` hold for such sums: the
 binomial law with the mean chance has the heavier tails [Hoeffding 1956], as is proved there.
 
-**Liars.** A lie, sent in place of an honest report or added to them, changes S_x by at most one for every outcome. What
-`discreet.estimation._liars` shows of counts therefore holds here: a share moves by at most m/((p_in - p_out) n), and Clopper and
-Pearson's intervals from S_x - m to S_x + m hold despite m lies. A report holds many outcomes at once, so the same lie moves all of a block:
-the estimated share of a set A moves by at most m (max |A and B| - min |A and B|)/((p_in - p_out) n), over blocks B.
-
 **Averages.** For values phi of outcomes a report B gives V = sum of phi over B. (mean of V - p_out sum of phi)/(p_in - p_out) estimates the
 population's average of phi without bias. From the reports themselves its interval is Gaffke's for the mean of V
 (`reported_average`); from their counts alone it is that of `discreet.estimation._report_statistics`. A set has phi = 1.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,28 +20,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.agreement import Agreement
 from discreet.domain import Domain
-from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import Ends, clopper_pearson, exact_ends, largest_average, tail
+from discreet.errors import OPEN_UNIT, DiscreetError, check_kind
+from discreet.estimation._intervals import Ends, exact_ends, largest_average, tail
 from discreet.estimation._inversion import lower_ends_together, nearest_law
 from discreet.estimation._population import (
     Estimate,
     Phi,
+    Population,
     Shares,
     compute_statistic,
     first_moment,
     numeric_outcomes,
     parse_parameter,
+    quantile_ends,
+    quantile_of_law,
     threshold_indicator,
 )
 from discreet.estimation._report_statistics import ReportRows, SupportStatistics, largest_sum, sums_over_blocks
 from discreet.estimation._reweighting import Reweighted, reported_example_laws, reweight_reported
 from discreet.families import as_floats
-from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
+from discreet.mechanisms import ReportCounts, ReportSampler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_MOST_CHECKED = 10**7  # pairs of a block and an outcome that are looked at one by one
-_TOGETHER = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,19 +95,27 @@ class ReportedPopulation:
     def law(self) -> Shares:
         """The average client's law. Its estimate is unbiased and may be negative; intervals lie in [0, 1]."""
         released = self.released_shares
-        each = self.share_intervals((released.low, released.high))
-        all_low, all_high = self.share_intervals((released.all_low, released.all_high))
-        return Shares(self._shares(released.estimate), *each, lower_ends_together(all_low), all_high)
+        return self.law_within((released.low, released.high), (released.all_low, released.all_high))
+
+    def law_within(self, each: Ends, together: Ends) -> Shares:
+        """The average client's law from intervals of the released shares: of each alone, and of all together."""
+        all_low, all_high = self.share_intervals(together)
+        return Shares(self.share_estimates, *self.share_intervals(each), lower_ends_together(all_low), all_high)
+
+    @property
+    def share_bounds(self) -> Ends:
+        """The least and the largest share that there can be: 0 and 1."""
+        return np.zeros(len(self.counts)), np.ones(len(self.counts))
 
     @property
     def share_estimates(self) -> Floats:
         """The estimate of the average client's law, without intervals."""
-        return self._shares(self.counts / self.clients)
+        return self._shares(self.counts / self.samples)
 
     @cached_property
     def nearest(self) -> Floats:
         """The law that is nearest to the estimate. Smaller error, but biased."""
-        return nearest_law(self._shares(self.counts / self.samples))
+        return nearest_law(self.share_estimates)
 
     @cached_property
     def standard_errors(self) -> Floats:
@@ -176,75 +180,16 @@ class ReportedPopulation:
 
     def _quantile(self, name: str, level: float) -> Estimate:
         """All thresholds whose share is not rejected; outcomes must be numbers."""
-        values, edges = numeric_outcomes(self.domain, name), self.domain.edges
+        values = numeric_outcomes(self.domain, name)
         order = np.argsort(values, kind="stable")
         first, last = self._statistics.quantile_range(order, level, tail(self.confidence))
-        starts, stops = (values[order],) * 2 if edges is None else (edges[:-1], edges[1:])
-        reached = np.flatnonzero(np.cumsum(self.nearest[order]) >= level - 1e-12)
-        estimate = float(values[order][reached[0] if reached.size else -1])
-        blur = 0.0 if edges is None else float(0.5 * np.diff(edges)[[first, last]].max())
-        return Estimate(name, estimate, float(starts[first]), float(stops[last]), estimate, blur)
+        estimate = quantile_of_law(self.nearest[order], values[order], level)
+        return Estimate(name, estimate, *quantile_ends(self.domain, values[order], first, last, estimate))
 
     def _ends(self, among: int) -> Ends:
         if self.rows is not None:
             return self.rows.ends(self.confidence, among=among)
         return exact_ends(self.counts, self.clients, self.confidence, among=among)
-
-
-@dataclass(frozen=True, eq=False)
-class ReportLiars:
-    """What so many liars among the clients can have done. Made by `report_liars`.
-
-    Attributes:
-        number: how many there are.
-        shift: by how much they can have moved the estimate of any single share, at most.
-        found: the estimate itself.
-    """
-
-    number: int
-    shift: float
-    found: ReportedPopulation = field(repr=False)
-
-    @property
-    def band_shift(self) -> float:
-        """By how much they can have moved what would be left of a share without noise: the same."""
-        return self.shift
-
-    def shift_of(self, outcomes: Iterable[Any]) -> float:
-        """By how much they can have moved the estimated share of a set of outcomes together, at most.
-
-        Args:
-            outcomes: labels or outcome numbers.
-
-        Returns:
-            A bound; the largest shift itself for subsets, and for affine blocks where few enough can be looked at.
-
-        Raises:
-            DiscreetError: for outcomes outside the domain.
-        """
-        chosen = np.unique(self.found.sampler.family.numbers(list(outcomes)))
-        least, most = overlaps(self.found.sampler.blocks, chosen)
-        return self.shift * (most - least)
-
-    @cached_property
-    def law(self) -> Shares:
-        """The estimate, with intervals that hold despite them."""
-        if self.number == 0:
-            return self.found.law
-        all_low, all_high = self._intervals_despite(len(self.found.counts))
-        together = np.minimum(all_low, self.found.law.all_low), all_high  # these may have been lowered
-        return Shares(self.found.law.estimate, *self._intervals_despite(1), *together)
-
-    def _intervals_despite(self, among: int) -> Ends:
-        found = self.found
-        if found.rows is not None:
-            low, _ = found.rows.ends(found.confidence, among=among, liars=-self.number)
-            _, high = found.rows.ends(found.confidence, among=among, liars=self.number)
-            return found.share_intervals((low, high))
-        fewer, more = np.maximum(found.counts - self.number, 0), np.minimum(found.counts + self.number, found.clients)
-        low, _ = clopper_pearson(fewer, found.clients, found.confidence, among=among)
-        _, high = clopper_pearson(more, found.clients, found.confidence, among=among)
-        return found.share_intervals((low, high))
 
 
 def reported_population(
@@ -373,34 +318,4 @@ def reported_statistic(found: ReportedPopulation, name: str, reports: ArrayLike 
     return reported_average(found.sampler, reports=reports, values=phi.values, confidence=found.confidence, name=name)
 
 
-def report_liars(found: ReportedPopulation, number: int = 1) -> ReportLiars:
-    """What liars among the clients can have done to an estimate.
-
-    Args:
-        found: the estimate.
-        number: how many of its reports may be lies, in place of honest ones or in addition to them.
-
-    Returns:
-        By how much they can have shifted a share or a set of shares, and intervals that hold despite them.
-
-    Raises:
-        DiscreetError: for a number that is none, or larger than that of the clients.
-    """
-    check_kind("found", found, ReportedPopulation, "pass what reported_population(...) returned")
-    number = check_count("number", number, least=0, most=found.clients, fix="it is how many of the clients may lie")
-    return ReportLiars(number, number / (found.sampler.chances.gap * found.clients), found)
-
-
-def overlaps(blocks: BlockFamily, outcomes: Integers) -> tuple[int, int]:
-    """The least and the most of these outcomes that a block holds; for many affine blocks, bounds of them."""
-    size, others = len(outcomes), blocks.points - len(outcomes)
-    least, most = max(0, blocks.width - others), min(size, blocks.width)
-    if not isinstance(blocks, AffineBlocks) or blocks.blocks * size > _MOST_CHECKED or not size:
-        return least, most
-    found = np.zeros(blocks.blocks, dtype=np.int64)
-    reports = blocks.report(np.arange(blocks.blocks))
-    for start in range(0, blocks.blocks, _TOGETHER):
-        part = reports[start : start + _TOGETHER]
-        for outcome in outcomes:
-            found[start : start + _TOGETHER] += blocks.holds(part, np.array([outcome]))
-    return int(found.min()), int(found.max())
+AnyPopulation = Population | ReportedPopulation

@@ -231,7 +231,7 @@ def reweight_examples(
     chosen = len(path) - 1 if pull is not None else _choose_pull(path, freedoms, shares, number)
     found, fitted = path[chosen], float(shares @ freedoms[chosen])
     law = np.asarray(found.weights @ laws)
-    unexplained = (shares - found.law * _round_shares(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
+    unexplained = (shares - found.law * _sample_share_of_rounds(rounds, number)).reshape(len(rounds), -1).sum(axis=0)
     return Reweighted(
         law,
         nearest_law(law + unexplained),
@@ -282,7 +282,7 @@ def _output_laws(sampler: Sampler[Any], laws: Floats) -> Floats:
     return sampler.weights_on_atoms(laws) / TOTAL
 
 
-def _round_shares(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
+def _sample_share_of_rounds(rounds: Sequence[tuple[Sampler[Any], Integers]], number: float) -> Floats:
     """Each round's share of the samples, for every outcome of every round."""
     return np.concatenate([np.full(len(counts), float(counts.sum()) / number) for _, counts in rounds])
 

@@ -1,24 +1,19 @@
-"""Tables of released samples: counted in one streaming pass, checked for repeated clients, and written as synthetic data.
+"""Tables of released samples and reports: counted in one streaming pass, also by groups, and written as synthetic data.
 
-An estimate needs only counts of outcomes (`tally`). Every record is checked against the agreement: a record of another agreement, or an
-unknown sample, is an error that names it, before anything is estimated. If records name their clients, a repeated client is an error,
-because samples of one client are not those of several. Texts are compared by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of
-the clients is checked, which still detects a second release.
+An estimate needs only counts of outcomes (`tally`, and of every group `group_counts`). Every record is checked against the agreement: a
+record of another agreement, or an unknown sample, is an error that names it, before anything is estimated. Clients are told apart
+(`discreet.estimation._client_tables`).
 
 Memory grows with the domain, not with the records: rows are counted batch by batch, reports by the table of `ReportCounts`. On top come at
 most `MOST_TOLD_APART` clients to tell apart, and `_TOGETHER` reports that wait to be counted.
-
-`check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
-twice in what is learned from both. Files without client names cannot be checked, and the caller is told so.
 
 Synthetic data are the samples with weights, or rows drawn from the debiased distribution, which look like the population. A debiased
 distribution exists only if the average client is identifiable; otherwise the nearest distribution is that of the samples. Synthetic data
 come from released samples, so they cost no privacy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +23,21 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.errors import DiscreetError, check_count
+from discreet.estimation._client_tables import (
+    AGREEMENT,
+    KEY,
+    NUMBER,
+    REPORT,
+    ClientGroups,
+    DistinctClients,
+    GroupReader,
+    client_column_name,
+    group_order,
+    rows_by_client,
+)
 from discreet.estimation._counting import LARGEST, line_of
 from discreet.estimation._population import Population
-from discreet.estimation._reports import ReportedPopulation
+from discreet.estimation._reports import AnyPopulation
 from discreet.mechanisms import AnyFamily, JointSampler, ReportCounts, ReportSampler, Sampler
 from discreet.tables import (
     FEW,
@@ -39,7 +46,6 @@ from discreet.tables import (
     Source,
     agreed_coding,
     agreed_family,
-    client_name_texts,
     first_few,
     fit_coding,
     format_of,
@@ -50,12 +56,11 @@ from discreet.tables import (
     writer_to,
 )
 
-REPORT, AGREEMENT = "report", "agreement"
 PLACE, COUNTED = "place", "counted"  # columns of a table that reports add up to
-_KEY, _OTHERS = "key", "made under another agreement"
-_NOBODY = "of nobody"
-MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
+_OTHERS = "made under another agreement"
 _TOGETHER = 1 << 23  # reports that are counted at once
+MOST_GROUPS = 10_000
+MOST_SURVEYED_GROUPS = 200
 
 
 @dataclass(frozen=True)
@@ -115,60 +120,35 @@ def tally(
 
     `rounds`: the number of samples of each client; records must then name their clients.
     """
-    if sample not in source.schema:
-        fix = f"; agreement {agreement.id} is on samples, and these are reports under another" * (
-            REPORT in source.schema
-        )
-        raise DiscreetError(
-            f"column {sample!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
-        )
+    _check_column(source, agreement, sample, "samples")
     if coding.size > LARGEST:
         raise DiscreetError(f"the agreement has {coding.size:,} outcomes; at most {LARGEST:,} can be estimated")
     key, typed = typed_column(source, sample, coding)
-    named = AGREEMENT in source.schema
-    others = pl.col(AGREEMENT).ne_missing(agreement.id) if named else pl.lit(False)
-    who = client_column_name(source, sample) if client_column is None else client_column
-    clients = _DistinctClients(source, who) if who in source.schema else None
-
-    def read_keys(frame: Any) -> Any:
-        keys = outcome_codes(typed, _KEY) if typed.has_cells else pl.col(_KEY)
-        told = frame.select(key.alias(_KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
-        return told.with_columns(keys.alias(_KEY))
-
-    def count_keys(frame: Any) -> Any:
-        return frame.group_by(_KEY).agg(pl.len().alias("samples"), pl.col(_OTHERS).sum())
-
+    reader = _ReleaseReader(source, agreement, sample, client_column)
+    codes = outcome_codes(typed, KEY)
     counts = np.zeros(typed.size, dtype=np.int64)
     strange: list[Any] = []
-    needed = [sample, *([AGREEMENT] if named else []), *([who] if clients else [])]
-    prepare = read_keys if clients else lambda frame: count_keys(read_keys(frame))
-    for rows in source.frames(prepare, list(dict.fromkeys(needed)), client=who if clients else None):
-        frame = count_keys(rows) if clients else rows
-        if frame[_OTHERS].sum():
-            _refuse_other_agreements(source, agreement)
-        outcomes = frame[_KEY] if typed.has_cells else frame.select(outcome_codes(typed, _KEY)).to_series()
+    for frame in reader.read_frames(key, codes if typed.has_cells else pl.col(KEY), count=True):
+        outcomes = frame[KEY] if typed.has_cells else frame.select(codes).to_series()
         numbers = outcomes.to_numpy().astype(np.int64)
         unknown = numbers >= FIRST_MARK
         if unknown.any():
-            strange += frame.filter(pl.Series(unknown))[_KEY].to_list()
+            strange += frame.filter(pl.Series(unknown))[KEY].to_list()
             if typed.has_cells:
                 _refuse_points(source, typed, key, sample)
             if len(strange) > FEW:
                 break
         else:
-            np.add.at(counts, numbers, frame["samples"].to_numpy().astype(np.int64))
-        if clients:
-            clients.note(rows)
+            np.add.at(counts, numbers, frame[NUMBER].to_numpy().astype(np.int64))
     if strange:
         raise DiscreetError(
             f"column {sample!r} holds samples that the agreement does not know: {first_few(strange)}; "
             "they were not made under it, or the domain given is not the one agreed on"
         )
     if rounds > 1:
-        return SampleTally(counts, typed, named, True, _rows_by_client(source, key, who, rounds))
-    if clients:
-        clients.check()
-    return SampleTally(counts, typed, named, clients is not None)
+        return SampleTally(counts, typed, reader.named, True, rows_by_client(source, key, reader.who, rounds))
+    reader.check()
+    return SampleTally(counts, typed, reader.named, reader.distinct)
 
 
 @dataclass(frozen=True)
@@ -202,14 +182,14 @@ def tally_reports(
     sampler = agreement.report_sampler(agreed_family(agreement, coding))
     if {PLACE, COUNTED} <= set(source.schema) and column not in source.schema:
         return _read_report_table(source, agreement, coding, sampler, rounds)
-    reader = _ReportReader(source, agreement, column, sampler.blocks.layout)
+    reader = _report_reader(source, agreement, column)
     counted, kept = ReportCounts(sampler), list[NDArray[np.uint64]]()
-    for reports in _join_batches(reader.reports()):
+    for reports in _join_batches(_read_reports(reader, source, column, sampler.blocks.layout)):
         counted.add(reports)
         if keep:
             kept.append(reports)
     if rounds > 1:
-        rows = _rows_by_client(source, pl.col(column).cast(pl.UInt64, strict=False), reader.who, rounds)
+        rows = rows_by_client(source, _whole_number(column), reader.who, rounds)
         return ReportTally(counted, coding, reader.named, True, rows.astype(np.uint64))
     reader.check()
     return ReportTally(counted, coding, reader.named, reader.distinct, np.concatenate(kept) if kept else None)
@@ -239,15 +219,15 @@ class SurveyTally:
 
 def read_survey_reports(source: Source, agreement: Agreement, *, column: str = REPORT) -> SurveyTally:
     """The reports of a source on a survey, one of each client."""
-    reader = _ReportReader(source, agreement, column, "a survey's report is a whole number")
-    reports = list(reader.reports())
+    reader = _report_reader(source, agreement, column)
+    reports = list(_read_reports(reader, source, column, "a survey's report is a whole number"))
     reader.check()
     whole = np.concatenate(reports) if reports else np.zeros(0, dtype=np.uint64)
     return SurveyTally(whole, reader.named, reader.distinct)
 
 
-class _ReportReader:
-    """Reads the reports of a source in batches. Every record is checked against the agreement, and clients are told apart.
+class _ReleaseReader:
+    """Reads the samples or reports of a source in batches. Every record is checked against the agreement, and clients are told apart.
 
     Attributes:
         who: the column of clients.
@@ -255,50 +235,73 @@ class _ReportReader:
         distinct: whether they name their clients.
     """
 
-    def __init__(self, source: Source, agreement: Agreement, column: str, layout: str) -> None:
-        if column not in source.schema:
-            fix = f"; agreement {agreement.id} is on reports, and these are samples under another" * (
-                "sample" in source.schema
-            )
-            raise DiscreetError(
-                f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
-            )
-        kind = source.schema[column]
-        if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
-            raise DiscreetError(
-                f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
-            )
-        self._source, self._agreement, self._column, self._layout = source, agreement, column, layout
+    def __init__(self, source: Source, agreement: Agreement, column: str, who: str | None = None) -> None:
+        self._source, self._agreement, self._column = source, agreement, column
         self.named = AGREEMENT in source.schema
-        self.who = client_column_name(source, column)
+        self.who = client_column_name(source, column) if who is None else who
         self.distinct = self.who in source.schema
-        self._clients = _DistinctClients(source, self.who) if self.distinct else None
+        self._clients = DistinctClients(source, self.who) if self.distinct else None
 
-    def reports(self) -> Iterator[NDArray[np.uint64]]:
-        """The reports, batch by batch."""
+    def read_frames(self, key: pl.Expr, code: pl.Expr, *, count: bool) -> Iterator[pl.DataFrame]:
+        """Frames of records, by the code of their key; `count`: of different ones, and how often each came."""
         source, clients = self._source, self._clients
         others = pl.col(AGREEMENT).ne_missing(self._agreement.id) if self.named else pl.lit(False)
-        whole = pl.col(self._column).cast(pl.UInt64, strict=False).alias(_KEY)
 
         def read_keys(frame: Any) -> Any:
-            return frame.select(whole, others.alias(_OTHERS), *(clients.told if clients else ()))
+            told = frame.select(key.alias(KEY), others.alias(_OTHERS), *(clients.told if clients else ()))
+            return told.with_columns(code.alias(KEY))
+
+        def count_keys(frame: Any) -> Any:
+            return frame.group_by(KEY).agg(pl.len().alias(NUMBER), pl.col(_OTHERS).sum())
 
         needed = [self._column, *([AGREEMENT] if self.named else []), *([self.who] if clients else [])]
-        for frame in source.frames(read_keys, list(dict.fromkeys(needed)), client=self.who if clients else None):
-            if frame[_OTHERS].any():
+        prepare = (lambda frame: count_keys(read_keys(frame))) if count and not clients else read_keys
+        for rows in source.frames(prepare, list(dict.fromkeys(needed)), client=self.who if clients else None):
+            if rows[_OTHERS].sum():
                 _refuse_other_agreements(source, self._agreement)
-            if frame[_KEY].null_count():
-                raise DiscreetError(
-                    f"column {self._column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {self._layout}"
-                )
-            yield frame[_KEY].to_numpy()
+            yield count_keys(rows) if count and clients else rows
             if clients:
-                clients.note(frame)
+                clients.note(rows)
 
     def check(self) -> None:
         """Raise an error for a client that comes twice."""
         if self._clients:
             self._clients.check()
+
+
+def _check_column(source: Source, agreement: Agreement, column: str, kind: str) -> None:
+    """Raise an error for a source without the column of the agreed kind: samples or reports."""
+    if column not in source.schema:
+        other, usual = ("reports", REPORT) if kind == "samples" else ("samples", "sample")
+        fix = f"; agreement {agreement.id} is on {kind}, and these are {other} under another" * (usual in source.schema)
+        raise DiscreetError(
+            f"column {column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}{fix}"
+        )
+
+
+def _read_reports(reader: _ReleaseReader, source: Source, column: str, layout: str) -> Iterator[NDArray[np.uint64]]:
+    """The reports of a source, batch by batch; `layout` says what a report is, if one is none."""
+    for frame in reader.read_frames(_whole_number(column), pl.col(KEY), count=False):
+        if frame[KEY].null_count():
+            raise DiscreetError(
+                f"column {column!r} of {source.name} holds what is no whole number from 0 to 2^64 - 1; {layout}"
+            )
+        yield frame[KEY].to_numpy()
+
+
+def _report_reader(source: Source, agreement: Agreement, column: str) -> _ReleaseReader:
+    """A reader of reports, whose column holds whole numbers."""
+    _check_column(source, agreement, column, "reports")
+    kind = source.schema[column]
+    if not (source.is_untyped or kind.is_integer() or (isinstance(kind, pl.Decimal) and kind.scale == 0)):
+        raise DiscreetError(
+            f"column {column!r} of {source.name} holds {kind}; reports are whole numbers (64 bits, without a sign)"
+        )
+    return _ReleaseReader(source, agreement, column)
+
+
+def _whole_number(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.UInt64, strict=False)
 
 
 def _read_report_table(
@@ -356,83 +359,6 @@ def tally_joint(
     return SampleTally(sum((part.counts for part in parts), 0 * one.counts), one.coding, one.named, one.distinct, rows)
 
 
-def _rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
-    """The samples of each client, (n, rounds), in memory."""
-    if client not in source.schema:
-        raise DiscreetError(
-            f"to tell {rounds} samples of each client apart needs records that name their clients, and {source.name} has no column {client!r}"
-        )
-    names = sample.meta.root_names()
-    parts = list(
-        source.frames(
-            lambda frame: frame.select(pl.col(client), sample.alias(_KEY)), list(dict.fromkeys([client, *names]))
-        )
-    )
-    held = pl.concat(parts).group_by(client).agg(pl.col(_KEY))
-    often = held[_KEY].list.len().to_numpy()
-    if (often != rounds).any():
-        raise DiscreetError(
-            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not "
-            f"{rounds} times each; give the samples of as many rounds, and leave out clients that missed one"
-        )
-    return np.array(held[_KEY].to_list(), dtype=object)
-
-
-def client_column_name(source: Source, sample: str = "sample") -> str:
-    """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
-    first, *others = source.schema
-    return first if others[:2] == [sample, AGREEMENT] else "client"
-
-
-class _DistinctClients:
-    """A check that each client occurs once."""
-
-    def __init__(self, source: Source, column: str) -> None:
-        self._where = f"column {column!r} of {source.name}"
-        whole = source.schema[column].is_integer()
-        name = pl.col(column) if whole else client_name_texts(source, column)
-        words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
-        self._called = [f"word {number}" for number in range(len(words))]
-        nulls = name.is_null().alias(_NOBODY)
-        self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
-        rows = source.rows or 0
-        self._parts = -(-(rows + rows // 16) // MOST_TOLD_APART)  # one in so many clients is remembered
-        self._seen: list[pl.DataFrame] = []
-        self._remembered = 0
-
-    def note(self, frame: pl.DataFrame) -> None:
-        """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
-        if frame[_NOBODY].any():
-            raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._chosen(frame.select(self._called)))
-        self._remembered += self._seen[-1].height
-        while self._remembered > MOST_TOLD_APART:
-            self.check()  # clients that are forgotten now came once so far
-            self._parts = max(2, 2 * self._parts)
-            self._seen = [self._chosen(each) for each in self._seen]
-            self._remembered = sum(each.height for each in self._seen)
-
-    def _chosen(self, words: pl.DataFrame) -> pl.DataFrame:
-        return words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=3) % self._parts == 0)
-
-    def check(self) -> None:
-        """Raise an error for repeated clients, with the number of records."""
-        if not self._seen:
-            return
-        who = pl.concat(self._seen)
-        first = np.sort(who[self._called[0]].to_numpy())
-        twice = first[1:][first[1:] == first[:-1]]
-        if not len(twice):
-            return
-        repeated = who.filter(pl.col(self._called[0]).is_in(pl.Series(twice).unique().implode()))
-        again = repeated.height - repeated.unique().height
-        if again:
-            raise DiscreetError(
-                f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
-                "one release twice. Give those of one round, or say how many samples of each client there are: --rounds"
-            )
-
-
 def typed_column(source: Source, column: str, coding: Coding) -> tuple[pl.Expr, Coding]:
     """A column with the type that its domain needs (CSV has no types), and its coding."""
     if not source.is_untyped:
@@ -464,31 +390,45 @@ def _refuse_points(source: Source, coding: Coding, key: pl.Expr, sample: str) ->
     )
 
 
-def check_clients_apart(sources: Sequence[Source]) -> bool:
-    """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
-    columns = [(source, client_column_name(source)) for source in sources if not source.numbered]
-    named = [(source, column) for source, column in columns if column in source.schema]
-    words = [f"word {seed}" for seed in (1, 2)]
-    seen: pl.DataFrame | None = None
-    for source, column in named:
-        name = client_name_texts(source, column)
-        parts = list(source.frames(partial(hash_names, name=name, words=words), [column], client=column))
-        if not parts:
-            continue
-        who = pl.concat(parts).unique()
-        again = 0 if seen is None else who.join(seen, on=words, how="semi").height
-        if again:
-            raise DiscreetError(
-                f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
-                f"two samples has spent two budgets; leave one of them out"
-            )
-        seen = who if seen is None else pl.concat([seen, who])
-    return len(named) == len(sources)
+def group_counts(
+    source: Source, tallied: SampleTally | ReportTally, groups: ClientGroups, *, column: str, keep: bool = False
+) -> tuple[dict[str, Any], dict[str, NDArray[np.uint64]], int]:
+    """The counts of each group of a tallied source, its reports where they are to be kept, and how many clients were left out."""
+    whole = _whole_number(column)
+    typed, codes = (whole, None) if isinstance(tallied, ReportTally) else typed_column(source, column, tallied.coding)
+    counts: dict[str, Any] = {}
+    kept: dict[str, list[NDArray[np.uint64]]] = {}
+    most = max(1, min(MOST_GROUPS, LARGEST // tallied.coding.size))
+    reader = GroupReader(source, typed, groups, column, most)
+    for called, part in reader.parts():
+        keys = part[KEY] if codes is None else part.select(outcome_codes(codes, KEY)).to_series()
+        numbers, often = keys.to_numpy(), part[NUMBER].to_numpy()
+        if isinstance(tallied, ReportTally):
+            reports = np.repeat(numbers, often)
+            counts.setdefault(called, ReportCounts(tallied.counts.sampler)).add(reports)
+            if keep:
+                kept.setdefault(called, []).append(reports)
+        else:
+            found = counts.setdefault(called, np.zeros(len(tallied.counts), dtype=np.int64))
+            np.add.at(found, numbers.astype(np.int64), often.astype(np.int64))
+    counted = tallied.counts.reports if isinstance(tallied, ReportTally) else int(tallied.counts.sum())
+    if reader.total != counted:
+        raise DiscreetError(f"{source.name} has changed since it was counted; start again")
+    reader.check()
+    ordered = {name: counts[name] for name in sorted(counts, key=group_order)}
+    return ordered, {name: np.concatenate(parts) for name, parts in kept.items()}, reader.missing
 
 
-def hash_names(frame: Any, name: pl.Expr, words: Sequence[str]) -> Any:
-    """The names of clients as 128 bits, in two columns."""
-    return frame.select(name.hash(seed=seed).alias(word) for seed, word in enumerate(words, start=1))
+def survey_reports_by_group(
+    source: Source, groups: ClientGroups, *, column: str = REPORT
+) -> tuple[dict[str, NDArray[np.uint64]], int]:
+    """The reports of each group on a survey, and how many clients were left out."""
+    kept: dict[str, list[NDArray[np.uint64]]] = {}
+    reader = GroupReader(source, _whole_number(column), groups, column, MOST_SURVEYED_GROUPS)
+    for called, part in reader.parts():
+        kept.setdefault(called, []).append(np.repeat(part[KEY].to_numpy(), part[NUMBER].to_numpy()))
+    reader.check()
+    return {name: np.concatenate(kept[name]) for name in sorted(kept, key=group_order)}, reader.missing
 
 
 Floats = NDArray[np.float64]
@@ -506,7 +446,7 @@ def outcome_weights(found: Population) -> Floats:
     return weights
 
 
-def synthetic_counts(found: Population | ReportedPopulation, rows: int) -> NDArray[np.int64]:
+def synthetic_counts(found: AnyPopulation, rows: int) -> NDArray[np.int64]:
     """How many of `rows` rows should have each outcome: shares of `found.nearest`, off by less than one row each."""
     wanted: Floats = found.nearest * (check_count("rows", rows, most=10**9 - 1) / found.nearest.sum())
     whole = np.floor(wanted).astype(np.int64)
@@ -551,7 +491,7 @@ def write_weighted(found: Population, source: Source, coding: Coding, output: st
     return written
 
 
-def write_rows(found: Population | ReportedPopulation, coding: Coding, output: str, rows: int) -> int:
+def write_rows(found: AnyPopulation, coding: Coding, output: str, rows: int) -> int:
     """So many rows with the shares of the estimated law, in random order, a part of them at a time."""
     rng = np.random.default_rng()
     left = synthetic_counts(found, rows)

@@ -8,18 +8,12 @@ generating polynomial of their sum S_x therefore has real roots alone, and S_x i
 chance (h_1 + ... + h_n)/n [Borcea, Braenden and Liggett 2009]. The intervals of `discreet.estimation._intervals` hold for all such
 sums.   QED
 
-**Consistency** of tables of shares that have columns in common: `discreet.estimation._share_tables`.
+**Consistency** of tables of shares that have columns in common: `discreet.estimation._least_squares`.
 
 **Sums of shares by weighted blocks.** The value of a report is that of generalised least squares in the uniform population
 (`discreet.survey._weighted_blocks`), at the g of the law as it is drawn. It is without bias in every population.
 
-**Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
-(V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
-Gaffke's, whose coverage is a conjecture (`discreet.estimation._intervals`); those of means, sums and quantiles rest on it.
-
-**Quantiles.** With F the distribution function at the edges of the cells, `F(e) >= level` is tested at each edge from the left until one is
-not rejected, and `F(e) <= level` from the right: the first true hypothesis of either sequence is wrongly rejected with probability at most
-(1 - confidence)/2, and the interval misses only then.
+**Sums of shares, distribution functions and quantiles**: `discreet.estimation._least_squares`.
 """
 
 from __future__ import annotations
@@ -33,47 +27,38 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.domain import Interval
 from discreet.errors import OPEN_UNIT, DiscreetError, check_count, check_kind
-from discreet.estimation._intervals import exact_ends, largest_average, tail
+from discreet.estimation._intervals import exact_ends, largest_average
 from discreet.estimation._inversion import nearest_law
+from discreet.estimation._least_squares import (
+    ReportSums,
+    ShareTables,
+    TreeLevels,
+    block_sums_of_reports,
+    part_sampler,
+    unbiased_shares,
+)
 from discreet.estimation._population import Shares
-from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
-from discreet.estimation._share_tables import ShareTables, part_sampler
-from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.mechanisms import ReportCounts, Reports
 from discreet.release import TOTAL
 from discreet.survey import (
     HistogramQuestion,
     LinearQuestion,
     MeanQuestion,
-    Part,
     QuantileQuestion,
     ShareQuestion,
     SurveyQuestion,
     SurveySampler,
-    Tree,
     WeightedBlocks,
     Windows,
     cell_edges,
     is_table,
-    level_variance,
 )
 
 Floats = NDArray[np.float64]
-_NEAR, _FAR = (
-    0.8,
-    1.6,
-)  # in units of a normal interval: edges nearer to a level are kept, and farther ones rejected, without a look
-_FARTHEST, _MANY = (
-    8.0,
-    1000,
-)  # standard errors beyond which an edge is rejected where a level has fewer reports than these
-_EDGES = 16  # that are looked at together
-_LARGEST_HELD = 1 << 26  # entries of a table of reports and outcomes that is kept
-_GRID = 2048  # values to which contributions are rounded, outwards
 HOPELESS = 0.5  # total variation, or twice a standard error in parts of the range
 ENOUGH = 0.1
 
@@ -150,6 +135,11 @@ class SurveyAnswers:
 
     def __iter__(self) -> Iterator[SurveyAnswer]:
         return iter(self.answers)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers there are in all answers, whose intervals hold together."""
+        return sum(len(answer.names) for answer in self.answers)
 
     def total(self, place: int) -> tuple[float, float, float]:
         """A mean times the number of clients: the estimate and the ends of its interval.
@@ -244,19 +234,19 @@ class _QuestionReports:
     def answer(self, confidence: float, among: int) -> SurveyAnswer:
         """The answer by this question's reports alone; without any, one that says nothing."""
         if not self.clients:
-            return self._nothing()
+            return self._answer_nothing()
         match self.question:
             case MeanQuestion():
-                return self._mean(confidence, among)
+                return self._answer_mean(confidence, among)
             case QuantileQuestion(at=at):
-                return self._quantiles(at, confidence, among)
+                return self._answer_quantiles(at, confidence, among)
             case LinearQuestion(matrix=matrix):
-                return self._sums(matrix, confidence, among)
-        return self._shares(confidence, among)
+                return self._answer_sums(matrix, confidence, among)
+        return self._answer_shares(confidence, among)
 
-    def _nothing(self) -> SurveyAnswer:
+    def _answer_nothing(self) -> SurveyAnswer:
         """The answer where nobody was asked: everything is possible."""
-        names, least, most = self._names(), 0.0, 1.0
+        names, least, most = self._number_names(), 0.0, 1.0
         domain = self.sampler.survey.columns[self.question.columns[0]]
         if isinstance(self.question, (MeanQuestion, QuantileQuestion)) and isinstance(domain, Interval):
             least, most = domain.low, domain.high
@@ -266,7 +256,7 @@ class _QuestionReports:
         unknown = np.full(len(names), np.nan)
         return SurveyAnswer(self.question, 0, names, Shares(unknown, low, high, low, high), unknown, self._unit())
 
-    def _names(self) -> tuple[str, ...]:
+    def _number_names(self) -> tuple[str, ...]:
         """What each number of the answer is about."""
         columns, (column, *_) = self.sampler.survey.columns, self.question.columns
         match self.question:
@@ -284,35 +274,19 @@ class _QuestionReports:
             labels = [f"{before}, {each}" if before else str(each) for before in labels for each in columns[name].names]
         return tuple(labels)
 
-    def _chances(self, part: Part) -> tuple[float, float]:
-        """The probability that a report holds an outcome that is not the client's, and how much more likely it holds its own."""
-        sampler = self._block_sampler(part)
-        return sampler.chances.outside, sampler.chances.gap
-
-    def _block_sampler(self, part: Part) -> ReportSampler:
-        return part_sampler(self.sampler, part)
-
-    def _unbiased_part_shares(self, place: int) -> Floats:
-        """The unbiased shares of a part's outcomes."""
-        part, given = self.parts[place], self.reports[place]
-        outside, gap = self._chances(part)
-        supports = ReportCounts(self._block_sampler(part)).add(given).supports()
-        return (supports / len(given) - outside) / gap
-
-    def _shares(self, confidence: float, among: int) -> SurveyAnswer:
-        part = self.parts[0]
-        outside, gap = self._chances(part)
-        supports = ReportCounts(self._block_sampler(part)).add(self.reports[0]).supports()
+    def _answer_shares(self, confidence: float, among: int) -> SurveyAnswer:
+        sampler = part_sampler(self.sampler, self.parts[0])
+        supports = ReportCounts(sampler).add(self.reports[0]).supports()
 
         def ends(count: int) -> Iterator[Floats]:
             held = exact_ends(supports, self.clients, confidence, among=count)
-            return (np.clip((end - outside) / gap, 0.0, 1.0) for end in held)
+            return (np.clip((end - sampler.chances.outside) / sampler.chances.gap, 0.0, 1.0) for end in held)
 
-        law = Shares((supports / self.clients - outside) / gap, *ends(1), *ends(among))
+        law = Shares(unbiased_shares(sampler, self.reports[0]), *ends(1), *ends(among))
         even = law.estimate - (law.estimate.sum() - 1.0) / len(supports)  # the total is known
-        return SurveyAnswer(self.question, self.clients, self._names(), law, even)
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, even)
 
-    def _mean(self, confidence: float, among: int) -> SurveyAnswer:
+    def _answer_mean(self, confidence: float, among: int) -> SurveyAnswer:
         column = self.question.columns[0]
         values, counts = [], []
         for number, part, given in zip(self.numbers, self.parts, self.reports, strict=True):
@@ -333,14 +307,14 @@ class _QuestionReports:
 
         estimate = np.array([low + width * float(seen @ often) / self.clients])
         law = Shares(estimate, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimate, self._unit())
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimate, self._unit())
 
     def _unit(self) -> str:
         return self.sampler.survey.columns.unit(self.question.columns[0])
 
-    def _sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
+    def _answer_sums(self, matrix: Floats, confidence: float, among: int) -> SurveyAnswer:
         offset = matrix.mean(axis=1)
-        sums = self._contributions(matrix)
+        sums = self._report_sums(matrix)
         estimates = offset + sums.means
         least, most = matrix.min(axis=1), matrix.max(axis=1)
 
@@ -349,21 +323,21 @@ class _QuestionReports:
             return (np.clip(offset + np.array(side), least, most) for side in sides)
 
         law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates)
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates)
 
-    def _contributions(self, matrix: Floats) -> _Contributions:
+    def _report_sums(self, matrix: Floats) -> ReportSums:
         """What each report adds to the sums in the rows of a matrix, less the means of rows."""
         part, (distinct, often) = self.parts[0], np.unique(self.reports[0], return_counts=True)
         if isinstance(part.blocks, WeightedBlocks):
             weight = self.sampler.uniform_weights[self.numbers[0]]
             gain = float(Fraction(TOTAL - weight, weight) * Fraction(part.blocks.blocks, part.blocks.holding))
             values = part.blocks.unbiased_values(matrix, gain)
-            return _Contributions([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
+            return ReportSums([values[distinct.astype(np.int64)]], [often], values.min(axis=0), values.max(axis=0))
         centred = matrix - matrix.mean(axis=1, keepdims=True)
-        return _block_contributions([part], [(None, distinct, often)], [centred.T], [self._chances(part)])
+        return block_sums_of_reports([part_sampler(self.sampler, part)], [(None, distinct, often)], [centred.T])
 
-    def _quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
-        levels = _TreeLevels(self)
+    def _answer_quantiles(self, at: Sequence[float], confidence: float, among: int) -> SurveyAnswer:
+        levels = TreeLevels(self.sampler, self.question.columns[0], self.parts, self.reports)
         estimates = levels.values_at(np.asarray(at))
 
         def ends(count: int) -> Iterator[Floats]:
@@ -371,214 +345,7 @@ class _QuestionReports:
             return (np.array(side) for side in zip(*pairs, strict=True))
 
         law = Shares(estimates, *ends(1), *ends(among))
-        return SurveyAnswer(self.question, self.clients, self._names(), law, estimates, self._unit())
-
-
-class _Contributions:
-    """What each report contributes to the estimates of sums, and the intervals of their means.
-
-    Args:
-        values: for each part those of its distinct reports, (reports, sums).
-        counts: how often each report came.
-        least: the least value that a report can have, for each sum.
-        most: the largest one.
-    """
-
-    def __init__(
-        self, values: Sequence[Floats], counts: Sequence[NDArray[np.int64]], least: Floats, most: Floats
-    ) -> None:
-        self._values, self._counts, self._least, self._most = values, counts, least, most
-        self.clients = sum(int(often.sum()) for often in counts)
-        totals = (often @ each for each, often in zip(values, counts, strict=True))
-        self.means = np.asarray(sum(totals) / self.clients)
-
-    def end(self, place: int, confidence: float, among: int, end: int) -> float:
-        """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
-        values = np.concatenate([each[:, place] for each in self._values])
-        often = np.concatenate(self._counts)
-        least, most = float(self._least[place]), float(self._most[place])
-        step = (most - least) / _GRID
-        if step <= 0.0:
-            return least
-        places = (values - least) / step
-        rounded = np.ceil(places) if end else np.floor(places)
-        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
-        grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
-        return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
-
-
-def _block_contributions(
-    parts: Sequence[Part],
-    held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
-    coefficients: Sequence[Floats],
-    chances: Sequence[tuple[float, float]],
-) -> _Contributions:
-    """Sums of coefficients over the blocks of reports. Each part has its own reports and coefficients (outcomes, sums)."""
-    clients = sum(int(often.sum()) for _, _, often in held)
-    values: list[Floats] = []
-    least = np.full(coefficients[0].shape[1], np.inf)
-    most = -least
-    for part, (table, distinct, often), each, (outside, gap) in zip(parts, held, coefficients, chances, strict=True):
-        assert isinstance(part.blocks, BlockFamily)
-        scale = clients / (int(often.sum()) * gap)
-        middle = outside * each.sum(axis=0)
-        sums = sums_over_blocks(part.blocks, distinct, each) if table is None else table @ each.astype(np.float32)
-        values.append(scale * (sums - middle))
-        least = np.minimum(least, scale * (-largest_sums(part.blocks, -each) - middle))
-        most = np.maximum(most, scale * (largest_sums(part.blocks, each) - middle))
-    return _Contributions(values, [often for _, _, often in held], least, most)
-
-
-class _TreeLevels:
-    """The distribution function of a number, by least squares over the levels of a tree."""
-
-    def __init__(self, asked: _QuestionReports) -> None:
-        self._asked = asked
-        counts = [part.blocks.size for part in asked.parts]
-        self._levels = counts
-        deepest = counts[-1]
-        branching = next(prime for prime in (2, 3, 5, 7) if deepest % prime == 0)  # 4 children are 2 of 2 each
-        self._tree = Tree(branching, round(math.log(deepest, branching)))
-        growth = math.exp(asked.sampler.epsilon)
-        self._noise = [
-            level_variance(part.blocks, growth) / len(given)
-            for part, given in zip(asked.parts, asked.reports, strict=True)
-            if isinstance(part.blocks, BlockFamily)
-        ]
-        self._chances = [asked._chances(part) for part in asked.parts]
-        columns, column = asked.sampler.survey.columns, asked.question.columns[0]
-        self.edges = cell_edges(columns, column, deepest)
-
-    def _weights(self, depth: int) -> list[float]:
-        """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
-        nodes = self._tree.nodes(depth)
-        precisions = [
-            nodes / (count * noise) if count >= nodes else 0.0
-            for count, noise in zip(self._levels, self._noise, strict=True)
-        ]
-        return [each / sum(precisions) for each in precisions]
-
-    def coefficients(self, queries: Floats) -> list[Floats]:
-        """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
-        found = [np.zeros((count, queries.shape[1])) for count in self._levels]
-        parent = queries.mean(axis=0, keepdims=True)
-        for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
-            averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
-            contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
-            for place, weight in enumerate(self._weights(depth)):
-                if weight:
-                    found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
-            parent = averages
-        return found
-
-    @cached_property
-    def cells(self) -> Floats:
-        """The least-squares shares of the cells, which add up to 1."""
-        shares = [self._asked._unbiased_part_shares(place) for place in range(len(self._levels))]
-        found = np.ones(1)
-        for depth in range(1, self._tree.depth + 1):
-            nodes = self._tree.nodes(depth)
-            sums = np.zeros(nodes)
-            for weight, each in zip(self._weights(depth), shares, strict=True):
-                if weight:
-                    sums += weight * each.reshape(nodes, -1).sum(axis=1)
-            siblings = sums.reshape(-1, self._tree.branching)
-            contrasts = siblings - siblings.mean(axis=1, keepdims=True)
-            found = (found[:, None] / self._tree.branching + contrasts).ravel()
-        return found
-
-    @cached_property
-    def distribution(self) -> Floats:
-        """The unbiased distribution function at the edges."""
-        return np.append(0.0, np.cumsum(self.cells))
-
-    def values_at(self, levels: Floats) -> Floats:
-        """The quantiles of the nearest distribution function that increases."""
-        inner = scipy.optimize.isotonic_regression(self.distribution).x
-        rising = np.clip(inner, 0.0, 1.0)
-        rising[0], rising[-1] = 0.0, 1.0
-        first = np.searchsorted(rising, levels, side="left").clip(1, len(rising) - 1)
-        below, above = rising[first - 1], rising[first]
-        part = np.where(above > below, (levels - below) / np.where(above > below, above - below, 1.0), 1.0)
-        return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
-
-    @cached_property
-    def standard_errors(self) -> Floats:
-        """Of the distribution function at the edges, by the variance of blocks."""
-        cells = self._tree.cells
-        variance = np.zeros(cells + 1)
-        for depth in range(1, self._tree.depth + 1):
-            nodes, noise = self._tree.nodes(depth), 0.0
-            for weight, count, each in zip(self._weights(depth), self._levels, self._noise, strict=True):
-                noise += weight * weight * each * count / nodes
-            covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
-            node, part = np.divmod(covered, 1.0)
-            siblings = node % self._tree.branching + part
-            squares = node % self._tree.branching + part * part
-            variance += noise * (squares - siblings * siblings / self._tree.branching)
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-    @cached_property
-    def _edge_coefficients(self) -> list[Floats]:
-        """The coefficients of each level in the distribution function at each inner edge."""
-        cells = len(self.edges) - 1
-        return self.coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
-
-    @cached_property
-    def _largest_errors(self) -> Floats:
-        """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
-        spread = np.square(self.standard_errors[1:-1])
-        for given, each in zip(self._asked.reports, self._edge_coefficients, strict=True):
-            spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
-        return np.asarray(np.sqrt(spread))
-
-    @cached_property
-    def _report_tables(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
-        """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
-        found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
-        for part, given in zip(self._asked.parts, self._asked.reports, strict=True):
-            assert isinstance(part.blocks, BlockFamily)
-            distinct, often = np.unique(given, return_counts=True)
-            small = len(distinct) * part.blocks.size <= _LARGEST_HELD
-            found.append((held_outcomes(part.blocks, distinct) if small else None, distinct, often))
-        return found
-
-    def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
-        """An interval of a quantile, whose ends are edges of cells."""
-        deviation = -float(scipy.special.ndtri(tail(confidence, among)))
-        errors, largest = self.standard_errors[1:-1], self._largest_errors
-        farthest = _FAR * deviation if self._asked.clients >= _MANY else _FARTHEST
-        below = level - self.distribution[1:-1]  # at the inner edges, which have numbers from 1 on
-        low, high = 0, len(self.edges) - 1
-        for end in (1, 0):
-            order = np.arange(len(below)) if end else np.arange(len(below))[::-1]
-            away = below[order] if end else -below[order]
-            kept = np.flatnonzero(away < _NEAR * deviation * errors[order])  # not rejected, without a look
-            stop = int(kept[0]) if kept.size else len(order)
-            unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
-            start = int(unsure[0]) if unsure.size else stop
-            rejected = order[: start + self._rejected_first(order[start:stop], level, confidence, among, end)]
-            if rejected.size and end:
-                low = int(rejected[-1]) + 1
-            elif rejected.size:
-                high = int(rejected[-1]) + 1
-        return float(self.edges[low]), float(self.edges[max(high, low)])
-
-    def _rejected_first(
-        self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int
-    ) -> int:
-        """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
-        for start in range(0, len(sequence), _EDGES):
-            edges = sequence[start : start + _EDGES]
-            coefficients = [each[:, edges] for each in self._edge_coefficients]
-            sums = _block_contributions(self._asked.parts, self._report_tables, coefficients, self._chances)
-            offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
-            for place in range(len(edges)):
-                found = offset[place] + sums.end(place, confidence, among, end)
-                if found >= level if end else found <= level:
-                    return start + place
-        return len(sequence)
+        return SurveyAnswer(self.question, self.clients, self._number_names(), law, estimates, self._unit())
 
 
 @dataclass(frozen=True)

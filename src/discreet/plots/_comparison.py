@@ -98,7 +98,7 @@ def comparison(
     with settings:
         drawn, axes = figure_and_panels(ax, title, size=(3.4 * len(panels) + 1.6, 3.6), panels=(1, len(panels)))
         for panel, name in zip(axes, panels, strict=True):
-            _draw_panel(
+            _draw_mechanisms(
                 panel, [record for record in rows if record.divergence == name], value, names, shades, labels or {}
             )
             panel.set_title(_plain_text(divergence_label(name)), loc="left", fontsize=11)
@@ -112,7 +112,7 @@ def _plain_text(name: str) -> str:
     return shorten_name(" ".join(name.split())).replace("$", r"\$")
 
 
-def _draw_panel(
+def _draw_mechanisms(
     axes: Axes,
     rows: Sequence[Any],
     value: str,

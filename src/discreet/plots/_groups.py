@@ -15,7 +15,6 @@ from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.estimation import (
     Change,
     GroupedPopulation,
-    Population,
     ReportedPopulation,
     Shares,
     SurveyAnswer,
@@ -23,7 +22,7 @@ from discreet.estimation import (
     SurveyChange,
 )
 from discreet.plots import _style as style
-from discreet.plots._labels import promise_label, shorten_name
+from discreet.plots._labels import promise_label
 from discreet.plots._style import Axes, AxesLike, Figure
 
 _MOST_PANELS = 24
@@ -32,16 +31,7 @@ _WIDE = 0.35  # inches for each row of a panel
 _SURVEY_COLUMNS = 3
 _MOST_CELLS = 40  # of a row or a column of a table of colours
 _TALL = 0.32  # inches for each row of a panel
-_GROUP_COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#767676",
-    "#222222",
-)  # Okabe and Ito's
+_GROUP_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#767676", "#222222"]
 
 
 def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -72,31 +62,40 @@ def groups(found: GroupedPopulation, *, most: int = 8, ax: AxesLike | None = Non
     if ax is None:
         title = style.text_or_fallback(title or _usual_title(found), _usual_title(found))
     with style.library_style():
-        drawn, panels = style.figure_and_panels(
-            ax,
-            title,
-            size=(2.2 + 2.3 * columns, 1.0 + rows * tall),
-            panels=(rows, columns),
-            share=first.domain.edges is None,
-        )
+        size, share = (2.2 + 2.3 * columns, 1.0 + rows * tall), first.domain.edges is None
+        drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns), share=share)
         for place, (axes, name) in enumerate(zip(panels, names, strict=False)):
             style.panel_title(
                 axes,
-                style.text_or_fallback(shorten_name(str(name), 24), f"group {place + 1}"),
+                style.drawable_name(name, f"group {place + 1}", 24),
                 f"{found.groups[name].clients:,} clients{', tell nothing' if name in found.silent else ''}",
             )
             if first.domain.edges is not None:
                 _draw_bins(axes, found, name, whole)
             else:
                 _draw_shares(axes, found, name, whole, shown, labels=place % columns == 0)
-        _share_scale(panels, found, shown)
-        for axes in panels[len(names) :]:
-            axes.set_visible(False)
-        _explain(drawn, panels, found, len(names), len(shown), new=ax is None)
+        _use_one_scale(panels, found, shown)
+        outcomes, confidence = len(whole), f"{100 * found.confidence:g} %"
+        told = f"{confidence} intervals, all {len(found.groups):,} groups and {outcomes:,} outcomes at once; grey: all clients"
+        if first.domain.edges is None and len(shown) < outcomes:
+            told += f"; {pluralise(outcomes - len(shown), 'more outcome')} not shown"
+        if len(names) < len(found.groups):
+            told += f"; {pluralise(len(found.groups) - len(names), 'more group')} not shown"
+        _finish_panels(drawn, panels, len(names), told, new=ax is None)
     return drawn
 
 
-def _share_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
+def _finish_panels(drawn: Figure, panels: list[Axes], used: int, told: str, *, new: bool) -> None:
+    """Hide the panels that are left, and write below what the others show."""
+    for axes in panels[used:]:
+        axes.set_visible(False)
+    if new:
+        drawn.supxlabel(told, x=0.012, ha="left", fontsize=9, color=style.INK)
+    else:
+        panels[0].set_xlabel(told, loc="left")
+
+
+def _use_one_scale(panels: list[Axes], found: GroupedPopulation, shown: np.ndarray) -> None:
     """One scale for all panels. A group that tells nothing reaches from 0 to 1, and would hide the others: it is cut."""
     telling = [law for name, law in found.laws.items() if name not in found.silent] or [*found.laws.values()]
     edges = next(iter(found.groups.values())).domain.edges
@@ -119,30 +118,19 @@ def _usual_title(found: GroupedPopulation) -> str:
     return f"{len(found.groups):,} groups behind {found.clients:,} private {released} {promise}"
 
 
-def _colour(found: Population | ReportedPopulation) -> str:
-    return style.COLOURS["linear" if found.exact else "optimal"]
-
-
 def _draw_shares(
     axes: Axes, found: GroupedPopulation, name: object, whole: np.ndarray, shown: np.ndarray, *, labels: bool
 ) -> None:
     law, group = found.laws[name], found.groups[name]
-    rows, colour = np.arange(len(shown)), _colour(group)
+    rows, colour = np.arange(len(shown)), style.estimate_colour(exact=group.exact)
     axes.hlines(rows, law.all_low[shown], law.all_high[shown], color=colour, linewidth=5.0, alpha=0.28)
     inside = np.clip(law.estimate, law.all_low, law.all_high)  # an unbiased estimate may lie outside [0, 1]
     face = "white" if name in found.silent else colour
     axes.scatter(inside[shown], rows, s=30, facecolor=face, edgecolor=colour, zorder=3)
     axes.vlines(np.clip(whole[shown], 0.0, 1.0), rows - 0.3, rows + 0.3, color=style.QUIET, linewidth=1.2, zorder=2)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    domain = [str(group.domain.names[place]) for place in shown]
-    texts = [
-        style.text_or_fallback(shorten_name(text, 20), f"outcome {place}")
-        for text, place in zip(domain, shown, strict=True)
-    ]
-    axes.set_yticks(rows, texts if labels else [""] * len(rows), color=style.INK, parse_math=False)
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
+    names = [style.drawable_name(group.domain.names[place], f"outcome {place}", 20) for place in shown]
+    style.name_rows(axes, names if labels else [""] * len(rows))
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.tick_params(labelbottom=True)
 
@@ -151,29 +139,11 @@ def _draw_bins(axes: Axes, found: GroupedPopulation, name: object, whole: np.nda
     law, group = found.laws[name], found.groups[name]
     edges = group.domain.edges
     assert edges is not None
-    width, colour = np.diff(edges), _colour(group)
-    axes.fill_between(
-        edges, np.append(law.all_low / width, 0), np.append(law.all_high / width, 0), step="post", color=colour,
-        alpha=0.22, linewidth=0,
-    )  # fmt: skip
+    width, colour = np.diff(edges), style.estimate_colour(exact=group.exact)
+    style.fill_steps(axes, edges, law.all_low / width, law.all_high / width, colour)
     axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.6)
     axes.stairs(whole / width, edges, color=style.QUIET, linewidth=1.0)
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
-
-
-def _explain(
-    drawn: Figure, panels: list[Axes], found: GroupedPopulation, panels_drawn: int, shown: int, *, new: bool
-) -> None:
-    size = len(found.whole.counts)
-    told = f"{100 * found.confidence:g} % intervals, all {len(found.groups):,} groups and {size:,} outcomes at once; grey: all clients"
-    if found.whole.domain.edges is None and shown < size:
-        told += f"; {pluralise(size - shown, 'more outcome')} not shown"
-    if panels_drawn < len(found.groups):
-        told += f"; {pluralise(len(found.groups) - panels_drawn, 'more group')} not shown"
-    if new:
-        drawn.supxlabel(told, x=0.012, ha="left", fontsize=9, color=style.INK)
-    else:
-        panels[0].set_xlabel(told, loc="left")
 
 
 def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -204,8 +174,7 @@ def change(found: Change, *, most: int = 15, ax: AxesLike | None = None, title: 
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, max(3.2, 1.6 + 0.32 * len(shown))))
         _draw_changes(axes, law, shown)
-        texts = [style.text_or_fallback(shorten_name(str(domain.names[place])), f"outcome {place}") for place in shown]
-        axes.set_yticks(np.arange(len(shown)), texts, color=style.INK, parse_math=False)
+        style.name_rows(axes, [style.drawable_name(domain.names[place], f"outcome {place}") for place in shown])
         hidden = len(law.estimate) - len(shown)
         more = f"; {pluralise(hidden, 'more outcome')} not shown" if hidden else ""
         axes.set_xlabel(
@@ -226,9 +195,6 @@ def _draw_changes(axes: Axes, law: Shares, shown: np.ndarray) -> None:
     face = np.where(surely, style.COLOURS["mollifier"], "white").tolist()
     axes.scatter(np.clip(law.estimate[shown], low, high), rows, s=42, c=face, edgecolors=colour, zorder=3)
     axes.axvline(0.0, color=style.QUIET, linewidth=1.0)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:+g}" if value else "0")
 
 
@@ -249,7 +215,7 @@ def survey(found: SurveyAnswers, *, most: int = 10, ax: AxesLike | None = None, 
     """
     check_kind("found", found, SurveyAnswers, "pass what discreet.estimation.answer_survey(...) returns")
     usual = f"A survey of {found.clients:,} clients, {promise_label(found.sampler.privacy, found.sampler.epsilon)}"
-    told = f"{100 * found.confidence:g} % intervals, all {_number_count(found):,} numbers of the survey at once"
+    told = f"{100 * found.confidence:g} % intervals, all {found.numbers:,} numbers of the survey at once"
     return _draw_panels(found, most, ax, title, usual, told, lambda axes, place: _draw_answer(axes, found, place, most))
 
 
@@ -286,7 +252,13 @@ def survey_groups(
     if len(shown) < len(found):
         told += f"; {pluralise(len(found) - len(shown), 'more group')} not shown"
     return _draw_panels(
-        first, most * len(shown), ax, title, usual, told, lambda axes, place: _draw_groups(axes, shown, place, most)
+        first,
+        most * len(shown),
+        ax,
+        title,
+        usual,
+        told,
+        lambda axes, place: _draw_answer_groups(axes, shown, place, most),
     )
 
 
@@ -311,12 +283,8 @@ def survey_change(
     usual = f"The change from {found.before.clients:,} to {found.after.clients:,} clients"
     told = f"{100 * found.confidence:g} % intervals, all numbers at once; orange: the interval excludes 0"
     return _draw_panels(
-        found.after, most, ax, title, usual, told, lambda axes, place: _draw_change(axes, found, place, most)
+        found.after, most, ax, title, usual, told, lambda axes, place: _draw_answer_change(axes, found, place, most)
     )
-
-
-def _number_count(found: SurveyAnswers) -> int:
-    return sum(len(answer.names) for answer in found)
 
 
 def _draw_panels(
@@ -344,23 +312,16 @@ def _draw_panels(
         drawn, panels = style.figure_and_panels(ax, title, size=size, panels=(rows, columns))
         for place, axes in enumerate(panels[: len(answers)]):
             draw(axes, place)
-        for axes in panels[len(answers) :]:
-            axes.set_visible(False)
-        if ax is None:
-            drawn.supxlabel(told, x=0.012, ha="left", fontsize=9, color=style.INK)
-        else:
-            panels[0].set_xlabel(told, loc="left")
+        _finish_panels(drawn, panels, len(answers), told, new=ax is None)
     return drawn
 
 
 def _title_panel(axes: Axes, answer: SurveyAnswer, about: str) -> None:
     unit = f", {answer.unit}" if answer.unit else ""
-    style.panel_title(
-        axes, style.text_or_fallback(shorten_name(answer.question.title + unit, 44), answer.question.kind), about
-    )
+    style.panel_title(axes, style.drawable_name(answer.question.title + unit, answer.question.kind, 44), about)
 
 
-def _draw_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
+def _draw_answer_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, most: int) -> None:
     answers = {name: each[place] for name, each in found.items()}
     first = next(iter(answers.values()))
     _title_panel(axes, first, "by group")
@@ -369,15 +330,17 @@ def _draw_groups(axes: Axes, found: Mapping[Any, SurveyAnswers], place: int, mos
     apart = 0.7 / len(answers)
     for number, (name, each) in enumerate(answers.items()):
         rows = np.arange(len(shown)) + apart * (number - (len(answers) - 1) / 2)
-        label = style.text_or_fallback(shorten_name(str(name), 20), f"group {number + 1}")
+        label = style.drawable_name(name, f"group {number + 1}", 20)
         if each.is_known:
-            _draw_intervals(axes, rows, each.law, each.consistent, shown, _scale(first), _GROUP_COLOURS[number], label)
-    _name_rows(axes, first, shown)
+            _draw_intervals(
+                axes, rows, each.law, each.consistent, shown, _percent_scale(first), _GROUP_COLOURS[number], label
+            )
+    _name_answer_rows(axes, first, shown)
     if place == 0:
         axes.legend(fontsize=8, frameon=False, loc="best")
 
 
-def _draw_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
+def _draw_answer_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None:
     answer, law = found.after[place], found.laws[place]
     _title_panel(axes, answer, "later less earlier")
     shown = np.argsort(-np.abs(np.nan_to_num(law.estimate)), kind="stable")[:most]
@@ -385,13 +348,13 @@ def _draw_change(axes: Axes, found: SurveyChange, place: int, most: int) -> None
         sure = (law.all_low > 0.0) | (law.all_high < 0.0)
         for chosen, colour in ((sure, style.COLOURS["mollifier"]), (~sure, style.COLOURS["held"])):
             rows = np.flatnonzero(chosen[shown])
-            _draw_intervals(axes, rows, law, law.estimate, shown[rows], _scale(answer), colour, None)
+            _draw_intervals(axes, rows, law, law.estimate, shown[rows], _percent_scale(answer), colour, None)
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    _name_rows(axes, answer, shown)
+    _name_answer_rows(axes, answer, shown)
     axes.set_xlabel(axes.get_xlabel().replace("share, %", "percentage points"))
 
 
-def _scale(answer: SurveyAnswer) -> float:
+def _percent_scale(answer: SurveyAnswer) -> float:
     return 100.0 if answer.has_shares else 1.0
 
 
@@ -416,15 +379,10 @@ def _draw_intervals(
     axes.scatter(scale * np.clip(estimate[shown], low, high), rows, s=30, color=colour, zorder=3, label=label)
 
 
-def _name_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
+def _name_answer_rows(axes: Axes, answer: SurveyAnswer, shown: np.ndarray) -> None:
     """The names of the outcomes, and what is not shown."""
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    names = [shorten_name(answer.names[place], 26) for place in shown]
-    texts = [style.text_or_fallback(text, f"number {place}") for text, place in zip(names, shown, strict=True)]
-    axes.set_yticks(np.arange(len(shown)), texts, color=style.INK, parse_math=False)
-    axes.grid(axis="y", visible=False)
+    style.name_rows(axes, [style.drawable_name(answer.names[place], f"number {place}", 26) for place in shown])
     axes.grid(axis="x", visible=True)
-    axes.spines["left"].set_visible(False)
     hidden = len(answer.names) - len(shown)
     more = f"{pluralise(hidden, 'more outcome')} not shown" if hidden else ""
     axes.set_xlabel("; ".join(part for part in ("share, %" if answer.has_shares else answer.unit, more) if part))
@@ -437,17 +395,17 @@ def _draw_answer(axes: Axes, found: SurveyAnswers, place: int, most: int) -> Non
     if not answer.is_known:
         axes.axis("off")
     elif answer.question.kind == "shares" and len(sizes) == 2 and max(sizes) <= _MOST_CELLS:
-        _draw_table(axes, answer, found, sizes)
+        _draw_share_table(axes, answer, found, sizes)
     else:
         shown = (
             np.argsort(-answer.consistent, kind="stable")[:most] if _is_ranked(answer) else np.arange(len(answer.names))
         )
         rows, colour = np.arange(len(shown)), style.COLOURS["linear"]
-        _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _scale(answer), colour, None)
-        _name_rows(axes, answer, shown)
+        _draw_intervals(axes, rows, answer.law, answer.consistent, shown, _percent_scale(answer), colour, None)
+        _name_answer_rows(axes, answer, shown)
 
 
-def _draw_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
+def _draw_share_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: tuple[int, ...]) -> None:
     """The nearest shares of two columns; the last line says how wide an interval is."""
     image = axes.imshow(100.0 * answer.nearest.reshape(sizes), cmap="Greens", aspect="auto", vmin=0.0)
     axes.grid(visible=False)
@@ -455,8 +413,8 @@ def _draw_table(axes: Axes, answer: SurveyAnswer, found: SurveyAnswers, sizes: t
     for name, size, axis in zip(answer.question.columns, sizes, (axes.yaxis, axes.xaxis), strict=True):
         step = math.ceil(size / 12)
         places = np.arange(0, size, step)
-        names = [shorten_name(str(columns[name].names[int(place)]), 12) for place in places]
-        axis.set_ticks(places, [style.text_or_fallback(text, "") for text in names], color=style.INK, parse_math=False)
-        axis.set_label_text(style.text_or_fallback(shorten_name(name, 30), ""))
+        names = [style.drawable_name(columns[name].names[int(place)], "", 12) for place in places]
+        axis.set_ticks(places, names, color=style.INK, parse_math=False)
+        axis.set_label_text(style.drawable_name(name, "", 30))
     wide = 50.0 * float(np.median(answer.law.all_high - answer.law.all_low))
     axes.figure.colorbar(image, ax=axes, label=f"share, % (intervals +-{wide:.2g})")

@@ -14,20 +14,8 @@ from numpy.typing import NDArray
 from discreet.errors import DiscreetError, check_count
 from discreet.families import ContinuousFamily, FiniteFamily
 from discreet.mechanisms import AnyFamily, Mechanism, OutputLaw, Sampler, check_protocol, check_sampler
-from discreet.plots._labels import shorten_name
-from discreet.plots._style import (
-    COLOURS,
-    INK,
-    QUIET,
-    Axes,
-    AxesLike,
-    Figure,
-    figure_and_panels,
-    library_style,
-    mechanism_colour,
-    panel_title,
-    text_or_fallback,
-)
+from discreet.plots import _style as style
+from discreet.plots._style import Axes, AxesLike, Figure
 
 Floats = NDArray[np.float64]
 
@@ -44,12 +32,12 @@ def density_figure(law: OutputLaw, *, ax: AxesLike | None, title: str | None) ->
         raise DiscreetError(
             f"a distribution in dimension {law.dim} cannot be drawn; pictures are for 1 and 2 dimensions"
         )
-    with library_style():
+    with style.library_style():
         if law.dim == 1:
-            drawn, (axes,) = figure_and_panels(ax, title, size=(7.6, 4.3))
+            drawn, (axes,) = style.figure_and_panels(ax, title, size=(7.6, 4.3))
             _draw_curves(axes, law)
         else:
-            drawn, panels = figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
+            drawn, panels = style.figure_and_panels(ax, title, size=(11.0, 4.4), panels=(1, 3), share=True)
             _draw_images(drawn, panels, law)
     return drawn
 
@@ -67,10 +55,10 @@ def _draw_curves(axes: Axes, law: OutputLaw) -> None:
         (wanted > law.constants.B, CEILING, "cut at the ceiling B h"),
     ):
         axes.fill_between(x, 0.0, top, where=where.tolist(), color=colour, alpha=0.16, linewidth=0, label=text)
-    axes.plot(x, floor, color=QUIET, linewidth=1.0, linestyle=(0, (4, 2)), label="the box: b h and B h")
-    axes.plot(x, ceiling, color=QUIET, linewidth=1.0, linestyle=(0, (4, 2)))
-    axes.plot(x, p, color=COLOURS["held"], linewidth=2.6, label="what the client holds, p")
-    axes.plot(x, q, color=COLOURS["optimal"], linewidth=2.0, label="what a sample is drawn from, q")
+    axes.plot(x, floor, color=style.QUIET, linewidth=1.0, linestyle=(0, (4, 2)), label="the box: b h and B h")
+    axes.plot(x, ceiling, color=style.QUIET, linewidth=1.0, linestyle=(0, (4, 2)))
+    axes.plot(x, p, color=style.COLOURS["held"], linewidth=2.6, label="what the client holds, p")
+    axes.plot(x, q, color=style.COLOURS["optimal"], linewidth=2.0, label="what a sample is drawn from, q")
     axes.set_xlim(low, high)
     axes.set_ylim(0.0, top)
     axes.set_xlabel("x")
@@ -112,14 +100,16 @@ def _draw_images(drawn: Figure, panels: Sequence[Axes], law: OutputLaw) -> None:
             vmax=brightest,
             aspect="equal",
         )
-        axes.contour(x, y, density, levels=brightest * np.array([0.1, 0.3, 0.5, 0.7, 0.9]), colors=INK, linewidths=0.5)
-        panel_title(axes, name, text)
+        axes.contour(
+            x, y, density, levels=brightest * np.array([0.1, 0.3, 0.5, 0.7, 0.9]), colors=style.INK, linewidths=0.5
+        )
+        style.panel_title(axes, name, text)
     drawn.colorbar(shown, ax=[left, middle], shrink=0.75, pad=0.02).outline.set_visible(False)
     b, ceiling = law.constants.b, law.constants.B
     right.contourf(x, y, wanted, levels=[-1.0, b, ceiling, np.inf], colors=[FLOOR, "white", CEILING], alpha=0.45)
-    right.contour(x, y, wanted, levels=[b, ceiling], colors=INK, linewidths=0.6)
+    right.contour(x, y, wanted, levels=[b, ceiling], colors=style.INK, linewidths=0.6)
     right.set_aspect("equal")
-    panel_title(right, "where the box clips it", "blue: raised to b h; orange: cut at B h")
+    style.panel_title(right, "where the box clips it", "blue: raised to b h; orange: cut at B h")
     for axes in (left, middle, right):
         axes.grid(visible=False)
         axes.set_xlabel("x₁")
@@ -199,8 +189,8 @@ def output(
         return density_figure(law, ax=ax, title=title)
     check_count("most", most)
     client = _ClientOutput.of(sampler, sampler.family, p, released)
-    with library_style():
-        drawn, (axes,) = figure_and_panels(ax, title, size=(6.4, 5.2))
+    with style.library_style():
+        drawn, (axes,) = style.figure_and_panels(ax, title, size=(6.4, 5.2))
         _draw_client_output(axes, client, most)
     return drawn
 
@@ -238,7 +228,7 @@ class _ClientOutput:
             claim=f"a factor of e$^{{{sampler.epsilon:g}}}$" if box is not None else str(sampler.privacy),
             boxed=box is not None,
             released=None if released is None else int(family.numbers([released])[0]),
-            colour=mechanism_colour(sampler.name),
+            colour=style.mechanism_colour(sampler.name),
         )
 
     def shown_outcomes(self, most: int) -> NDArray[np.intp]:
@@ -252,7 +242,7 @@ class _ClientOutput:
 def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     shown = client.shown_outcomes(most)
     rest = np.setdiff1d(np.arange(len(client.held)), shown)
-    names = [text_or_fallback(shorten_name(client.names[place]), f"outcome {place}") for place in shown]
+    names = [style.drawable_name(client.names[place], f"outcome {place}") for place in shown]
     held, drawn_from, floor, ceiling = (
         np.append(each[shown], each[rest].mean()) if rest.size else each[shown]
         for each in (client.held, client.drawn_from, client.floor, client.ceiling)
@@ -274,11 +264,13 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
         axes.barh(rows, ceiling - inside, left=inside, height=0.9, color=client.colour, alpha=0.12, linewidth=0)
     axes.hlines(rows, np.maximum(held, edge), drawn_from, color="#CFCFCF", linewidth=1.4, zorder=1)
     positive = held > 0
-    axes.scatter(held[positive], rows[positive], s=46, color=COLOURS["held"], zorder=2)
-    axes.scatter(np.full((~positive).sum(), edge), rows[~positive], s=46, marker="<", color=COLOURS["held"], zorder=2)
+    axes.scatter(held[positive], rows[positive], s=46, color=style.COLOURS["held"], zorder=2)
+    axes.scatter(
+        np.full((~positive).sum(), edge), rows[~positive], s=46, marker="<", color=style.COLOURS["held"], zorder=2
+    )
     axes.scatter(drawn_from, rows, s=46, color=client.colour, zorder=3)
     for row in rows[~positive]:
-        _annotate(axes, "held: 0", (edge, row), (8, 6), COLOURS["held"])
+        _annotate(axes, "held: 0", (edge, row), (8, 6), style.COLOURS["held"])
     axes.set_xscale("log")
     axes.set_xlim(0.85 * edge, 1.7 * max(float(held.max()), float(ceiling.max())))
     low, high = axes.get_xlim()
@@ -286,7 +278,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.set_ylim(len(names) - 0.4, -1.1)
-    axes.set_yticks(rows, names, color=INK, parse_math=False)
+    axes.set_yticks(rows, names, color=style.INK, parse_math=False)
     for label, place in zip(axes.get_yticklabels(), shown, strict=False):
         label.set_fontweight("bold" if place == client.released else "normal")
     if client.released is not None:
@@ -297,7 +289,7 @@ def _draw_client_output(axes: Axes, client: _ClientOutput, most: int) -> None:
     axes.grid(False)
     axes.spines["left"].set_visible(False)
     side, away = ("left", 8) if held[0] >= drawn_from[0] else ("right", -8)
-    _annotate(axes, "held", (held[0], 0), (away, 0), COLOURS["held"], side=side, level="center")
+    _annotate(axes, "held", (held[0], 0), (away, 0), style.COLOURS["held"], side=side, level="center")
     _annotate(axes, "drawn from", (drawn_from[0], 0), (0, 7), client.colour, side="center")
     if not client.boxed:
         axes.set_xlabel(f"claimed: {client.claim}; it states no box", color=client.colour)

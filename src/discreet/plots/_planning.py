@@ -58,7 +58,7 @@ def tradeoff(
     if isinstance(divergences, str | FDivergence):
         divergences = [divergences]
     names = check_list("divergences", divergences, "pass names such as 'kl'")
-    _check_count(len(names))
+    _check_panel_count(len(names))
     style.check_canvas(ax, title, len(names))
     curves = [_risk_curve(family, budgets, divergence(name), bracket=bracket) for name in names]
     if title is None and ax is None:
@@ -96,14 +96,14 @@ def _risk_curve(
     return RiskCurve(f.name, epsilon, smallest, baseline, exact, lower, own)
 
 
-def _check_count(panels: int) -> None:
+def _check_panel_count(panels: int) -> None:
     if not 1 <= panels <= MOST_PANELS:
         raise DiscreetError(f"{panels} divergences do not fit one picture; choose 1 to {MOST_PANELS}")
 
 
 def curves_figure(curves: Sequence[RiskCurve], *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
     """One to four panels side by side or two by two; the gap to the baseline is shaded."""
-    _check_count(len(curves))
+    _check_panel_count(len(curves))
     for curve in curves:
         if len(curve.epsilon) < 2:
             raise DiscreetError("a curve needs at least 2 values of epsilon; give a range such as 0.1:10:50")

@@ -4,8 +4,6 @@
 bound of every event beside the claimed epsilon.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +12,20 @@ from numpy.typing import NDArray
 from discreet._base.labelled import LawLike
 from discreet.audit import BlackBoxAudit
 from discreet.errors import DiscreetError, check_count, check_kind
-from discreet.estimation import Population, ReportedPopulation
+from discreet.estimation import AnyPopulation, Population, ReportedPopulation
 from discreet.families import ContinuousFamily, as_laws
 from discreet.plots import _style as style
-from discreet.plots._labels import promise_label, shorten_name
+from discreet.plots._labels import promise_label
 from discreet.plots._style import Axes, AxesLike, Figure
 
 Floats = NDArray[np.float64]
 _BY_EXAMPLES = style.COLOURS["mollifier"]  # no mollifier is drawn beside it
 _TAIL = 1e-3  # of the reference, at each end
+_UNBIASED, _AMONG_SAMPLES = "private estimate", "among the samples"
 
 
 def population(
-    found: Population | ReportedPopulation,
+    found: AnyPopulation,
     *,
     truth: LawLike | None = None,
     most: int = 15,
@@ -58,20 +57,19 @@ def population(
         released = "reports" if isinstance(found, ReportedPopulation) else "samples"
         usual = f"The population behind {found.clients:,} private {released} {promise}"
         title = usual if title is None else style.text_or_fallback(title, usual)
-    shares = _PopulationShares.of(found, known)
-    height = 4.6 if shares.edges is not None else max(3.2, 1.6 + 0.32 * min(most, len(shares.names)))
+    height = 4.6 if found.domain.edges is not None else max(3.2, 1.6 + 0.32 * min(most, found.domain.size))
     with style.library_style():
         drawn, (axes,) = style.figure_and_panels(ax, title, size=(8.4, height))
-        if shares.edges is None:
-            _draw_labels(axes, shares, most)
+        if found.domain.edges is None:
+            _draw_labels(axes, found, known, most)
             above = {"bbox_to_anchor": (1.0, 1.0), "ncols": 3} if ax is None else {}  # given axes may have a title
             axes.legend(loc="lower right", frameon=False, labelcolor=style.INK, **above)
         else:
-            _draw_cells(axes, shares)
+            _draw_cells(axes, found, known, found.domain.edges)
     return drawn
 
 
-def _check_truth_shares(truth: Any, found: Population | ReportedPopulation) -> Floats:
+def _check_truth_shares(truth: Any, found: AnyPopulation) -> Floats:
     family, size = found.sampler.family, found.domain.size
     shares = as_laws(truth, "truth", size) if isinstance(family, ContinuousFamily) else family.as_rows(truth, "truth")
     if shares.ndim != 1:
@@ -79,133 +77,72 @@ def _check_truth_shares(truth: Any, found: Population | ReportedPopulation) -> F
     return np.asarray(shares)
 
 
-@dataclass(frozen=True)
-class _PopulationShares:
-    """Shares of a population: estimates with intervals, and the truth if it is known. `edges`: outcomes are cells.
-
-    `together`: the ends of intervals that hold for all outcomes at once, and so after ranking. `examples`: the shares by weighted public
-    examples, if any. `span`: the drawn range of cells; the outermost bins of a continuous family may reach far beyond the clients. `exact`:
-    the estimate is unbiased; otherwise it is the share among the samples, and the interval covers every compatible share.
-    """
-
-    names: Sequence[str]
-    estimate: Floats
-    low: Floats
-    high: Floats
-    together: tuple[Floats, Floats]
-    examples: Floats | None
-    truth: Floats | None
-    edges: Floats | None
-    span: tuple[float, float]
-    exact: bool
-    confidence: float
-
-    @classmethod
-    def of(cls, found: Population | ReportedPopulation, truth: Floats | None) -> "_PopulationShares":
-        """Those of an estimated population."""
-        law, domain = found.law, found.domain
-        names = [str(name) for name in domain.names]
-        span = _value_range(found)
-        examples = None if found.reweighted is None else found.reweighted.law
-        return cls(
-            names,
-            law.estimate,
-            law.low,
-            law.high,
-            (law.all_low, law.all_high),
-            examples,
-            truth,
-            domain.edges,
-            span,
-            found.exact,
-            found.confidence,
-        )
-
-    @property
-    def colour(self) -> str:
-        """The colour of the mechanism."""
-        return style.COLOURS["linear" if self.exact else "optimal"]
-
-
-def _value_range(found: Population | ReportedPopulation) -> tuple[float, float]:
-    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end."""
-    finest = found.finest
-    edges = found.domain.edges if finest is None else finest.domain.edges
-    if edges is None:
-        return 0.0, 1.0
-    if finest is None:
-        return float(edges[0]), float(edges[-1])
-    low, high = np.interp([_TAIL, 1.0 - _TAIL], np.append(0.0, np.cumsum(finest.reference)), edges)
-    return float(low), float(high)
-
-
-def _draw_labels(axes: Axes, shares: _PopulationShares, most: int) -> None:
-    by = shares.estimate if shares.truth is None else shares.truth
+def _draw_labels(axes: Axes, found: AnyPopulation, truth: Floats | None, most: int) -> None:
+    """A row for each label. Those that are selected by their estimates, which are random, have intervals that hold all at once."""
+    law, colour = found.law, style.estimate_colour(exact=found.exact)
+    by = law.estimate if truth is None else truth
     shown = np.argsort(-by, kind="stable")[:most]
     rows = np.arange(len(shown))
-    ranked = shares.truth is None and len(shown) < len(by)  # selected by their estimates, which are random
-    low, high = shares.together if ranked else (shares.low, shares.high)
-    axes.hlines(rows, low[shown], high[shown], color=shares.colour, linewidth=5.0, alpha=0.28)
+    ranked = truth is None and len(shown) < len(by)
+    low, high = (law.all_low, law.all_high) if ranked else (law.low, law.high)
+    axes.hlines(rows, low[shown], high[shown], color=colour, linewidth=5.0, alpha=0.28)
     for row, place in enumerate(shown):  # an unbiased estimate may lie outside [0, 1], where its interval is cut
-        estimate = shares.estimate[place]
+        estimate = law.estimate[place]
         end = min(max(estimate, low[place]), high[place])
         if end != estimate:
-            axes.plot([estimate, end], [row, row], color=shares.colour, linewidth=1.0)
-    marker = "o" if shares.exact else "|"
-    axes.scatter(
-        shares.estimate[shown], rows, s=42, marker=marker, color=shares.colour, zorder=3, label=_estimate_label(shares)
-    )
-    if shares.examples is not None:
-        axes.scatter(shares.examples[shown], rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
-    if shares.truth is not None:
+            axes.plot([estimate, end], [row, row], color=colour, linewidth=1.0)
+    marker, label = ("o", _UNBIASED) if found.exact else ("|", _AMONG_SAMPLES)
+    axes.scatter(law.estimate[shown], rows, s=42, marker=marker, color=colour, zorder=3, label=label)
+    if found.reweighted is not None:
+        examples = found.reweighted.law[shown]
+        axes.scatter(examples, rows, s=42, marker="x", color=_BY_EXAMPLES, zorder=3, label="by examples")
+    if truth is not None:
         axes.scatter(
-            shares.truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
+            truth[shown], rows, s=64, marker="D", facecolor="none", edgecolor=style.INK, zorder=4, label="truth"
         )
     axes.axvline(0.0, color="#BBBBBB", linewidth=0.8)
-    axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_yticks(
-        rows,
-        [style.text_or_fallback(shorten_name(shares.names[place]), f"outcome {place}") for place in shown],
-        color=style.INK,
-        parse_math=False,
-    )
-    axes.grid(axis="y", visible=False)
-    axes.spines["left"].set_visible(False)
-    more = f"; {len(shares.names) - len(shown):,} more outcomes not shown" if len(shares.names) > len(shown) else ""
+    style.name_rows(axes, [style.drawable_name(found.domain.names[place], f"outcome {place}") for place in shown])
+    more = f"; {len(by) - len(shown):,} more outcomes not shown" if len(by) > len(shown) else ""
     together = f", all {len(by):,} at once" if ranked else ""
     axes.set_xlabel(
-        f"share of the average client's records{more}\nbars: {_interval_label(shares)}{together}, cut at 0", loc="left"
+        f"share of the average client's records{more}\nbars: {_interval_label(found)}{together}, cut at 0", loc="left"
     )
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
 
 
-def _draw_cells(axes: Axes, shares: _PopulationShares) -> None:
-    edges = shares.edges
-    assert edges is not None
-    width = np.diff(edges)
-    axes.fill_between(
-        edges, np.append(shares.low / width, 0), np.append(shares.high / width, 0), step="post", color=shares.colour,
-        alpha=0.22, linewidth=0,
-    )  # fmt: skip
-    axes.stairs(shares.estimate / width, edges, color=shares.colour, linewidth=1.8, label=_estimate_label(shares))
-    if shares.examples is not None:
-        axes.stairs(shares.examples / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
-    if shares.truth is not None:
-        axes.stairs(shares.truth / width, edges, color=style.INK, linewidth=1.2, linestyle="--", label="truth")
-    axes.set_xlim(*shares.span)
+def _draw_cells(axes: Axes, found: AnyPopulation, truth: Floats | None, edges: Floats) -> None:
+    """A step for each cell."""
+    law, width, colour = found.law, np.diff(edges), style.estimate_colour(exact=found.exact)
+    style.fill_steps(axes, edges, law.low / width, law.high / width, colour)
+    label = _UNBIASED if found.exact else _AMONG_SAMPLES
+    axes.stairs(law.estimate / width, edges, color=colour, linewidth=1.8, label=label)
+    if found.reweighted is not None:
+        axes.stairs(found.reweighted.law / width, edges, color=_BY_EXAMPLES, linewidth=1.4, label="by examples")
+    if truth is not None:
+        axes.stairs(truth / width, edges, color=style.INK, linewidth=1.2, linestyle="--", label="truth")
+    axes.set_xlim(*_value_range(found, edges))
     axes.axhline(0.0, color="#BBBBBB", linewidth=0.8)
-    axes.set_xlabel(f"value; band: {_interval_label(shares)}")
+    axes.set_xlabel(f"value; band: {_interval_label(found)}")
     axes.set_ylabel("density of the average client")
     axes.legend(loc="upper right", frameon=False, labelcolor=style.INK)
 
 
-def _estimate_label(shares: _PopulationShares) -> str:
-    return "private estimate" if shares.exact else "among the samples"
+def _value_range(found: AnyPopulation, edges: Floats) -> tuple[float, float]:
+    """Between which values the cells lie; of a continuous family, all but a thousandth of its reference at each end.
+
+    The outermost bins of a continuous family may reach far beyond the clients.
+    """
+    finest = found.finest
+    if finest is None or finest.domain.edges is None:
+        return float(edges[0]), float(edges[-1])
+    upto = np.append(0.0, np.cumsum(finest.reference))
+    low, high = np.interp([_TAIL, 1.0 - _TAIL], upto, finest.domain.edges)
+    return float(low), float(high)
 
 
-def _interval_label(shares: _PopulationShares) -> str:
-    told = f"{100 * shares.confidence:g} % intervals"
-    return told if shares.exact else f"{told}, with every share that could have led to it"
+def _interval_label(found: AnyPopulation) -> str:
+    told = f"{100 * found.confidence:g} % intervals"
+    return told if found.exact else f"{told}, with every share that could have led to it"
 
 
 def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None = None) -> Figure:
@@ -236,16 +173,13 @@ def audit(found: BlackBoxAudit, *, ax: AxesLike | None = None, title: str | None
 
 def _draw_frequencies(axes: Axes, found: BlackBoxAudit) -> None:
     event = found.events[0]
-    style.panel_title(axes, "The leading event", style.text_or_fallback(shorten_name(event.description, 52), "event 1"))
+    style.panel_title(axes, "The leading event", style.drawable_name(event.description, "event 1", 52))
     heights = (event.first_count / event.draws, event.second_count / event.draws)
     names = [f"input {_value_text(found.inputs[place])}" for place in (event.first_input, event.second_input)]
     bars = axes.bar([0, 1], heights, width=0.5, color=[style.COLOURS["mollifier"], style.COLOURS["held"]])
     axes.bar_label(bars, [f"{height:.4f}" for height in heights], padding=3)
     numbers = (event.first_input + 1, event.second_input + 1)
-    told = [
-        style.text_or_fallback(shorten_name(name, 24), f"input {number}")
-        for name, number in zip(names, numbers, strict=True)
-    ]
+    told = [style.drawable_name(name, f"input {number}", 24) for name, number in zip(names, numbers, strict=True)]
     axes.set_xticks([0, 1], told, parse_math=False)
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylabel("how often")

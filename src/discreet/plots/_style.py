@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write
 from discreet.errors import DiscreetError, check_kind, check_path, need_extra
-from discreet.plots._labels import check_picture
+from discreet.plots._labels import check_picture, shorten_name
 
 try:
     import matplotlib
@@ -95,36 +95,63 @@ _STYLE: Any = {
 @contextmanager
 def library_style() -> Iterator[None]:
     """Use the library's style inside the block, and restore the caller's settings after it."""
-    with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_fallbacks()]}):
+    with matplotlib.rc_context({**_STYLE, "font.family": ["sans-serif", *_installed_fonts()]}):
         yield
 
 
 @cache
-def _fallbacks() -> list[str]:
+def _installed_fonts() -> list[str]:
     installed = set(font_manager.get_font_names())
     return [name for name in _SCRIPTS if name in installed]
 
 
 @cache
-def _glyphs() -> frozenset[int]:
+def _drawable_characters() -> frozenset[int]:
     """Every character that one of the fonts has."""
     paths = [
-        font_manager.findfont(font_manager.FontProperties(family=[family])) for family in ("sans-serif", *_fallbacks())
+        font_manager.findfont(font_manager.FontProperties(family=[family]))
+        for family in ("sans-serif", *_installed_fonts())
     ]
     return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
 
 
 def text_or_fallback(text: str, instead: str) -> str:
     """The text, or `instead` if no installed font can write it."""
-    return text if all(ord(letter) in _glyphs() for letter in text) else instead
+    return text if all(ord(letter) in _drawable_characters() for letter in text) else instead
+
+
+def drawable_name(name: Any, instead: str, most: int = 32) -> str:
+    """A name short enough for a picture, or `instead` if no installed font can write it."""
+    return text_or_fallback(shorten_name(str(name), most), instead)
+
+
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Names beside the rows of a panel, the first on top, without lines between them."""
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(np.arange(len(names)), names, color=INK, parse_math=False)
+    axes.grid(axis="y", visible=False)
+    axes.spines["left"].set_visible(False)
+
+
+def fill_steps(
+    axes: Axes, edges: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], colour: str
+) -> None:
+    """A band between two heights in each cell."""
+    ends = np.append(low, 0), np.append(high, 0)
+    axes.fill_between(edges, *ends, step="post", color=colour, alpha=0.22, linewidth=0)
+
+
+def estimate_colour(*, exact: bool) -> str:
+    """The colour of an estimate: that of the linear mechanism if it is unbiased, else that of the optimal one."""
+    return COLOURS["linear" if exact else "optimal"]
 
 
 def fonts_note(names: Iterable[Any]) -> str | None:
     """Which font to install for labels that no installed font can write, and that a picture numbers instead; None if there are none."""
-    missing = [str(name) for name in names if any(ord(letter) not in _glyphs() for letter in str(name))]
+    missing = [str(name) for name in names if any(ord(letter) not in _drawable_characters() for letter in str(name))]
     if not missing:
         return None
-    letters = sorted({letter for name in missing for letter in name if ord(letter) not in _glyphs()})
+    letters = sorted({letter for name in missing for letter in name if ord(letter) not in _drawable_characters()})
     scripts = [unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters]
     wanted = dict.fromkeys(_FONTS.get(script, _ANY_FONT) for script in scripts)
     fonts = ", ".join(f"{font} (on Debian and Ubuntu: apt install {package})" for font, package in wanted)

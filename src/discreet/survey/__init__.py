@@ -20,6 +20,7 @@ from discreet.survey._questions import (
     MeanQuestion as MeanQuestion,
     QuantileQuestion as QuantileQuestion,
     ShareQuestion as ShareQuestion,
+    Survey,
     SurveyQuestion as SurveyQuestion,
     histogram,
     linear,
@@ -28,7 +29,7 @@ from discreet.survey._questions import (
     read_questions as read_questions,
     shares,
 )
-from discreet.survey._sampler import Survey, SurveySampler
+from discreet.survey._sampler import SurveySampler
 from discreet.survey._strategies import (
     CellOf as CellOf,
     Part as Part,

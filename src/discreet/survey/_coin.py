@@ -1,4 +1,4 @@
-"""How often each part of a survey is asked: the public coin with the smallest weighted sum of variances.
+"""What clients are asked, and how often: the parts of all questions, by the public coin with the smallest weighted sum of variances.
 
 **Questions without columns in common.** A question that alone has variance v_i/n has v_i/(n pi_i) if a share pi_i of the clients is
 asked. The sum with weights w_i is smallest for pi_i proportional to sqrt(v_i w_i) (Cauchy and Schwarz).
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, combinations
@@ -32,11 +33,21 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.mechanisms import BlockFamily
 from discreet.survey._columns import SurveyColumns
 from discreet.survey._questions import LARGEST_TOGETHER, ShareQuestion, SurveyQuestion
-from discreet.survey._strategies import Part, Strategy, Together, Windows, blocks_for, level_variance
+from discreet.survey._strategies import (
+    SHARE_UNITS,
+    Part,
+    Strategy,
+    Together,
+    Windows,
+    blocks_for,
+    choose_strategy,
+    level_variance,
+)
 from discreet.survey._weighted_blocks import WeightedBlocks
 
 Floats = NDArray[np.float64]
 Columns = tuple[str, ...]
+LARGEST_REPORT = 1 << 64  # numbers of all reports
 NO_QUESTION = -1  # the question of a part that no question names
 _SELDOM = 1 / 128  # of the largest share of a table, below which a table is left out
 _STEPS = 1000  # of the multiplicative algorithm
@@ -72,9 +83,9 @@ class Marginals:
         self._seen = np.zeros((len(tables), len(self.effects)))
         for number, (names, noise) in enumerate(zip(tables, noises, strict=True)):
             for effect in effects_of(names):
-                self._seen[number, places[effect]] = 1.0 / (noise * self._rest(names, effect))
+                self._seen[number, places[effect]] = 1.0 / (noise * self._other_cells(names, effect))
 
-    def _rest(self, names: Columns, effect: Columns) -> int:
+    def _other_cells(self, names: Columns, effect: Columns) -> int:
         """r: how many outcomes the columns outside an effect have."""
         return math.prod(self._columns.sizes(name for name in names if name not in effect))
 
@@ -94,7 +105,7 @@ class Marginals:
         for effect in effects_of(names):
             if effect in self.places:
                 dimension = math.prod(size - 1 for size in self._columns.sizes(effect))
-                found[self.places[effect]] = dimension / (self._rest(names, effect) * cells)
+                found[self.places[effect]] = dimension / (self._other_cells(names, effect) * cells)
         return found
 
     def variance(self, names: Columns, amounts: ArrayLike) -> float:
@@ -140,6 +151,19 @@ def question_shares(questions: Sequence[SurveyQuestion], variances: Sequence[flo
         for question, variance in zip(questions, variances, strict=True)
     ]
     return [root / sum(roots) for root in roots]
+
+
+def choose_parts(questions: Sequence[SurveyQuestion], columns: SurveyColumns, bound: Fraction) -> tuple[Part, ...]:
+    """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
+    strategies = [choose_strategy(question, place, columns, bound) for place, question in enumerate(questions)]
+    room = LARGEST_REPORT - sum(part.capacity for strategy in strategies for part in strategy.parts)
+    chances, wider = choose_coin(questions, strategies, columns, bound, room)
+    chosen = [
+        replace(part, share=part.share * chance)
+        for strategy, chance in zip(strategies, chances, strict=True)
+        for part in strategy.parts
+    ]
+    return tuple(replace(part, share=part.share_units / SHARE_UNITS) for part in (*chosen, *wider))
 
 
 def choose_coin(

@@ -5,7 +5,7 @@ here (`discreet.survey._sampler`): it rests on the numbers of blocks alone. Poor
 
 A part that no question names is a wider table, which tells the marginals of several questions; its question is -1.
 
-A share is stated as a whole number of units of 2^-30, so that every machine draws the same coin.
+A share is stated as a whole number of units, so that every machine draws the same coin.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from discreet.survey._questions import (
 from discreet.survey._strategies import (
     LARGEST_TREE,
     MOST_POINTS,
+    SHARE_UNITS,
     CellOf,
     Part,
     PointOf,
@@ -42,7 +43,6 @@ from discreet.survey._strategies import (
 )
 from discreet.survey._weighted_blocks import WeightedBlocks
 
-SHARE_UNITS = 1 << 30
 _LARGEST_PARAMETER = 1 << 31
 _MOST_PARTS = 4096
 _MOST_RANKED = 1 << 22  # binomial coefficients of all parts, times the width of their subsets
@@ -61,7 +61,7 @@ def part_terms(part: Part) -> dict[str, Any]:
             sees = {"column": column, "points": points}
     return {
         "question": part.question,
-        "share": max(1, round(part.share * SHARE_UNITS)),
+        "share": part.share_units,
         "sees": sees,
         "blocks": {"kind": part.blocks.name, **_block_terms(part.blocks)},
     }
@@ -107,7 +107,7 @@ def check_parts(
         own = [part for part in found if part.question == place]
         if not own:
             raise DiscreetError(f"{where}: no part answers question {place}, {question.title}")
-        if not _answers(question, own):
+        if not _is_answered_by(question, own):
             raise DiscreetError(f"{where}: the parts of question {place} do not answer it, {question.title}")
     order = [len(questions) if part.question == NO_QUESTION else part.question for part in found]
     if order != sorted(order):
@@ -195,7 +195,7 @@ def _read_weighted(terms: dict[str, Any], size: int, where: str) -> WeightedBloc
         raise DiscreetError(f"{where}: {error}") from None
 
 
-def _answers(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
+def _is_answered_by(question: SurveyQuestion, parts: Sequence[Part]) -> bool:
     """Whether estimates can be made from such parts."""
     projections = [part.projection for part in parts]
     match question:

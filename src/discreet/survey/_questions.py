@@ -1,4 +1,4 @@
-"""What a survey asks of a population. A question is public, and its answer is linear in the average client's distribution of rows.
+"""`Survey`: public columns and questions about them. The answer to a question is linear in the average client's distribution of rows.
 
 `shares`, `histogram` and `linear` ask for probabilities of outcomes or sums of them, `mean` for the average of a number, and `quantiles`
 for points of its distribution function. A client that holds several rows counts as one: its rows share its weight.
@@ -6,16 +6,19 @@ for points of its distribution function. A client that holds several rows counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import CellDomain, Interval
+from discreet.domain import CellDomain, Interval, digest, refuse_repeated_fields
 from discreet.errors import OPEN_UNIT, DiscreetError, Range, check_count, check_kind
-from discreet.survey._columns import SurveyColumns
+from discreet.survey._columns import SurveyColumns, read_columns
 
 LARGEST_TOGETHER = 3  # columns of one question
 QUARTILES = (0.25, 0.5, 0.75)
@@ -307,3 +310,104 @@ def _read_question(terms: Any, place: str) -> SurveyQuestion:
         return number_questions[kind](columns[0], **others)
     except DiscreetError as error:
         raise DiscreetError(f"{place}: {error}") from None
+
+
+@final
+class Survey:
+    """What is asked of a population: public columns, and questions about them.
+
+    Args:
+        columns: for each name a list of labels, a number of outcomes, `Number(low, high)`, `Dates(first, last)` or a `Domain`.
+        questions: what `shares`, `histogram`, `mean`, `quantiles` and `linear` make.
+
+    Raises:
+        DiscreetError: for columns that are none, and questions that they cannot answer.
+
+    Example:
+        >>> survey = Survey({"region": ["north", "south"], "amount": Number(0, 500)}, [shares("region"), mean("amount")])
+        >>> sampler = SurveySampler(survey, epsilon=1.0)
+        >>> reports = sampler.release_table({"region": ["north", "south"], "amount": [20.0, 31.5]})
+    """
+
+    def __init__(self, columns: Mapping[str, Any] | SurveyColumns, questions: Sequence[SurveyQuestion]) -> None:
+        self.columns = columns if isinstance(columns, SurveyColumns) else SurveyColumns(columns)
+        if isinstance(questions, (str, SurveyQuestion)) or not isinstance(questions, Sequence) or not questions:
+            raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
+        for question in questions:
+            check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
+            question.check(self.columns)
+        self.questions = tuple(questions)
+
+    def __repr__(self) -> str:
+        return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Survey) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> str:
+        """Columns in order, with their units, and questions."""
+        try:
+            columns: Any = list(self.columns.terms.items())
+        except DiscreetError:  # of a domain that no file states
+            columns = repr(self.columns)
+        return json.dumps([columns, [each.terms for each in self.questions]], sort_keys=True, default=repr)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """The survey as a file states it."""
+        return {"columns": self.columns.terms, "questions": [question.terms for question in self.questions]}
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its terms."""
+        return digest(self._identity.encode())
+
+    def write(self, path: str | Path) -> None:
+        """Write the survey file.
+
+        Args:
+            path: where to.
+        """
+        Path(path).write_text(json.dumps(self.terms, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: str | Path) -> Survey:
+        """Read a survey file.
+
+        Args:
+            path: of a JSON file with `columns` and `questions`.
+
+        Returns:
+            The survey.
+
+        Raises:
+            DiscreetError: for a file that cannot be read or is no survey; the message names the field.
+        """
+        try:
+            terms = json.loads(
+                Path(path).read_text(encoding="utf-8"), object_pairs_hook=refuse_repeated_fields("the survey file")
+            )
+        except (OSError, ValueError, RecursionError) as error:
+            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
+        return cls.from_terms(terms)
+
+    @classmethod
+    def from_terms(cls, terms: Any) -> Survey:
+        """The survey of `terms`.
+
+        Args:
+            terms: what a survey file holds.
+
+        Returns:
+            The survey.
+
+        Raises:
+            DiscreetError: for terms that are none; the message names the field.
+        """
+        if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
+            raise DiscreetError("a survey has the fields columns and questions, and no others")
+        return cls(read_columns(terms["columns"]), read_questions(terms["questions"]))

@@ -1,4 +1,4 @@
-"""A survey, and the one private report that each client sends under it.
+"""The one private report that each client sends under a survey.
 
     Q(i, B) = (n_i/2^62) (beta_i/b_i + (1 - beta_i) P_i(B)/r_i)
 
@@ -20,18 +20,16 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.domain import digest, refuse_repeated_fields
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.mechanisms import (
     LARGEST_OUTPUT,
@@ -57,117 +55,23 @@ from discreet.release import (
     keyed_words,
     next_below,
 )
-from discreet.survey._coin import NO_QUESTION, Marginals, choose_coin, is_table, survey_order, table_noise
-from discreet.survey._columns import Integers, SurveyColumns, read_columns
-from discreet.survey._part_terms import SHARE_UNITS, check_parts, part_terms
-from discreet.survey._questions import SurveyQuestion, read_questions
-from discreet.survey._strategies import Part, Strategy, Together, choose_strategy, strategy_of_parts
+from discreet.survey._coin import (
+    LARGEST_REPORT,
+    NO_QUESTION,
+    Marginals,
+    choose_parts,
+    is_table,
+    survey_order,
+    table_noise,
+)
+from discreet.survey._columns import Integers
+from discreet.survey._part_terms import check_parts, part_terms
+from discreet.survey._questions import Survey
+from discreet.survey._strategies import Part, Strategy, Together, strategy_of_parts
 
-LARGEST_REPORT = 1 << 64
 ROW_DRAWN, DRAW_ANEW = 1, 2  # states of a client whose words chose a row
 _TOGETHER = 1 << 16  # clients that are drawn at once
 _ROW_WORD = 2  # which word of a client chooses among its rows
-
-
-@final
-class Survey:
-    """What is asked of a population: public columns, and questions about them.
-
-    Args:
-        columns: for each name a list of labels, a number of outcomes, `Number(low, high)`, `Dates(first, last)` or a `Domain`.
-        questions: what `shares`, `histogram`, `mean`, `quantiles` and `linear` make.
-
-    Raises:
-        DiscreetError: for columns that are none, and questions that they cannot answer.
-
-    Example:
-        >>> survey = Survey({"region": ["north", "south"], "amount": Number(0, 500)}, [shares("region"), mean("amount")])
-        >>> sampler = SurveySampler(survey, epsilon=1.0)
-        >>> reports = sampler.release_table({"region": ["north", "south"], "amount": [20.0, 31.5]})
-    """
-
-    def __init__(self, columns: Mapping[str, Any] | SurveyColumns, questions: Sequence[SurveyQuestion]) -> None:
-        self.columns = columns if isinstance(columns, SurveyColumns) else SurveyColumns(columns)
-        if isinstance(questions, (str, SurveyQuestion)) or not isinstance(questions, Sequence) or not questions:
-            raise DiscreetError("questions is not a list of questions; pass [shares('column'), ...]")
-        for question in questions:
-            check_kind("a question", question, SurveyQuestion, "shares(...), mean(...) and others make them")
-            question.check(self.columns)
-        self.questions = tuple(questions)
-
-    def __repr__(self) -> str:
-        return f"<Survey of {', '.join(self.columns)}: {'; '.join(each.title for each in self.questions)}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Survey) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    @cached_property
-    def _identity(self) -> str:
-        """Columns in order, with their units, and questions."""
-        try:
-            columns: Any = list(self.columns.terms.items())
-        except DiscreetError:  # of a domain that no file states
-            columns = repr(self.columns)
-        return json.dumps([columns, [each.terms for each in self.questions]], sort_keys=True, default=repr)
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """The survey as a file states it."""
-        return {"columns": self.columns.terms, "questions": [question.terms for question in self.questions]}
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of its terms."""
-        return digest(self._identity.encode())
-
-    def write(self, path: str | Path) -> None:
-        """Write the survey file.
-
-        Args:
-            path: where to.
-        """
-        Path(path).write_text(json.dumps(self.terms, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: str | Path) -> Survey:
-        """Read a survey file.
-
-        Args:
-            path: of a JSON file with `columns` and `questions`.
-
-        Returns:
-            The survey.
-
-        Raises:
-            DiscreetError: for a file that cannot be read or is no survey; the message names the field.
-        """
-        try:
-            terms = json.loads(
-                Path(path).read_text(encoding="utf-8"), object_pairs_hook=refuse_repeated_fields("the survey file")
-            )
-        except (OSError, ValueError, RecursionError) as error:
-            raise DiscreetError(f"the survey {str(path)!r} cannot be read: {error}") from None
-        return cls.from_terms(terms)
-
-    @classmethod
-    def from_terms(cls, terms: Any) -> Survey:
-        """The survey of `terms`.
-
-        Args:
-            terms: what a survey file holds.
-
-        Returns:
-            The survey.
-
-        Raises:
-            DiscreetError: for terms that are none; the message names the field.
-        """
-        if not isinstance(terms, dict) or set(terms) != {"columns", "questions"}:
-            raise DiscreetError("a survey has the fields columns and questions, and no others")
-        return cls(read_columns(terms["columns"]), read_questions(terms["questions"]))
 
 
 @final
@@ -203,12 +107,15 @@ class SurveySampler:
         bound = report_bound(promise)
         self._bound = bound
         self.parts = (
-            choose_parts(survey, bound) if parts is None else check_parts(parts, survey.questions, survey.columns)
+            choose_parts(survey.questions, survey.columns, bound)
+            if parts is None
+            else check_parts(parts, survey.questions, survey.columns)
         )
         self._offsets = [0, *accumulate(part.capacity for part in self.parts)]
         if self._offsets[-1] > LARGEST_REPORT:
             raise DiscreetError("the questions have more than 2^64 reports; ask fewer outcomes together")
-        self._ends = _whole_shares([part.share for part in self.parts])
+        units = list(accumulate(part.share_units for part in self.parts))
+        self._share_ends = tuple(TOTAL * end // units[-1] for end in units)  # n_1, n_1 + n_2, ...
         self.uniform_weights = tuple(least_weight(part.blocks, bound) for part in self.parts)
         warn_of_weak_privacy(promise)
 
@@ -251,8 +158,8 @@ class SurveySampler:
     @cached_property
     def exact_shares(self) -> tuple[Fraction, ...]:
         """The probability that each part is asked, as it is drawn."""
-        starts = (0, *self._ends[:-1])
-        return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._ends, strict=True))
+        starts = (0, *self._share_ends[:-1])
+        return tuple(Fraction(end - start, TOTAL) for start, end in zip(starts, self._share_ends, strict=True))
 
     @cached_property
     def uniform_weight(self) -> int:
@@ -342,7 +249,7 @@ class SurveySampler:
         randomness = randomness_from(rng)
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
-            reports[start : start + _TOGETHER] = self._draw(numbers[start : start + _TOGETHER], randomness)
+            reports[start : start + _TOGETHER] = self._draw_reports(numbers[start : start + _TOGETHER], randomness)
         return reports
 
     def release(self, rows: ArrayLike, *, rng: np.random.Generator | None = None) -> int:
@@ -362,7 +269,7 @@ class SurveySampler:
         if not held.size:
             raise DiscreetError("the client has no rows; leave it out")
         randomness = randomness_from(rng)
-        return int(self._draw(held[draw_below(randomness, len(held), 1)], randomness)[0])
+        return int(self._draw_reports(held[draw_below(randomness, len(held), 1)], randomness)[0])
 
     def release_number(self, rows: ArrayLike) -> int:
         """One report of one client, by the same steps whatever it holds: the time it takes does not tell what they decided.
@@ -380,7 +287,7 @@ class SurveySampler:
         """
         held, randomness = self.survey.columns.check_rows(rows), randomness_from(None)
         known = held if held.size else np.zeros(1, dtype=np.int64)
-        place = bisect_right(self._ends, int(randomness.integers(1)[0]))
+        place = bisect_right(self._share_ends, int(randomness.integers(1)[0]))
         part = self.parts[place]
         own = int(randomness.integers(1)[0]) >= self.uniform_weights[place] and held.size > 0
 
@@ -426,7 +333,7 @@ class SurveySampler:
     def _draw_keyed(self, key: RunKey, message: bytes, rows: list[int], numbers: list[int]) -> int:
         """One report from the words of a client; without rows a uniform one."""
         words, total = keyed_words(key, self.context + message), check_total(sum(numbers))
-        place = bisect_right(self._ends, next(words))
+        place = bisect_right(self._share_ends, next(words))
         part = self.parts[place]
         if next(words) < self.uniform_weights[place] or not total:
             rank = np.array([next_below(words, part.blocks.blocks)])
@@ -482,7 +389,7 @@ class SurveySampler:
         Returns:
             The reports, and for which clients the words do not suffice.
         """
-        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), words[:, 0], side="right")
+        asked = np.searchsorted(np.array(self._share_ends[:-1], dtype=np.int64), words[:, 0], side="right")
         reports, again = np.empty(len(words), dtype=np.uint64), np.zeros(len(words), dtype=np.bool_)
         for place, part in enumerate(self.parts):
             here = np.flatnonzero(asked == place)
@@ -500,8 +407,10 @@ class SurveySampler:
             reports[mine] = found + np.uint64(self._offsets[place])
         return reports, again
 
-    def _draw(self, rows: Integers, randomness: Randomness) -> Reports:
-        asked = np.searchsorted(np.array(self._ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right")
+    def _draw_reports(self, rows: Integers, randomness: Randomness) -> Reports:
+        asked = np.searchsorted(
+            np.array(self._share_ends[:-1], dtype=np.int64), randomness.integers(len(rows)), side="right"
+        )
         reports = np.empty(len(rows), dtype=np.uint64)
 
         def below(bound: int, count: int) -> Integers:
@@ -690,27 +599,3 @@ class _WordReader:
         self._next += 1
         self._again[self._clients[word >= (TOTAL // bound) * bound]] = True
         return np.asarray(word % bound)
-
-
-def choose_parts(survey: Survey, bound: Fraction) -> tuple[Part, ...]:
-    """What clients are asked, and how often: the reports with the smallest variance for each question, by the best coin."""
-    asked = enumerate(survey.questions)
-    strategies = [choose_strategy(question, place, survey.columns, bound) for place, question in asked]
-    room = LARGEST_REPORT - sum(part.capacity for strategy in strategies for part in strategy.parts)
-    chances, wider = choose_coin(survey.questions, strategies, survey.columns, bound, room)
-    chosen = [
-        (part, part.share * chance)
-        for strategy, chance in zip(strategies, chances, strict=True)
-        for part in strategy.parts
-    ]
-    return tuple(
-        Part(part.question, part.projection, part.blocks, max(1, round(share * SHARE_UNITS)) / SHARE_UNITS)
-        for part, share in (*chosen, *((part, part.share) for part in wider))
-    )
-
-
-def _whole_shares(shares: Sequence[float]) -> tuple[int, ...]:
-    """The sums n_1, n_1 + n_2, ... of whole numbers that add up to 2^62, in proportion to shares."""
-    parts = [max(1, round(share * SHARE_UNITS)) for share in shares]
-    total = sum(parts)
-    return tuple(TOTAL * end // total for end in accumulate(parts))

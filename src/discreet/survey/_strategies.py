@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -53,6 +53,7 @@ from discreet.survey._weighted_blocks import WeightedBlocks
 
 Floats = NDArray[np.float64]
 Uniform = Callable[[int, int], Integers]  # a bound and a count: so many integers, uniform below the bound
+SHARE_UNITS = 1 << 30  # in which shares of clients are stated
 _LARGEST_MASK = 56  # outcomes whose masks leave room for other questions in 64 bits
 _TREES = ((2, 9), (3, 6), (4, 5), (8, 3))
 _MOST_NUMBERS = 64  # that a report on a mean can be
@@ -182,7 +183,7 @@ class PointOf:
         """How many points there are."""
         return self.points
 
-    def _place(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
+    def _points_around(self, columns: SurveyColumns, rows: Integers) -> tuple[Integers, Integers, int]:
         """The point below the middle of each row's cell, how far the middle is beyond it, and the distance of points."""
         whole = 2 * columns[self.column].size
         beyond = (2 * columns.outcomes(rows, self.column) + 1) * (self.points - 1)
@@ -190,12 +191,12 @@ class PointOf:
 
     def outcomes(self, columns: SurveyColumns, rows: Integers, below: Uniform) -> Integers:
         """A point next to each row's number: the upper one with the probability that makes the mean right."""
-        lower, beyond, whole = self._place(columns, rows)
+        lower, beyond, whole = self._points_around(columns, rows)
         return lower + (below(whole, len(rows)) < beyond)
 
     def law(self, columns: SurveyColumns, row: int) -> dict[int, Fraction]:
         """The two points next to a row's number, and their probabilities."""
-        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._place(columns, np.array([row])))
+        lower, beyond, whole = (int(np.ravel(each)[0]) for each in self._points_around(columns, np.array([row])))
         upper = Fraction(beyond, whole)
         return {lower: 1 - upper, lower + 1: upper} if upper else {lower: Fraction(1)}
 
@@ -227,6 +228,11 @@ class Part:
     def capacity(self) -> int:
         """More than the largest report."""
         return self.blocks.largest + 1
+
+    @property
+    def share_units(self) -> int:
+        """The share as a whole number of units of 2^-30, at least one."""
+        return max(1, round(self.share * SHARE_UNITS))
 
 
 @dataclass(frozen=True)
@@ -335,6 +341,12 @@ class Tree:
     branching: int
     depth: int
 
+    @classmethod
+    def on_cells(cls, cells: int) -> Tree:
+        """The finest tree on so many cells: 4 children are 2 of 2 each."""
+        branching = next(prime for prime in (2, 3, 5, 7) if cells % prime == 0)
+        return cls(branching, round(math.log(cells, branching)))
+
     @property
     def cells(self) -> int:
         """K = B^L."""
@@ -413,7 +425,7 @@ def cell_edges(columns: SurveyColumns, column: str, count: int) -> Floats:
 def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fraction) -> Strategy:
     """The strategy that some parts are, with its variance; shares are those of the clients that are asked the question."""
     whole, growth = sum(part.share for part in parts), float(bound)
-    alone = tuple(Part(part.question, part.projection, part.blocks, part.share / whole) for part in parts)
+    alone = tuple(replace(part, share=part.share / whole) for part in parts)
     blocks = alone[0].blocks
     if isinstance(question, QuantileQuestion):
         return Strategy(alone, _tree_variance(alone, growth))
@@ -430,11 +442,10 @@ def strategy_of_parts(question: SurveyQuestion, parts: Sequence[Part], bound: Fr
 
 def _tree_variance(parts: Sequence[Part], growth: float) -> float:
     """The mean variance of a distribution function by the levels of a tree that some parts are."""
-    counts = [part.blocks.size for part in parts]
-    branching = next(prime for prime in (2, 3, 5, 7) if counts[-1] % prime == 0)  # 4 children are 2 of 2 each
-    tree = Tree(branching, round(math.log(counts[-1], branching)))
+    tree = Tree.on_cells(parts[-1].blocks.size)
     amounts = np.zeros(tree.depth)
-    for part, count in zip(parts, counts, strict=True):
+    for part in parts:
         assert isinstance(part.blocks, BlockFamily)
-        amounts[round(math.log(count, branching)) - 1] = part.share / level_variance(part.blocks, growth)
+        level = round(math.log(part.blocks.size, tree.branching))
+        amounts[level - 1] = part.share / level_variance(part.blocks, growth)
     return float((tree.costs / tree.precisions(amounts)).sum())

@@ -130,7 +130,7 @@ class WeightedBlocks:
         return np.unpackbits(bits, axis=1, count=self.size, bitorder="little").astype(np.bool_)
 
     @cached_property
-    def _ends(self) -> Integers:
+    def _rank_ends(self) -> Integers:
         """The sums of copies of the blocks up to each."""
         return np.cumsum(self._copies)
 
@@ -142,7 +142,7 @@ class WeightedBlocks:
 
     def report(self, rank: Integers) -> Reports:
         """The report of each rank below `blocks`; a block has as many ranks as copies."""
-        return np.searchsorted(self._ends, rank, side="right").astype(np.uint64)
+        return np.searchsorted(self._rank_ends, rank, side="right").astype(np.uint64)
 
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         """The report of each rank below `holding` among the copies that hold an outcome."""

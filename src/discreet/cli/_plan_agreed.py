@@ -1,0 +1,215 @@
+"""`discreet plan --agreement FILE`: what so many clients will tell under an existing agreement, designed or not.
+
+The plan for samples states their worst cases; the plan for reports states how many clients an accuracy takes. Public examples rehearse both.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from discreet._base.showing import json_number, pluralise
+from discreet.agreement import Agreement
+from discreet.cli._options import mechanism_text, promise_text, schedule_lines
+from discreet.cli._printing import empty_table, format_number, json_values, print_blocks, write_json
+from discreet.cli._survey import print_survey_plan
+from discreet.domain import Domain
+from discreet.errors import OPEN_UNIT, DiscreetError, ImpossibleError
+from discreet.estimation import Rehearsal, RoundsCost, bin_cells, clients_for, line_of, outlook, rehearsal, rounds_cost
+from discreet.families import ContinuousFamily, serves_everybody
+from discreet.mechanisms import AnyFamily, ReportSampler, Sampler, risk_on_atoms
+
+_DIVERGENCES = ("tv", "kl")
+REHEARSED = ("share off by", "whole law off by", "intervals +-", "covered")  # columns of a rehearsal
+
+
+def print_agreed_plan(
+    agreed: Agreement,
+    read_examples: Callable[[Domain], Any],
+    *,
+    clients: int,
+    accuracy: float,
+    confidence: float,
+    bins: int | None,
+    seed: int,
+    json: bool,
+) -> None:
+    """Print the plan for an agreement; `read_examples` gives the examples' distributions on its outcomes, or None without examples."""
+    if agreed.survey is not None:
+        print_survey_plan([agreed.survey_sampler()], clients, json=json)
+        return
+    if not json:
+        print_blocks(*schedule_lines(agreed))
+    rounds = rounds_cost(agreed)
+    if agreed.blocks is not None:
+        reports = agreed.report_sampler()
+        _refuse_bins(bins)
+        OPEN_UNIT.check("accuracy", accuracy, "five percent is 0.05")
+        laws = read_examples(reports.family.domain)
+        rehearsed = None
+        if laws is not None:
+            rehearsed = rehearsal(reports, laws, clients=clients, seed=seed, confidence=confidence)
+        _print_reports_plan(reports, rounds, rehearsed, clients, accuracy, confidence, json=json)
+        return
+    sampler: Sampler[AnyFamily] = agreed.sampler()
+    family = sampler.family
+    laws = read_examples(line_of(sampler) if isinstance(family, ContinuousFamily) else family.domain)
+    rehearsed = None
+    if laws is not None:
+        rehearsed = rehearsal(sampler, laws, clients=clients, seed=seed, confidence=confidence, bins=bins)
+    _print_samples_plan(sampler, rounds, rehearsed, clients, confidence, bins, json=json)
+
+
+def _print_reports_plan(
+    sampler: ReportSampler,
+    rounds: RoundsCost | None,
+    rehearsed: Rehearsal | None,
+    clients: int,
+    accuracy: float,
+    confidence: float,
+    *,
+    json: bool,
+) -> None:
+    """Print how far intervals of shares behind reports reach, and how many clients an accuracy takes."""
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence)
+    needed = clients_or_none(sampler, accuracy, confidence)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence, "accuracy": accuracy, "outcomes": sampler.family.size,
+            "blocks": {"kind": sampler.blocks.name, **sampler.blocks.parameters}, "excess": sampler.excess,
+            "outlook": json_values(look), "clients_for_accuracy": needed, "rehearsal": _rehearsal_record(rehearsed),
+            **_rounds_record(rounds),
+        })  # fmt: skip
+        return
+    made = empty_table("a share +-", "rare +-", "all at once +-", "whole law", f"clients for {accuracy:g}", texts=0)
+    numbers = (look.at_worst, look.if_rare, look.together, look.total)
+    made.add_row(*(format_number(x, 3) for x in numbers), client_count_text(needed))
+    print_blocks(
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(sampler.family.size, 'outcome')}, epsilon = {sampler.epsilon:g}[/bold], "
+        "reports as agreed: one of each client.",
+        made,
+        f"+-: how far the {100 * confidence:g} % interval of a share reaches, whatever the population. In the uniform "
+        f"population the variance of a share is {sampler.excess:.4g} times that of the best subset selection.",
+        *_rounds_lines(rounds),
+        *_rehearsal_blocks(rehearsed, clients, "nearest laws"),
+    )
+
+
+def _print_samples_plan(
+    sampler: Sampler[AnyFamily],
+    rounds: RoundsCost | None,
+    rehearsed: Rehearsal | None,
+    clients: int,
+    confidence: float,
+    bins: int | None,
+    *,
+    json: bool,
+) -> None:
+    """Print the cost of a sample, and the margins of the intervals."""
+    risks = {name: float(sampler.risk(name)) for name in _DIVERGENCES}
+    on_atoms = _worst_cases_on_atoms(sampler)
+    outcomes = _share_count(sampler, clients, bins)
+    look = outlook(sampler, mechanism=sampler.name, clients=clients, confidence=confidence, bins=bins)
+    if json:
+        write_json({
+            "epsilon": sampler.epsilon, "confidence": confidence, "outcomes": outcomes,
+            "worst": {name: json_number(value) for name, value in risks.items()},
+            "outlook": json_values(look), "rehearsal": _rehearsal_record(rehearsed),
+            **({} if on_atoms is None else {"worst_on_atoms": on_atoms}),
+            **_rounds_record(rounds),
+        })  # fmt: skip
+        return
+    made = empty_table("TV", "KL", "a share +-", "rare +-", "all at once +-", texts=0)
+    made.add_row(*(format_number(x, 3) for x in (risks["tv"], risks["kl"], look.at_worst, look.if_rare, look.together)))
+    what = "bin" if isinstance(sampler.family, ContinuousFamily) else "outcome"
+    kind = mechanism_text(sampler.name, any_client=serves_everybody(sampler.family))
+    print_blocks(
+        f"[bold]{pluralise(clients, 'client')}, {pluralise(outcomes, what)}, "
+        f"{promise_text(sampler.privacy, sampler.epsilon)}[/bold], the agreed sampler, {kind}: one sample each.",
+        made,
+        "TV and KL: divergence of a client's distribution from its output distribution, in the worst case. +-: "
+        f"margin of the {100 * confidence:g} % interval of a share, for every population.",
+        *([] if on_atoms is None else [_worst_cases_text(sampler, on_atoms)]),
+        *_rounds_lines(rounds),
+        *_rehearsal_blocks(rehearsed, clients, "samples as they are"),
+    )
+
+
+def _rounds_record(rounds: RoundsCost | None) -> dict[str, Any]:
+    return {} if rounds is None else {"rounds": {"rounds": rounds.rounds, "factor": rounds.factor}}
+
+
+def _rounds_lines(rounds: RoundsCost | None) -> list[str]:
+    return [] if rounds is None else [f"[bold]Rounds[/bold]: {rounds}."]
+
+
+def _rehearsal_record(found: Rehearsal | None) -> dict[str, Any] | None:
+    """A rehearsal as JSON; of reports without the distance of a client from its sample."""
+    return None if found is None else {name: value for name, value in json_values(found).items() if value is not None}
+
+
+def _rehearsal_blocks(found: Rehearsal | None, clients: int, estimates: str) -> list[Any]:
+    """A rehearsal as a table, if there was one; `estimates` says what is compared with the truth."""
+    if found is None:
+        return []
+    made = empty_table(*([] if found.client_tv is None else ["TV of a client"]), *REHEARSED, texts=0)
+    made.add_row(*rehearsal_cells(found))
+    return [
+        f"[bold]Rehearsal[/bold]: {pluralise(clients, 'client')} drawn from the example's, 20 times; {estimates}.",
+        made,
+    ]
+
+
+def rehearsal_cells(found: Rehearsal) -> list[str]:
+    """The numbers of a rehearsal: how far a client is from its sample, where there are samples, and those of `REHEARSED`."""
+    first = [] if found.client_tv is None else [found.client_tv]
+    numbers = [*first, found.largest, found.total, found.width]
+    return [*(format_number(x, 3) for x in numbers), f"{100 * found.covered:.1f} %"]
+
+
+def clients_or_none(
+    sampler: Sampler[AnyFamily] | ReportSampler, accuracy: float, confidence: float, *, together: bool = False
+) -> int | None:
+    """How many clients an accuracy takes; None where no number is enough."""
+    try:
+        return clients_for(sampler, accuracy=accuracy, confidence=confidence, together=together)
+    except ImpossibleError:
+        return None
+
+
+def client_count_text(clients: int | None) -> str:
+    """A number of clients that fits its column; empty if no number is enough."""
+    if clients is None:
+        return ""
+    return f"{clients:,}" if clients < 10**8 else f"{clients:.2g}"
+
+
+def _refuse_bins(bins: int | None) -> None:
+    if bins is not None:
+        raise DiscreetError("--bins is for an agreement on a continuous family; the outcomes of this one are listed")
+
+
+def _share_count(sampler: Sampler[AnyFamily], clients: int, bins: int | None) -> int:
+    """The number of shares to estimate."""
+    if isinstance(sampler.family, ContinuousFamily):
+        return bin_cells(sampler, clients=clients, count=bins).bins.size
+    _refuse_bins(bins)
+    return sampler.family.size
+
+
+def _worst_cases_on_atoms(sampler: Sampler[AnyFamily]) -> dict[str, float] | None:
+    """The worst cases over every distribution on the atoms of a sampler designed on a line; None for other samplers."""
+    if not isinstance(sampler.family, ContinuousFamily) or not sampler.family.any_client:
+        return None
+    least = float(np.min(sampler.reference))
+    return {name: float(risk_on_atoms(sampler.constants, least, name)) for name in _DIVERGENCES}
+
+
+def _worst_cases_text(sampler: Sampler[AnyFamily], worst: dict[str, float]) -> str:
+    """What holds for every client on a line, in words."""
+    atoms = f"{sampler.carrier.size:,} {type(sampler.discretisation).__name__.lower()}"
+    return (
+        "A designed reference claims nothing about clients, and over all densities no private sampler has a worst case below the largest "
+        f"there is. On the {atoms} that samples are drawn by, which are all that a list of values is seen on, it is TV "
+        f"{format_number(worst['tv'], 3)}, KL {format_number(worst['kl'], 3)}, whoever the client is."
+    )

@@ -1,0 +1,293 @@
+"""The clients of tables of samples or reports: told apart, counted in two files, and found in public groups.
+
+If records name their clients, a repeated client is an error, because samples of one client are not those of several (`DistinctClients`).
+Names are compared as everywhere else: integers and texts alike, texts by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of the
+clients is checked, which still detects a second release.
+
+`check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
+twice in what is learned from both. Files without client names cannot be checked, and the caller is told so. `shared_clients` counts them.
+
+A group is a public value of the client: a column of the table itself, or of a table of clients, joined by the names of clients
+(`ClientGroups`). `GroupReader` reads a table by groups.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from discreet.errors import DiscreetError
+from discreet.tables import Source, client_name_texts
+
+REPORT, AGREEMENT = "report", "agreement"  # columns of a release
+KEY, NUMBER = "key", "number"  # columns of what is counted
+NULL_GROUPS = ("error", "drop", "group")
+NO_GROUP = "(no group)"  # the name of the clients without one
+MOST_TOLD_APART = 2**25  # records, of 8 or 16 bytes each
+_NOBODY, _GROUP, _WORDS = "of nobody", "group of the client", ("word 1", "word 2")
+
+
+def client_column_name(source: Source, sample: str = "sample") -> str:
+    """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
+    first, *others = source.schema
+    return first if others[:2] == [sample, AGREEMENT] else "client"
+
+
+def name_words(name: pl.Expr) -> list[pl.Expr]:
+    """The names of clients as 128 bits, in two columns."""
+    return [name.hash(seed=seed).alias(word) for seed, word in enumerate(_WORDS, start=1)]
+
+
+def _distinct_names(source: Source, column: str) -> pl.DataFrame:
+    """The different clients of a source, by the words of their names."""
+    words = name_words(client_name_texts(source, column))
+    parts = list(source.frames(lambda frame: frame.select(words), [column], client=column))
+    return pl.concat(parts).unique() if parts else pl.DataFrame(schema=dict.fromkeys(_WORDS, pl.UInt64))
+
+
+def rows_by_client(source: Source, sample: pl.Expr, client: str, rounds: int) -> NDArray[Any]:
+    """The samples of each client, (n, rounds), in memory."""
+    if client not in source.schema:
+        raise DiscreetError(
+            f"to tell {rounds} samples of each client apart needs records that name their clients, and {source.name} has no column {client!r}"
+        )
+    names = sample.meta.root_names()
+    parts = list(
+        source.frames(
+            lambda frame: frame.select(pl.col(client), sample.alias(KEY)), list(dict.fromkeys([client, *names]))
+        )
+    )
+    held = pl.concat(parts).group_by(client).agg(pl.col(KEY))
+    often = held[KEY].list.len().to_numpy()
+    if (often != rounds).any():
+        raise DiscreetError(
+            f"column {client!r} of {source.name} names clients {int(often.min())} to {int(often.max())} times, not "
+            f"{rounds} times each; give the samples of as many rounds, and leave out clients that missed one"
+        )
+    return np.array(held[KEY].to_list(), dtype=object)
+
+
+class DistinctClients:
+    """A check that each client occurs once."""
+
+    def __init__(self, source: Source, column: str) -> None:
+        self._where = f"column {column!r} of {source.name}"
+        whole = source.schema[column].is_integer()
+        name = pl.col(column) if whole else client_name_texts(source, column)
+        words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
+        self._called = [f"word {number}" for number in range(len(words))]
+        nulls = name.is_null().alias(_NOBODY)
+        self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
+        rows = source.rows or 0
+        self._parts = -(-(rows + rows // 16) // MOST_TOLD_APART)  # one in so many clients is remembered
+        self._seen: list[pl.DataFrame] = []
+        self._remembered = 0
+
+    def note(self, frame: pl.DataFrame) -> None:
+        """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
+        if frame[_NOBODY].any():
+            raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
+        self._seen.append(self._chosen(frame.select(self._called)))
+        self._remembered += self._seen[-1].height
+        while self._remembered > MOST_TOLD_APART:
+            self.check()  # clients that are forgotten now came once so far
+            self._parts = max(2, 2 * self._parts)
+            self._seen = [self._chosen(each) for each in self._seen]
+            self._remembered = sum(each.height for each in self._seen)
+
+    def _chosen(self, words: pl.DataFrame) -> pl.DataFrame:
+        return words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=3) % self._parts == 0)
+
+    def check(self) -> None:
+        """Raise an error for repeated clients, with the number of records."""
+        if not self._seen:
+            return
+        who = pl.concat(self._seen)
+        first = np.sort(who[self._called[0]].to_numpy())
+        twice = first[1:][first[1:] == first[:-1]]
+        if not len(twice):
+            return
+        repeated = who.filter(pl.col(self._called[0]).is_in(pl.Series(twice).unique().implode()))
+        again = repeated.height - repeated.unique().height
+        if again:
+            raise DiscreetError(
+                f"{self._where} names the same clients again in {again:,} of {who.height:,} records: samples of several rounds, or "
+                "one release twice. Give those of one round, or say how many samples of each client there are: --rounds"
+            )
+
+
+def check_clients_apart(sources: Sequence[Source]) -> bool:
+    """Raise an error for clients in several sources; return whether all sources name their clients. Numbered rows are no names."""
+    columns = [(source, client_column_name(source)) for source in sources if not source.numbered]
+    named = [(source, column) for source, column in columns if column in source.schema]
+    seen: pl.DataFrame | None = None
+    for source, column in named:
+        who = _distinct_names(source, column)
+        again = 0 if seen is None else who.join(seen, on=_WORDS, how="semi").height
+        if again:
+            raise DiscreetError(
+                f"{again:,} of the {who.height:,} clients in {source.name} occur in another file too: a client with "
+                f"two samples has spent two budgets; leave one of them out"
+            )
+        seen = who if seen is None else pl.concat([seen, who])
+    return len(named) == len(sources)
+
+
+@dataclass(frozen=True)
+class SharedClients:
+    """How many clients two files have: those of the first alone, of both, and of the second alone."""
+
+    before: int
+    both: int
+    after: int
+
+
+def shared_clients(before: Source, after: Source) -> SharedClients | None:
+    """The clients of two files; None where one of them does not name its clients, or numbers them."""
+    names = []
+    for source in (before, after):
+        column = client_column_name(source, REPORT if REPORT in source.schema else "sample")
+        if source.numbered or column not in source.schema:
+            return None
+        names.append(_distinct_names(source, column))
+    if not all(each.height for each in names):
+        return None
+    both = names[0].join(names[1], on=_WORDS, how="semi").height
+    return SharedClients(names[0].height - both, both, names[1].height - both)
+
+
+@dataclass(frozen=True)
+class ClientGroups:
+    """Where the group of a client is found: a column of the samples, or of a table of clients.
+
+    Attributes:
+        column: of the groups.
+        nulls: what clients without a group are: an error, left out ("drop"), or a group of their own ("group").
+        table: the groups by the hashed names of clients; None: the column is one of the samples.
+        listed: how many clients of the table are in each group.
+    """
+
+    column: str
+    nulls: str = "error"
+    table: pl.DataFrame | None = None
+    listed: dict[str, int] | None = None
+
+    @classmethod
+    def read(cls, column: str, nulls: str, clients: Source | None, client: str | None) -> "ClientGroups":
+        """The groups in a table of `clients`, whose column `client` names them; without a table, those of the samples.
+
+        A client that the table names twice is an error.
+        """
+        if nulls not in NULL_GROUPS:
+            raise DiscreetError(f"--null-groups {nulls}: say {', '.join(NULL_GROUPS[:-1])} or {NULL_GROUPS[-1]}")
+        if clients is None:
+            return cls(column, nulls)
+        for needed in (column, client):
+            if needed not in clients.schema:
+                raise DiscreetError(
+                    f"column {needed!r} is not in {clients.name}; it has {', '.join(map(repr, clients.schema))}"
+                )
+        assert client is not None
+        name, group = client_name_texts(clients, client), group_texts(clients, column)
+
+        def named_groups(frame: Any) -> Any:
+            return frame.filter(name.is_not_null()).select(*name_words(name), group)
+
+        parts = list(clients.frames(named_groups, list(dict.fromkeys([client, column])), client=client))
+        found = pl.concat(parts) if parts else pl.DataFrame(schema=dict.fromkeys([*_WORDS, _GROUP], pl.String))
+        twice = found.height - found.unique(_WORDS).height
+        if twice:
+            raise DiscreetError(
+                f"column {client!r} of {clients.name} names clients again in {twice:,} of {found.height:,} rows; a client has one row, and "
+                "one group"
+            )
+        sizes = found.group_by(_GROUP).len().rows()
+        return cls(column, nulls, found, {NO_GROUP if name is None else name: size for name, size in sizes})
+
+
+def group_texts(source: Source, column: str) -> pl.Expr:
+    """The groups of a column as texts; null where there is none."""
+    kind = source.schema[column]
+    if kind.is_nested() or kind == pl.Binary:
+        raise DiscreetError(f"column {column!r} of {source.name} holds {kind}; a group is a text, a number or a date")
+    group = pl.col(column)
+    if kind.is_float():
+        group = pl.when(group.is_not_nan()).then(group)
+    text = group.cast(pl.String)
+    return pl.when(text != "").then(text).alias(_GROUP)
+
+
+class GroupReader:
+    """Reads a source by groups of clients.
+
+    Attributes:
+        total: how many clients were read.
+        missing: how many of them have no group.
+    """
+
+    def __init__(self, source: Source, key: pl.Expr, groups: ClientGroups, column: str, most: int) -> None:
+        self._source, self._key, self._groups, self._column, self._most = source, key, groups, column, most
+        self._names: set[str] = set()
+        self.total = self.missing = 0
+
+    def parts(self) -> Iterator[tuple[str, pl.DataFrame]]:
+        """Groups with frames of their keys and numbers; a group may come several times."""
+        for frame in _frames_by_group(self._source, self._key, self._groups, self._column):
+            self.total += int(frame[NUMBER].sum())
+            self.missing += int(frame.filter(pl.col(_GROUP).is_null())[NUMBER].sum())
+            if self._groups.nulls == "group":
+                frame = frame.with_columns(pl.col(_GROUP).fill_null(NO_GROUP))
+            for (name,), part in frame.drop_nulls(_GROUP).group_by(_GROUP):
+                self._names.add(str(name))
+                if len(self._names) > self._most:
+                    raise DiscreetError(
+                        f"column {self._groups.column!r} has more than {self._most:,} groups, too many for what is estimated in each; is it "
+                        "one that names the clients themselves"
+                    )
+                yield str(name), part
+
+    def check(self) -> None:
+        """Refuse clients without a group, where they are an error, and a source without any group."""
+        groups = self._groups
+        if self.missing and groups.nulls == "error":
+            where = f"column {groups.column!r}" + ("" if groups.table is None else " of the table of clients")
+            raise DiscreetError(
+                f"{self.missing:,} of {self.total:,} clients have no group in {where}; say --null-groups drop to leave them out, or "
+                "--null-groups group to make them a group of their own"
+            )
+        if not self._names:
+            raise DiscreetError(f"no client has a group in column {groups.column!r}; there is nothing to estimate")
+
+
+def group_order(name: str) -> tuple[bool, float, str]:
+    """Numbers by their value, then texts, then clients without a group."""
+    try:
+        return name == NO_GROUP, float(name), name
+    except ValueError:
+        return name == NO_GROUP, np.inf, name
+
+
+def _frames_by_group(source: Source, key: pl.Expr, groups: ClientGroups, column: str) -> Iterator[pl.DataFrame]:
+    """Frames with a group, a key and their number."""
+    counted = pl.len().alias(NUMBER)
+    if groups.table is None:
+        if groups.column not in source.schema:
+            raise DiscreetError(
+                f"column {groups.column!r} is not in {source.name}; it has {', '.join(map(repr, source.schema))}. Give the table that has "
+                "it: --clients-table FILE"
+            )
+        group, needed = group_texts(source, groups.column), list(dict.fromkeys([column, groups.column]))
+        yield from source.frames(
+            lambda frame: frame.select(key.alias(KEY), group).group_by(_GROUP, KEY).agg(counted), needed
+        )
+        return
+    who = client_column_name(source, column)
+    if who not in source.schema:
+        raise DiscreetError(f"{source.name} does not name its clients, so no table of clients can be joined with it")
+    words = name_words(client_name_texts(source, who))
+    for frame in source.frames(lambda rows: rows.select(key.alias(KEY), *words), [column, who], client=who):
+        joined = frame.join(groups.table, on=_WORDS, how="left")
+        yield joined.group_by(_GROUP, KEY).agg(counted)

@@ -1,0 +1,458 @@
+"""Least squares over all reports on a survey: tables of shares that agree, sums of shares, and distribution functions by levels of a tree.
+
+**Tables.** Two tables that have columns in common both tell the marginal of these. Weighted least squares over all tables at once is, by
+orthogonality, the weighted mean of each effect over the tables that see it (`discreet.survey._coin`). The effect of no column is the
+total, which is 1. So a consistent share is 1/K plus a sum over tables of coefficients of their shares, and each report on table i gives the
+sum V of its coefficients over its block: n/(n_i gap_i) V has the mean of that table's part, over n_i of n clients.
+
+**Intervals of shares.** Those of a question's own reports are proved (`discreet.estimation._surveys`). Often other tables tell the same
+shares more precisely. Then values V of all small tables are taken together. Values of one table are shifted by their mean, and scaled by
+sqrt(n_i/(n_i - 1)), so that the differences between the tables do not count as noise. Gaffke's bound of the mean of these values
+(`discreet.estimation._intervals`) is how far the truth may be from the estimate. This is no theorem: the bound is a conjecture for
+independent values, and the shift is estimated from the same reports. For many clients it is the normal interval. Tests measure its
+coverage. Tables with fewer than 30 reports are not used, or with fewer than 4 where that would leave too few clients. Which tables are used
+depends on the numbers of clients alone.
+
+**Sums of shares, distribution functions.** A report B of a level or a question gives V = sum of g over B, for coefficients g of outcomes, and
+(V - p_out sum g)/(p_in - p_out) has the mean of g under the client's law. Intervals for the mean of such values are
+Gaffke's, whose coverage is a conjecture (`discreet.estimation._intervals`); those of means, sums and quantiles rest on it.
+
+**Quantiles.** With F the distribution function at the edges of the cells, `F(e) >= level` is tested at each edge from the left until one is
+not rejected, and `F(e) <= level` from the right: the first true hypothesis of either sequence is wrongly rejected with probability at most
+(1 - confidence)/2, and the interval misses only then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import scipy  # its parts are imported when they are first used
+from numpy.typing import NDArray
+
+from discreet.estimation._intervals import largest_average, tail
+from discreet.estimation._population import Shares
+from discreet.estimation._report_statistics import held_outcomes, largest_sums, sums_over_blocks
+from discreet.families import Simplex
+from discreet.mechanisms import BlockFamily, ReportCounts, Reports, ReportSampler
+from discreet.survey import (
+    Part,
+    SurveyColumns,
+    SurveySampler,
+    Together,
+    Tree,
+    cell_edges,
+    effects_of,
+    level_variance,
+    survey_order,
+)
+
+Floats = NDArray[np.float64]
+Columns = tuple[str, ...]
+_LARGEST_HELD = 1 << 26  # entries of a table of reports and shares that are handled together
+_LARGEST_COEFFICIENTS = 1 << 16  # of a table's shares in those of a question, in its intervals
+_LARGEST_SUMMED = 1 << 22  # outcomes of all different reports on a table that is used for them
+_LARGEST_KEPT = 1 << 20  # the same, of a table whose outcomes are kept for the next question
+_FEWEST, _FEW = 30, 4  # reports on a table that is used for them; and where that would leave too few clients
+_NOT_WORTH = 1.1  # times as much variance, up to which the intervals of a question's own reports stay
+_GRID = 2048  # steps of a grid on which values are counted
+_NEAR, _FAR = 0.8, 1.6  # normal intervals: edges nearer to a level are kept, and farther ones rejected, without a look
+_FARTHEST, _MANY = 8.0, 1000  # standard errors beyond which an edge is rejected where a level has fewer reports
+_EDGES = 16  # that are looked at together
+
+
+class ShareTables:
+    """The tables of shares that clients were asked for, which agree after weighted least squares."""
+
+    def __init__(self, sampler: SurveySampler, reports: Sequence[Reports]) -> None:
+        self._sampler, self._columns = sampler, sampler.survey.columns
+        self._tables = list(sampler.tables.values())
+        self._parts = [sampler.parts[number] for number in sampler.tables]
+        self._reports = [reports[number] for number in sampler.tables]
+        self._clients = np.array([len(given) for given in self._reports])
+        samplers = [part_sampler(sampler, part) for part in self._parts]
+        self._written = [part.projection.columns for part in self._parts if isinstance(part.projection, Together)]
+        self._chances = [(each.chances.outside, each.chances.gap) for each in samplers]
+        self._held: dict[int, NDArray[np.float32]] = {}
+        self._shares: list[Floats] = []
+        for names, written, each, given in zip(self._tables, self._written, samplers, self._reports, strict=True):
+            self._shares.append(_reorder_columns(self._columns, unbiased_shares(each, given), written, names))
+
+    def consistent_shares(self, columns: Columns) -> Floats:
+        """The shares of a question's outcomes by all tables."""
+        names = survey_order(self._columns, columns)
+        return _reorder_columns(self._columns, self._consistent_table(names, self._clients), names, columns).ravel()
+
+    def pooled_shares(self, columns: Columns, own: int, confidence: float, among: int) -> Shares | None:
+        """The shares by the small tables, with intervals; None where a question's own reports, so many, do about as well."""
+        names = survey_order(self._columns, columns)
+        used = self._small_tables(names, own)
+        if not used.any():
+            return None
+        pooled = self._shares_and_ends(names, used, confidence, among)
+        return Shares(*(_reorder_columns(self._columns, each, names, columns).ravel() for each in pooled))
+
+    def _consistent_table(self, names: Columns, clients: NDArray[np.int64]) -> Floats:
+        """The least-squares table over columns from the reports of these tables; an effect that nobody tells is 0."""
+        sizes = self._columns.sizes(names)
+        weights, found = self._sampler.marginals.weights(clients), np.full(sizes, 1.0 / math.prod(sizes))
+        for effect in effects_of(names):
+            place = self._sampler.marginals.places.get(effect)
+            if place is None:
+                continue
+            seen = np.zeros(self._columns.sizes(effect))
+            for number in np.flatnonzero(weights[:, place]):
+                seen += weights[number, place] * _column_effect(self._shares[number], self._tables[number], effect)
+            shape = [size if name in effect else 1 for name, size in zip(names, sizes, strict=True)]
+            found = found + seen.reshape(shape) * (seen.size / math.prod(sizes))
+        return found
+
+    def _small_tables(self, names: Columns, own: int) -> NDArray[np.bool_]:
+        """The tables from which an interval is computed: none where the question's own reports do about as well."""
+        cells, marginals = math.prod(self._columns.sizes(names)), self._sampler.marginals
+        related = np.array([bool(set(names) & set(each)) for each in self._tables])
+        related &= self._clients >= self._fewest_reports(names, related)
+        small = (
+            related
+            & self._is_quickly_summed
+            & np.array([each.size * cells <= _LARGEST_COEFFICIENTS for each in self._shares])
+        )
+        same = np.array([each == names for each in self._tables])
+        reached = marginals.variance(names, np.where(small, self._clients, 0))
+        alone = marginals.variance(names, np.where(same, self._clients, 0)) if own else math.inf
+        if own and alone <= _NOT_WORTH * reached:
+            return np.zeros(len(related), dtype=bool)
+        if math.isfinite(reached):
+            return np.asarray(small)
+        whole = marginals.variance(names, np.where(related, self._clients, 0))
+        return np.asarray(related & (math.isfinite(whole) and not own))
+
+    def _fewest_reports(self, names: Columns, related: NDArray[np.bool_]) -> int:
+        """How many reports a table needs to be used: fewer where most clients were asked tables with few reports each."""
+
+        def variance_from(fewest: int) -> float:
+            used = related & (self._clients >= fewest)
+            return self._sampler.marginals.variance(names, np.where(used, self._clients, 0))
+
+        return _FEWEST if variance_from(_FEWEST) <= _NOT_WORTH * variance_from(_FEW) else _FEW
+
+    def _shares_and_ends(
+        self, names: Columns, used: NDArray[np.bool_], confidence: float, among: int
+    ) -> tuple[Floats, ...]:
+        """The consistent shares by these tables alone, and the ends of their intervals: each alone, and all together."""
+        clients = np.where(used, self._clients, 0)
+        weights, estimate = self._sampler.marginals.weights(clients), self._consistent_table(names, clients)
+        numbers, cells, everyone = np.flatnonzero(used), estimate.size, int(clients.sum())
+        ends: list[list[float]] = [[], [], [], []]
+        step = max(1, _LARGEST_HELD // (8 * sum(len(self._distinct_reports[number][0]) for number in numbers)))
+        for start in range(0, cells, step):
+            some = np.arange(start, min(start + step, cells))
+            values, counts, reach = [], [], np.zeros(len(some))
+            for number in numbers.tolist():
+                (_, often), (_, gap) = self._distinct_reports[number], self._chances[number]
+                blocks, each = (
+                    self._parts[number].blocks,
+                    self._share_coefficients(number, names, weights[number], some),
+                )
+                assert isinstance(blocks, BlockFamily)
+                scale = everyone / (clients[number] * gap)
+                sums = scale * self._block_sums(number, each)
+                middle = often @ sums / clients[number]
+                correction = math.sqrt(clients[number] / (clients[number] - 1))
+                values.append((sums - middle) * correction)
+                counts.append(often)
+                widest = np.maximum(
+                    scale * largest_sums(blocks, each) - middle, middle - scale * -largest_sums(blocks, -each)
+                )
+                reach = np.maximum(reach, widest * correction)
+            binned = _spread_over_grid(np.concatenate(values), np.concatenate(counts), reach)
+            for place, share in enumerate(estimate.ravel()[some]):
+                grid = np.linspace(-reach[place], reach[place], _GRID + 1)
+                for kind, (count, sign) in enumerate(((1, -1.0), (1, 1.0), (among, -1.0), (among, 1.0))):
+                    away = largest_average(sign * grid, binned[place], confidence, among=count)
+                    ends[kind].append(float(share) + sign * away)
+        return estimate, *(np.clip(np.array(each), 0.0, 1.0) for each in ends)
+
+    @cached_property
+    def _distinct_reports(self) -> list[tuple[Reports, NDArray[np.int64]]]:
+        """The different reports on each table, and how often each came."""
+        return [np.unique(given, return_counts=True) for given in self._reports]
+
+    @cached_property
+    def _is_quickly_summed(self) -> NDArray[np.bool_]:
+        """Which tables have few outcomes in all of their different reports together."""
+        return np.array(
+            [
+                min(len(given), part.blocks.blocks) * part.blocks.size <= _LARGEST_SUMMED
+                for part, given in zip(self._parts, self._reports, strict=True)
+            ]
+        )
+
+    def _block_sums(self, number: int, coefficients: Floats) -> Floats:
+        """The sums of coefficients over the block of each different report on a table."""
+        blocks, (distinct, _) = self._parts[number].blocks, self._distinct_reports[number]
+        assert isinstance(blocks, BlockFamily)
+        if len(distinct) * blocks.size > _LARGEST_KEPT:
+            return sums_over_blocks(blocks, distinct, coefficients)
+        if number not in self._held:
+            self._held[number] = held_outcomes(blocks, distinct)
+        return np.asarray(self._held[number] @ coefficients)
+
+    def _share_coefficients(self, number: int, names: Columns, weights: Floats, some: NDArray[np.int64]) -> Floats:
+        """The coefficients of a table's shares, in the order of its part, in some of the consistent shares: (outcomes, shares)."""
+        written = self._written[number]
+        theirs = np.unravel_index(np.arange(self._shares[number].size), self._columns.sizes(written))
+        ours = np.unravel_index(some, self._columns.sizes(names))
+        contrasts = {
+            name: (theirs[written.index(name)][:, None] == ours[names.index(name)][None, :])
+            - 1.0 / self._columns[name].size
+            for name in set(names) & set(written)
+        }
+        found = np.zeros((self._shares[number].size, len(some)))
+        for effect in effects_of(tuple(name for name in names if name in written)):
+            weight = weights[self._sampler.marginals.places[effect]]
+            rest = math.prod(self._columns.sizes(name for name in names if name not in effect))
+            found += weight / rest * np.prod([contrasts[name] for name in effect], axis=0)
+        return found
+
+
+def part_sampler(sampler: SurveySampler, part: Part) -> ReportSampler:
+    """The reports on a part alone."""
+    assert isinstance(part.blocks, BlockFamily)
+    return ReportSampler(Simplex(part.blocks.size), privacy=sampler.privacy, blocks=part.blocks)
+
+
+def unbiased_shares(sampler: ReportSampler, reports: Reports) -> Floats:
+    """The unbiased shares of a part's outcomes."""
+    supports = ReportCounts(sampler).add(reports).supports() if len(reports) else np.zeros(sampler.family.size)
+    return np.asarray((supports / max(len(reports), 1) - sampler.chances.outside) / sampler.chances.gap)
+
+
+def _reorder_columns(columns: SurveyColumns, shares: Floats, given: Sequence[str], wanted: Sequence[str]) -> Floats:
+    """A table of shares with its columns in another order."""
+    table = shares.reshape(columns.sizes(given))
+    return np.asarray(table.transpose([list(given).index(name) for name in wanted]))
+
+
+def _spread_over_grid(values: Floats, counts: NDArray[np.int64], reach: Floats) -> Floats:
+    """How often each point of a grid from -reach to reach occurs, (columns, points): a value counts for its two neighbours, with its mean."""
+    found = np.empty((values.shape[1], _GRID + 1))
+    for column, most in enumerate(reach):
+        place = np.clip((values[:, column] / most + 1.0) * (_GRID / 2), 0.0, _GRID) if most else np.zeros(len(values))
+        lower = np.minimum(place.astype(np.int64), _GRID - 1)
+        part = place - lower
+        found[column] = np.bincount(lower, weights=counts * (1.0 - part), minlength=_GRID + 1)
+        found[column, 1:] += np.bincount(lower, weights=counts * part, minlength=_GRID + 1)[:_GRID]
+    return found
+
+
+def _column_effect(table: Floats, names: Sequence[str], effect: Sequence[str]) -> Floats:
+    """The effect of some columns of a table."""
+    found = table.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in effect))
+    for axis in range(len(effect)):
+        found = found - found.mean(axis=axis, keepdims=True)
+    return np.asarray(found)
+
+
+class ReportSums:
+    """What each report contributes to the estimates of sums, and the intervals of their means.
+
+    Args:
+        values: for each part those of its distinct reports, (reports, sums).
+        counts: how often each report came.
+        least: the least value that a report can have, for each sum.
+        most: the largest one.
+    """
+
+    def __init__(
+        self, values: Sequence[Floats], counts: Sequence[NDArray[np.int64]], least: Floats, most: Floats
+    ) -> None:
+        self._values, self._counts, self._least, self._most = values, counts, least, most
+        self.clients = sum(int(often.sum()) for often in counts)
+        totals = (often @ each for each, often in zip(values, counts, strict=True))
+        self.means = np.asarray(sum(totals) / self.clients)
+
+    def end(self, place: int, confidence: float, among: int, end: int) -> float:
+        """The lower (0) or upper (1) end of the interval of one mean: Gaffke's bound on values that are rounded outwards to a grid."""
+        values = np.concatenate([each[:, place] for each in self._values])
+        often = np.concatenate(self._counts)
+        least, most = float(self._least[place]), float(self._most[place])
+        step = (most - least) / _GRID
+        if step <= 0.0:
+            return least
+        places = (values - least) / step
+        rounded = np.ceil(places) if end else np.floor(places)
+        counts = np.bincount(np.clip(rounded, 0, _GRID).astype(np.int64), weights=often, minlength=_GRID + 1)
+        grid, sign = np.linspace(least, most, _GRID + 1), 1.0 if end else -1.0
+        return sign * largest_average(sign * grid, counts.astype(np.int64), confidence, among=among)
+
+
+def block_sums_of_reports(
+    samplers: Sequence[ReportSampler],
+    held: Sequence[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]],
+    coefficients: Sequence[Floats],
+) -> ReportSums:
+    """Sums of coefficients over the blocks of reports. Each part has its own reports and coefficients (outcomes, sums)."""
+    clients = sum(int(often.sum()) for _, _, often in held)
+    values: list[Floats] = []
+    least = np.full(coefficients[0].shape[1], np.inf)
+    most = -least
+    for sampler, (table, distinct, often), each in zip(samplers, held, coefficients, strict=True):
+        blocks, chances = sampler.blocks, sampler.chances
+        scale = clients / (int(often.sum()) * chances.gap)
+        middle = chances.outside * each.sum(axis=0)
+        sums = sums_over_blocks(blocks, distinct, each) if table is None else table @ each.astype(np.float32)
+        values.append(scale * (sums - middle))
+        least = np.minimum(least, scale * (-largest_sums(blocks, -each) - middle))
+        most = np.maximum(most, scale * (largest_sums(blocks, each) - middle))
+    return ReportSums(values, [often for _, _, often in held], least, most)
+
+
+class TreeLevels:
+    """The distribution function of a number, by least squares over the levels of a tree."""
+
+    def __init__(self, sampler: SurveySampler, column: str, parts: Sequence[Part], reports: Sequence[Reports]) -> None:
+        self._parts, self._reports = parts, reports
+        self._samplers = [part_sampler(sampler, part) for part in parts]
+        self._levels = [part.blocks.size for part in parts]
+        self._tree = Tree.on_cells(self._levels[-1])
+        growth = math.exp(sampler.epsilon)
+        self._noise = [
+            level_variance(part.blocks, growth) / len(given)
+            for part, given in zip(parts, reports, strict=True)
+            if isinstance(part.blocks, BlockFamily)
+        ]
+        self.edges = cell_edges(sampler.survey.columns, column, self._levels[-1])
+
+    def _weights(self, depth: int) -> list[float]:
+        """How much each level counts in the contrasts of a depth: by precision of the sums of its nodes; 0 for levels above."""
+        nodes = self._tree.nodes(depth)
+        precisions = [
+            nodes / (count * noise) if count >= nodes else 0.0
+            for count, noise in zip(self._levels, self._noise, strict=True)
+        ]
+        return [each / sum(precisions) for each in precisions]
+
+    def coefficients(self, queries: Floats) -> list[Floats]:
+        """The coefficients of each level's shares in linear queries of the cells, (nodes, queries), for queries (cells, queries)."""
+        found = [np.zeros((count, queries.shape[1])) for count in self._levels]
+        parent = queries.mean(axis=0, keepdims=True)
+        for depth in range(1, self._tree.depth + 1):
+            nodes = self._tree.nodes(depth)
+            averages = queries.reshape(nodes, -1, queries.shape[1]).mean(axis=1)
+            contrasts = averages - np.repeat(parent, self._tree.branching, axis=0)
+            for place, weight in enumerate(self._weights(depth)):
+                if weight:
+                    found[place] += weight * np.repeat(contrasts, self._levels[place] // nodes, axis=0)
+            parent = averages
+        return found
+
+    @cached_property
+    def cells(self) -> Floats:
+        """The least-squares shares of the cells, which add up to 1."""
+        shares = [unbiased_shares(each, given) for each, given in zip(self._samplers, self._reports, strict=True)]
+        found = np.ones(1)
+        for depth in range(1, self._tree.depth + 1):
+            nodes = self._tree.nodes(depth)
+            sums = np.zeros(nodes)
+            for weight, each in zip(self._weights(depth), shares, strict=True):
+                if weight:
+                    sums += weight * each.reshape(nodes, -1).sum(axis=1)
+            siblings = sums.reshape(-1, self._tree.branching)
+            contrasts = siblings - siblings.mean(axis=1, keepdims=True)
+            found = (found[:, None] / self._tree.branching + contrasts).ravel()
+        return found
+
+    @cached_property
+    def distribution(self) -> Floats:
+        """The unbiased distribution function at the edges."""
+        return np.append(0.0, np.cumsum(self.cells))
+
+    def values_at(self, levels: Floats) -> Floats:
+        """The quantiles of the nearest distribution function that increases."""
+        inner = scipy.optimize.isotonic_regression(self.distribution).x
+        rising = np.clip(inner, 0.0, 1.0)
+        rising[0], rising[-1] = 0.0, 1.0
+        first = np.searchsorted(rising, levels, side="left").clip(1, len(rising) - 1)
+        below, above = rising[first - 1], rising[first]
+        part = np.where(above > below, (levels - below) / np.where(above > below, above - below, 1.0), 1.0)
+        return np.asarray(self.edges[first - 1] + part * (self.edges[first] - self.edges[first - 1]))
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Of the distribution function at the edges, by the variance of blocks."""
+        cells = self._tree.cells
+        variance = np.zeros(cells + 1)
+        for depth in range(1, self._tree.depth + 1):
+            nodes, noise = self._tree.nodes(depth), 0.0
+            for weight, count, each in zip(self._weights(depth), self._levels, self._noise, strict=True):
+                noise += weight * weight * each * count / nodes
+            covered = np.arange(cells + 1) * nodes / cells  # nodes below an edge, with a part of one
+            node, part = np.divmod(covered, 1.0)
+            siblings = node % self._tree.branching + part
+            squares = node % self._tree.branching + part * part
+            variance += noise * (squares - siblings * siblings / self._tree.branching)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    @cached_property
+    def _edge_coefficients(self) -> list[Floats]:
+        """The coefficients of each level in the distribution function at each inner edge."""
+        cells = len(self.edges) - 1
+        return self.coefficients((np.arange(cells)[:, None] < np.arange(1, cells)[None, :]).astype(np.float64))
+
+    @cached_property
+    def _largest_errors(self) -> Floats:
+        """At least the standard errors of the distribution function at the inner edges, in any population, but for the noise of blocks."""
+        spread = np.square(self.standard_errors[1:-1])
+        for given, each in zip(self._reports, self._edge_coefficients, strict=True):
+            spread = spread + np.square(np.ptp(each, axis=0)) / (4.0 * len(given))
+        return np.asarray(np.sqrt(spread))
+
+    @cached_property
+    def _report_tables(self) -> list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]]:
+        """Which outcomes each distinct report of a level holds, where that fits into memory; the reports; and how often each came."""
+        found: list[tuple[NDArray[np.float32] | None, Reports, NDArray[np.int64]]] = []
+        for part, given in zip(self._parts, self._reports, strict=True):
+            assert isinstance(part.blocks, BlockFamily)
+            distinct, often = np.unique(given, return_counts=True)
+            small = len(distinct) * part.blocks.size <= _LARGEST_HELD
+            found.append((held_outcomes(part.blocks, distinct) if small else None, distinct, often))
+        return found
+
+    def interval(self, level: float, confidence: float, among: int) -> tuple[float, float]:
+        """An interval of a quantile, whose ends are edges of cells."""
+        deviation = -float(scipy.special.ndtri(tail(confidence, among)))
+        errors, largest = self.standard_errors[1:-1], self._largest_errors
+        farthest = _FAR * deviation if sum(map(len, self._reports)) >= _MANY else _FARTHEST
+        below = level - self.distribution[1:-1]  # at the inner edges, which have numbers from 1 on
+        low, high = 0, len(self.edges) - 1
+        for end in (1, 0):
+            order = np.arange(len(below)) if end else np.arange(len(below))[::-1]
+            away = below[order] if end else -below[order]
+            kept = np.flatnonzero(away < _NEAR * deviation * errors[order])  # not rejected, without a look
+            stop = int(kept[0]) if kept.size else len(order)
+            unsure = np.flatnonzero(away[:stop] <= farthest * largest[order[:stop]])
+            start = int(unsure[0]) if unsure.size else stop
+            rejected = order[: start + self._count_rejected_edges(order[start:stop], level, confidence, among, end)]
+            if rejected.size and end:
+                low = int(rejected[-1]) + 1
+            elif rejected.size:
+                high = int(rejected[-1]) + 1
+        return float(self.edges[low]), float(self.edges[max(high, low)])
+
+    def _count_rejected_edges(
+        self, sequence: NDArray[np.int64], level: float, confidence: float, among: int, end: int
+    ) -> int:
+        """How many edges of a sequence are rejected before the first that is not; `end`: 1 where F(e) >= level is tested, else 0."""
+        for start in range(0, len(sequence), _EDGES):
+            edges = sequence[start : start + _EDGES]
+            coefficients = [each[:, edges] for each in self._edge_coefficients]
+            sums = block_sums_of_reports(self._samplers, self._report_tables, coefficients)
+            offset = (edges + 1) / (len(self.edges) - 1)  # what the contrasts leave out: the uniform law's value
+            for place in range(len(edges)):
+                found = offset[place] + sums.end(place, confidence, among, end)
+                if found >= level if end else found <= level:
+                    return start + place
+        return len(sequence)
