@@ -46,8 +46,7 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily, check_laws
-from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
-from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
+from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter, Budget, Spent, distinguishable_numbers
 from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 from discreet.survey import SurveySampler

@@ -40,8 +40,7 @@ from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_private, error_reason
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
-from discreet.ledger._book import PARTIAL, Book, Rounds
-from discreet.ledger._budget import Budget
+from discreet.ledger._book import PARTIAL, Book, Budget, Rounds
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
