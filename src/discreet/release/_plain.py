@@ -1,7 +1,7 @@
 """The draws of `_sparse` and `_referenced` in numpy and the standard library: the same words, outcomes, digest and errors.
 
 For a few thousand clients this finishes before compiled code would have been loaded. BLAKE2b is `hashlib`'s, laws in whole numbers are those
-of `discreet.release._keyed`, slopes those of `discreet.projection._vectorised`; integers are Python's.
+of `discreet.release._keyed`, slopes those of `discreet.projection._box`; integers are Python's.
 """
 
 import hashlib
