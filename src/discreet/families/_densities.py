@@ -101,7 +101,7 @@ class _WrongShapeError(DiscreetError):
 class FunctionDensity:
     """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows if it needs them."""
 
-    def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
+    def __init__(self, function: Callable[[Any], Any], dim: int, name: str, logarithmic: bool = False) -> None:
         self.dim = dim
         self._function = function
         self._name = name
@@ -140,13 +140,12 @@ class FunctionDensity:
         return values
 
     def _check_and_log(self, values: Floats, x: Floats) -> Floats:
-        if self._logarithmic:
-            self._refuse(np.isnan(values), values, x, "is not a number")
-            self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
-            return values
         self._refuse(np.isnan(values), values, x, "is not a number")
-        self._refuse(values < 0.0, values, x, "is negative; a density is at least 0")
+        if not self._logarithmic:
+            self._refuse(values < 0.0, values, x, "is negative; a density is at least 0")
         self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
+        if self._logarithmic:
+            return values
         with np.errstate(divide="ignore"):
             return np.log(values)
 
@@ -205,7 +204,7 @@ class ScipyDensity(FunctionDensity):
 class KernelEstimate(FunctionDensity):
     """scipy.stats.gaussian_kde, which takes its points as columns."""
 
-    def __init__(self, estimate: Any, dim: int, name: str = "p") -> None:
+    def __init__(self, estimate: Any, dim: int, name: str) -> None:
         if estimate.d != dim:
             raise DiscreetError(f"{name} is a law in dimension {estimate.d}, the family lives in dimension {dim}")
         super().__init__(lambda x: estimate.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)

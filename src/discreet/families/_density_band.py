@@ -10,7 +10,7 @@ for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h 
 
 This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
 a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
-smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._band`).
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._laws`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,19 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._band import claims_nothing, normalised_bounds
-from discreet.families._continuous import ANY, LARGEST_CHARTED, CellPartition, ContinuousFamily, as_box, singular_error
+from discreet.families._continuous import (
+    ANY,
+    LARGEST_CHARTED,
+    CellPartition,
+    ContinuousFamily,
+    as_box,
+    check_charted,
+    singular_error,
+)
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 from discreet.families._finite import Band
 from discreet.families._integration import AxisMap, Cartesian, Chart, HalfLine, Identity, WholeLine
+from discreet.families._laws import check_any_client, normalised_bounds
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +78,7 @@ class DensityBand(ContinuousFamily):
 
     @old_keywords(everybody="any_client")
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = claims_nothing(any_client, lower)
+        self.any_client = check_any_client(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise singular_error("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)
@@ -145,10 +153,7 @@ class DensityBand(ContinuousFamily):
 
     @cached_property
     def chart(self) -> Chart:
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+        check_charted(self.dim)
         maps: list[AxisMap] = []
         breaks: list[Floats] = []
         edges: list[Floats] = []

@@ -30,16 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import (
-    WorstMembers,
-    gaussian_in_space,
-    gaussian_on_line,
-    laplace_on_line,
-    normalised_bounds,
-)
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, singular_error
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
 from discreet.families._integration import Chart, Polar, Spherical, cartesian
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
+from discreet.families._laws import normalised_bounds
+from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 
 Floats = NDArray[np.float64]
 
@@ -290,10 +285,7 @@ class GaussianMixtures(_Mixtures):
             whole = [(-outermost, outermost)] * self.dim
             both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
             return cartesian(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+        check_charted(self.dim)
         outer = rho + s * _TAIL
         # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
         mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
@@ -378,10 +370,7 @@ class LaplaceMixtures(_Mixtures):
 
     @cached_property
     def chart(self) -> Chart:
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+        check_charted(self.dim)
         tail = _EXPONENTIAL_TAIL if self.dim < 3 else _EXPONENTIAL_TAIL[[0, 2, 4, 6, 9]]
         reach = self.radius + self.scale * tail
         both = np.concatenate([-reach[::-1], [0.0], reach])
