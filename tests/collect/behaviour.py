@@ -14,7 +14,8 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, Store, Verdict, text_digest
+from discreet.collect._counting import Arrival, Verdict, text_digest
+from discreet.collect._store import Store
 
 DAY = "2026-07-01"
 

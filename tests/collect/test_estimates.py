@@ -11,8 +11,8 @@ import pytest
 
 from discreet.collect import _catalogue as estimates, open_store
 from discreet.collect._catalogue import CONFIDENCES, Catalogue, EstimateRequest, Estimates
+from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, text_digest
 from tests.collect.running import agreed, one, running
 
 

@@ -198,7 +198,7 @@ store, one = SqliteStore({str(tmp_path / "store.db")!r}), agreed(1000)
 store.add(one)
 import polars, pyarrow.parquet, scipy.stats
 def many(n):
-    with store._writer.transaction("BEGIN IMMEDIATE") as database:
+    with store._writer.transaction(writes=True) as database:
         database.execute("DELETE FROM counted")
         database.executemany("INSERT INTO counted VALUES (1, 1, ?, ?)", [(place, n // 1000) for place in range(1000)])
     assert export(store, {str(tmp_path / "out.parquet")!r}, replace=True).samples == n

@@ -13,8 +13,8 @@ import pytest
 
 import discreet as dc
 from discreet.collect import close_collection, open_store, publish
+from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._pages import LIVE, TAKE_PART, Questions
-from discreet.collect._store import Arrival, text_digest
 from discreet.errors import DiscreetError
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import ROOT, chromium, new_context, node_modules, until, watched

@@ -23,9 +23,9 @@ from discreet.client._collector import sample_body
 from discreet.client._holding import Holding
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store, publish
-from discreet.collect._pool import KEPT
+from discreet.collect._counting import KEPT, Verdict, stored_reports
 from discreet.collect._publish import close_collection
-from discreet.collect._store import Store, Verdict, stored_reports
+from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey
 from discreet.mechanisms._report_blocks import MaskedSubsets

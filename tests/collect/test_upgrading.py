@@ -14,7 +14,8 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import open_store
 from discreet.collect._catalogue import CollectedAgreement, collectable
-from discreet.collect._store import Store, Verdict
+from discreet.collect._counting import Verdict
+from discreet.collect._store import Store
 from discreet.errors import StoreError
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.collect.postgres import Server

@@ -11,8 +11,9 @@ import pytest
 
 from discreet.agreement import Agreement
 from discreet.collect import _writing as writing, open_store
+from discreet.collect._counting import Arrival, Verdict, text_digest
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, Verdict, text_digest, today
+from discreet.collect._store import today
 from discreet.collect._writing import StoreWriter
 from discreet.errors import StoreError
 from tests.collect.running import agreed

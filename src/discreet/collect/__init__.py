@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
-from discreet.collect._pool import SEAL_VARIABLE as SEAL_VARIABLE
+from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE
 from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
 from discreet.collect._store import choose_agreement as choose_agreement
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms
 from discreet.client import SAMPLES
+from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._estimates import (
     AnySampler,
     are_stages,
@@ -35,7 +36,7 @@ from discreet.collect._estimates import (
 )
 from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
-from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
+from discreet.collect._store import LEAST_PREFIX, Store, StoredAgreement, id_with_prefix
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,

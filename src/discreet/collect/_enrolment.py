@@ -41,9 +41,10 @@ from discreet.client import (
     has_valid_signature,
     short_key,
 )
+from discreet.collect._counting import text_digest
 from discreet.collect._pages import TAKE_PART
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Enrolment, Store, choose_agreement, refuse_shared_tokens, text_digest
+from discreet.collect._store import Enrolment, Store, choose_agreement, refuse_shared_tokens
 from discreet.errors import DiscreetError, StoreError, check_count, check_texts, need_extra, visible
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from discreet._base.showing import pluralise
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
-from discreet.collect._store import StoredAgreement, sent_reports
+from discreet.collect._counting import sent_reports
+from discreet.collect._store import StoredAgreement
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     Estimate,

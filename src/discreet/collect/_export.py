@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from discreet._base.files import check_apart, check_output_path
 from discreet.agreement import Agreement
+from discreet.collect._counting import sent_reports
 from discreet.collect._estimates import check_enough, count_samples
-from discreet.collect._store import Store, check_store, choose_agreement, sent_reports
+from discreet.collect._store import Store, check_store, choose_agreement
 from discreet.errors import DiscreetError
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler
 from discreet.tables import (

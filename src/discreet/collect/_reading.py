@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.client import MOST_BATCH, MOST_NAME
+from discreet.collect._counting import stored_reports
 from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
 from discreet.collect._requests import bad_request, unprocessable
-from discreet.collect._store import stored_reports
 from discreet.domain import CellDomain, Labels, Numbers
 from discreet.errors import DiscreetError
 from discreet.mechanisms import Reports, ReportSampler

@@ -51,6 +51,7 @@ from discreet.client import (
     read_collector_key,
 )
 from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
+from discreet.collect._counting import Arrival, Verdict
 from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
 from discreet.collect._estimates import hidden_estimate, private_groups
 from discreet.collect._pages import page_routes
@@ -65,7 +66,7 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
-from discreet.collect._store import AFTER, ALWAYS, Arrival, Store, Verdict, check_store
+from discreet.collect._store import AFTER, ALWAYS, Store, check_store
 from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
 

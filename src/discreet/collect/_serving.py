@@ -29,6 +29,7 @@ from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
 from discreet.collect._catalogue import collectable
 from discreet.collect._connections import LimitedConnection
+from discreet.collect._counting import read_seal, write_seal
 from discreet.collect._enrolment import (
     check_key,
     check_no_client_is_gateway,
@@ -38,7 +39,6 @@ from discreet.collect._enrolment import (
 )
 from discreet.collect._estimates import asks_the_same
 from discreet.collect._pages import Questions
-from discreet.collect._pool import read_seal, write_seal
 from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.collect._counting import Arrival, Verdict
 from discreet.collect._requests import unavailable
-from discreet.collect._store import Arrival, Store, Verdict, today
+from discreet.collect._store import Store, today
 from discreet.errors import StoreError
 
 MOST_WAITING = 100_000  # samples
