@@ -108,7 +108,7 @@ def test_rows_are_numbered_in_an_order_that_says_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Outcomes are spread over the whole file, and over its parts where it is written in several."""
-    monkeypatch.setattr("discreet.collect._export._ROWS", 1000)
+    monkeypatch.setattr("discreet.collect._results._ROWS", 1000)
     first = agreed(2)
     filled(store, first, [5_000, 4_500])
     orders = []

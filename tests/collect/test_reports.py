@@ -23,7 +23,7 @@ from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable
 from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, stored_reports, text_digest
-from discreet.collect._reading import ReportNumbers
+from discreet.collect._samples import ReportNumbers
 from discreet.collect._store import Store
 from discreet.errors import StoreError
 from discreet.estimation import reported_population

@@ -24,7 +24,7 @@ from discreet.client._holding import Holding
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store, publish
 from discreet.collect._counting import KEPT, Verdict, stored_reports
-from discreet.collect._publish import close_collection
+from discreet.collect._results import close_collection
 from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.collect import _writing as writing, open_store
+from discreet.collect import _samples as writing, open_store
 from discreet.collect._counting import Arrival, Verdict, text_digest
 from discreet.collect._requests import RequestProblem
+from discreet.collect._samples import StoreWriter
 from discreet.collect._store import today
-from discreet.collect._writing import StoreWriter
 from discreet.errors import StoreError
 from tests.collect.running import agreed
 

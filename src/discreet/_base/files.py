@@ -11,7 +11,9 @@ import errno
 import os
 import secrets
 import shlex
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -155,6 +157,22 @@ def atomic_write(
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial)
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write to, for its owner alone, which gets its name only on success."""
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
+    try:
+        yield partial
+        partial.rename(folder)
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _make_folder(target: Path, what: str) -> None:

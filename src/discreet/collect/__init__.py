@@ -17,8 +17,7 @@ if TYPE_CHECKING:
         write_invitations as write_invitations,
         write_tokens as write_tokens,
     )
-    from discreet.collect._export import export
-    from discreet.collect._publish import close_collection, publish
+    from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service
     from discreet.collect._serving import serve
 
@@ -29,8 +28,7 @@ __getattr__ = lazy_names(
     {
         "_catalogue": "collectable",
         "_enrolment": "enrol_tokens invitation_links read_tokens token_digest write_invitations write_tokens",
-        "_export": "export",
-        "_publish": "close_collection publish",
+        "_results": "close_collection export publish",
         "_service": "service",
         "_serving": "serve",
     },

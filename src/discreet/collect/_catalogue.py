@@ -21,21 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.agreement import Agreement, ContinuousTerms
+from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import SAMPLES
 from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._estimates import (
     AnySampler,
-    are_stages,
-    asks_the_same,
     estimate_change,
     estimate_counts,
     estimate_side_by_side,
     estimate_stages,
     estimate_within_groups,
 )
-from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
+from discreet.collect._samples import Outcomes, ReportNumbers
 from discreet.collect._store import LEAST_PREFIX, Store, StoredAgreement, id_with_prefix
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
@@ -167,6 +165,27 @@ def _collectable_survey(agreement: Agreement) -> SurveySampler:
             "the survey has the report 2^64 - 1, which a service does not count; ask fewer outcomes together"
         )
     return sampler
+
+
+def asks_the_same(one: Agreement, other: Agreement) -> bool:
+    """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
+    return replace(one, purpose="").id == replace(other, purpose="").id
+
+
+def are_stages(agreements: Sequence[Agreement]) -> bool:
+    """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
+    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
+        return False
+    return len({each.domain.digest for each in agreements}) == 1
+
+
+def private_groups(agreed: Agreement) -> list[str]:
+    """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
+    if agreed.survey is None or not isinstance(agreed.family, RowTerms):
+        return []
+    questions = agreed.survey_sampler().survey.questions
+    asked = {name for each in questions if each.kind == "shares" and len(each.columns) > 1 for name in each.columns}
+    return [name for name in agreed.family.columns if name in asked]
 
 
 def _changing(kept: StoredAgreement) -> tuple[Any, ...]:

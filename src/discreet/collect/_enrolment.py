@@ -24,15 +24,13 @@ import hashlib
 import html
 import re
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from discreet._base.files import atomic_write, error_reason, read_private
+from discreet._base.files import atomic_folder, atomic_write, read_private
 from discreet.client import (
     MOST_NAME,
     CollectionStatement,
@@ -238,11 +236,7 @@ def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> N
     target = Path(folder)
     if target.exists():
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
-    try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
-    try:
+    with atomic_folder(target) as partial:
         with (partial / "links.csv").open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["link"])
@@ -253,8 +247,3 @@ def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> N
             cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
         named = html.escape(visible(title) or "Take part")
         (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")
-        partial.rename(target)
-    except OSError as error:
-        raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -9,14 +9,13 @@ agreement, and everybody may know it. Private groups are a column of a survey.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement, ContinuousTerms, RowTerms
+from discreet.agreement import Agreement
 from discreet.collect._counting import sent_reports
 from discreet.collect._store import StoredAgreement
 from discreet.errors import DiscreetError
@@ -144,11 +143,6 @@ def _population_of(
     return population(sampler, counts=counts, confidence=confidence)
 
 
-def asks_the_same(one: Agreement, other: Agreement) -> bool:
-    """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
-    return replace(one, purpose="").id == replace(other, purpose="").id
-
-
 def group_names(agreements: Sequence[Agreement]) -> list[str]:
     """What the group of each agreement is called: its purpose, with digits of its id where that is missing or not its own."""
     purposes = [each.purpose for each in agreements]
@@ -210,13 +204,6 @@ def estimate_stages(
     return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said)
 
 
-def are_stages(agreements: Sequence[Agreement]) -> bool:
-    """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
-    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
-        return False
-    return len({each.domain.digest for each in agreements}) == 1
-
-
 def estimate_change(
     kept: StoredAgreement, sampler: AnySampler, rounds: tuple[int, int], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
@@ -242,12 +229,3 @@ def estimate_within_groups(
     if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
     return within_record(answer_survey(sampler, sent_reports(counts), confidence=confidence), [], by=by)
-
-
-def private_groups(agreed: Agreement) -> list[str]:
-    """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
-    if agreed.survey is None or not isinstance(agreed.family, RowTerms):
-        return []
-    questions = agreed.survey_sampler().survey.questions
-    asked = {name for each in questions if each.kind == "shares" and len(each.columns) > 1 for name in each.columns}
-    return [name for name in agreed.family.columns if name in asked]

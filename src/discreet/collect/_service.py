@@ -50,12 +50,18 @@ from discreet.client import (
     WEIGHTS,
     read_collector_key,
 )
-from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
+from discreet.collect._catalogue import (
+    USUAL_CONFIDENCE,
+    Catalogue,
+    CollectedAgreement,
+    EstimateRequest,
+    Estimates,
+    private_groups,
+)
 from discreet.collect._counting import Arrival, Verdict
 from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
-from discreet.collect._estimates import hidden_estimate, private_groups
+from discreet.collect._estimates import hidden_estimate
 from discreet.collect._pages import page_routes
-from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -66,8 +72,8 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
+from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
 from discreet.collect._store import AFTER, ALWAYS, Store, check_store
-from discreet.collect._writing import StoreWriter, UnknownToken
 from discreet.errors import StoreError
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
