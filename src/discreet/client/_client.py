@@ -43,9 +43,8 @@ from discreet._base.files import NEW_FILE, error_reason, read_private, sync_fold
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
-from discreet.client._collector import Collector, Offer
+from discreet.client._collector import Collector, Offer, Patience
 from discreet.client._holding import AnySampler, DeviceDraw, Holding
-from discreet.client._http import Patience
 from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
 from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
-from discreet.client._collector import Collector
-from discreet.client._http import Patience
+from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import address_of
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, need_extra
