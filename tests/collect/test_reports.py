@@ -116,7 +116,7 @@ def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:
     kept = []
     for turn in range(3):
         store.count(agreement.id, 1, arrivals(sampler.release_records(np.arange(2000) % 104), 2000 * turn), DAY)
-        with store._reading() as database:
+        with store._reader.transaction() as database:
             kept.append(database.execute("SELECT count(*) FROM counted").fetchone()[0])
             (content,) = database.execute("SELECT content FROM pool").fetchone()
             assert len(content) <= 1 + 24 + 8 * 2 * KEPT

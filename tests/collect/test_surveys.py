@@ -102,7 +102,7 @@ def test_counts_change_by_batches_and_not_by_one_client(tmp_path: Path) -> None:
         before = 0
         for number, arrival in enumerate(arrivals(reports_of(200))):
             store.count(AGREED.id, 1, [arrival], DAY)
-            with store._reading() as database:
+            with store._reader.transaction() as database:
                 (now,) = database.execute("SELECT coalesce(sum(n), 0) FROM counted").fetchone()
             assert now == before or now - before >= KEPT, number
             before = now

@@ -21,9 +21,8 @@ from typing import IO
 
 from discreet.errors import DiscreetError, check_flag, check_path
 
-CAN_KEEP_PRIVATE = hasattr(os, "geteuid") and hasattr(
-    os, "fchmod"
-)  # not on Windows, whose modes do not say who may read
+# not on Windows, whose modes do not say who may read
+CAN_KEEP_PRIVATE = hasattr(os, "geteuid") and hasattr(os, "fchmod")
 NEW_FILE = os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # flags of os.open
 
 _KINDS = {

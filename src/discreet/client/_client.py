@@ -276,9 +276,8 @@ class Client:
             check_count("round", round)
         offer = self._collector.offer(self._pinned)
         to = self._destination(offer)
-        newest = (
-            offer.last if offer.closed is not None else None
-        )  # what was sent before may be sent again, and is acknowledged
+        # what was sent before may be sent again, and is acknowledged
+        newest = offer.last if offer.closed is not None else None
         number = round or newest or offer.round(None)
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:

@@ -90,9 +90,8 @@ def ask_server(
             line = address.tls.wrap_socket(line, server_hostname=address.host)
         talk = http.client.HTTPConnection(address.host, address.port)
         talk.sock = _TimedSocket(line, deadline)
-        with suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # a server that rejects a long body answers before its end
+        # a server that rejects a long body answers before its end
+        with suppress(BrokenPipeError, ConnectionResetError):
             talk.request(method, address.folder + path, body=body, headers=sent)
         answer = talk.getresponse()
         content = _read_answer(answer, most, address)

@@ -285,9 +285,8 @@ def find_agreement_row(known: AgreementRows, agreement: str | int, look: Callabl
         if found is None:
             raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
         number, collection, outcomes, rounds, text = found
-        named = any(
-            f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name)
-        )  # most texts need no reading
+        # most texts need no reading
+        named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
         reports = report_counter(Agreement.from_json(text)) if named else None
         known[agreement] = AgreementRow(number, collection, outcomes, rounds, reports)
     return known[agreement]

@@ -51,9 +51,8 @@ Integers = NDArray[np.int64]
 
 _LARGEST_WHOLE = 2**63
 _NONE = -1
-_MOST_REPORT = (
-    2**64 - 1
-)  # no report: as a block it would name all of 64 outcomes, and surveys that have it are not collected
+# no report: as a block it would name all of 64 outcomes, and surveys that have it are not collected
+_MOST_REPORT = 2**64 - 1
 _DIGITS = re.compile("0|[1-9][0-9]{0,19}")
 
 

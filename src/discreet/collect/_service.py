@@ -216,9 +216,8 @@ class _Service:
         self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
         self._room = RequestLimits(patience)
-        self._reading = ThreadPoolExecutor(
-            1, "reading"
-        )  # one at a time: a hostile body may unpack to many times its size
+        # one at a time: a hostile body may unpack to many times its size
+        self._reading = ThreadPoolExecutor(1, "reading")
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [

@@ -84,13 +84,16 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
 
 def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
-    ratio, chosen = math.exp(epsilon), _choose_spread_clients(laws)
+    ratio, order = math.exp(epsilon), np.lexsort(laws.T)
+    chosen = np.unique(
+        order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
+    )  # clients that differ
     while True:
         saddle = _near_saddle_point(laws[chosen], f, epsilon)
         if saddle is None:
             return None
         floor, weights = saddle
-        served = np.maximum(floor_costs(everyone, f, floor, ratio), 0.0)
+        served = np.maximum(client_divergences(everyone, f, floor, ratio), 0.0)
         value = float(served.max())
         worse = np.flatnonzero(served > served[chosen].max() + _TOLERANCE * value)
         if not worse.size:
@@ -99,17 +102,6 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
     counted = weights > _TOLERANCE * weights.max()
     mean = interior_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
-
-
-def _choose_spread_clients(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Some clients that differ, in order."""
-    order = np.lexsort(laws.T)
-    return np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
-
-
-def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
-    """F(P_j; m) of every client, for a floor on the domain."""
-    return client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
 def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
@@ -227,11 +219,8 @@ class SmoothMinimax:
         determinant = a * c - b * b
         if not (determinant > 0.0).all():
             raise np.linalg.LinAlgError("a client's weight is lost in rounding")
-        self.small = (
-            c / determinant,
-            -b / determinant,
-            a / determinant,
-        )  # the inverse of each client's own 2 by 2 system
+        # the inverse of each client's own 2 by 2 system
+        self.small = (c / determinant, -b / determinant, a / determinant)
         matrix = np.diag(np.append(diagonal.sum(axis=0) + self.bound.stiffness, 0.0))
         first, second = self.rows
         upper, cross, lower = self.small
@@ -399,9 +388,8 @@ class PairProgramme:
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
         near = self.curve.first(places)
-        slope, intercept = (
-            part.ravel() for part in self.curve.line(near.ravel(), places.ravel())
-        )  # rounded so that they lie below f
+        # rounded so that they lie below f
+        slope, intercept = (part.ravel() for part in self.curve.line(near.ravel(), places.ravel()))
         entry = np.repeat(self.held, len(shifts))
         slope, intercept = slope - self.tilt, intercept + self.tilt
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))

@@ -26,13 +26,8 @@ Floats = NDArray[np.float64]
 _DOWN = 2.0**-49
 _BELOW = 2.0**-40  # how far below f(0) a line starts: a line from f(0) itself would have infinite slope
 _STEP = 1e-7  # of log t, in the differences of a user's f
-_STEPS = (
-    1e-4,
-    1e-5,
-    1e-7,
-    1e-9,
-    1e-11,
-)  # the same for its lines: small for a kink, large enough to exceed rounding for a smooth f
+# the same for its lines: small for a kink, large enough to exceed rounding for a smooth f
+_STEPS = (1e-4, 1e-5, 1e-7, 1e-9, 1e-11)
 _SMALL = 1e-9  # the same where a kink is looked for
 _FAR, _HALVINGS = 12.0, 48  # of log t: how far away a line is looked for, and how finely
 _NEAR_ONE = 1e-6  # a line that touches this near to 1 is tried at 1, where most kinks are
@@ -377,9 +372,8 @@ def curve_of(f: FDivergence) -> ConvexCurve:
     order = _shipped_parameter(f, "alpha")
     if order is None:
         return FiniteDifferences(f)
-    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(
-        order
-    )  # the same divergences between distributions
+    # the same divergences between distributions
+    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(order)
 
 
 def _shipped_parameter(f: FDivergence, stem: str) -> float | None:

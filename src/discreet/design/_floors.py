@@ -309,11 +309,11 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.partial
 
 
-def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
-    """F(P_j; m) of every client (n,)."""
+def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+    """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
     for part in examples.parts():
-        q, rest = floor_outputs(part, floor, total, ratio)
+        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)

@@ -414,9 +414,8 @@ def _add_squares(
     if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design._compiled import add_squares
 
-        ends = np.append(starts, outcome.size).astype(
-            np.uintp
-        )  # unsigned, so that no index is tested for being negative
+        # unsigned, so that no index is tested for being negative
+        ends = np.append(starts, outcome.size).astype(np.uintp)
         add_squares(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
         return
     from scipy import sparse

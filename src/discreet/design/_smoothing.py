@@ -44,13 +44,8 @@ BandSampler = OptimalSampler[Band[Any]]
 Rule = Callable[[Floats, Floats], BandSampler]  # from examples (n, k) and their weights (n,)
 
 JUDGES = ("kl", "tv", "hellinger")
-PARTS = (
-    (0.01, 0.0),
-    (0.1, 0.0),
-    (0.3, 0.0),
-    (0.1, 0.001),
-    (0.1, 0.003),
-)  # shares of the weight: redrawn examples, point masses
+# shares of the weight: redrawn examples, point masses
+PARTS = ((0.01, 0.0), (0.1, 0.0), (0.3, 0.0), (0.1, 0.001), (0.1, 0.003))
 FOLDS = 3
 ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25

@@ -214,10 +214,8 @@ class _CutProgramme:
         examples, sparse = self.problem.examples, self._sparse
         p, number = examples.mass, lines.entry.size
         floor, other, _, q, _, g, _ = self.start[:-1]
-        slope, intercept = (
-            lines.slope - self.tilt,
-            lines.intercept + self.tilt,
-        )  # of f less its tangent at 1, whose costs are small
+        # of f less its tangent at 1, whose costs are small
+        slope, intercept = (lines.slope - self.tilt, lines.intercept + self.tilt)
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))
         each = np.arange(number)
         cuts = sparse.csr_array(
@@ -476,13 +474,12 @@ def _progress_share(first: float, gap: float, last: float) -> float:
 
 def mean_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The mean divergence over the examples under a floor."""
-    found = client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
-    return max(0.0, float(np.sum(examples.weight * found)))
+    return max(0.0, float(np.sum(examples.weight * client_divergences(examples, f, floor, ratio))))
 
 
 def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The largest divergence over the examples under a floor."""
-    return max(0.0, float(client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
+    return max(0.0, float(client_divergences(examples, f, floor, ratio).max()))
 
 
 def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:

@@ -194,9 +194,8 @@ class FineCells:
         left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
         whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
         masses = np.repeat(floor, _PARTS) * parts / whole
-        if (
-            line.family.box is None
-        ):  # a tail of the outermost kernel beyond each end, which takes a little of the last cell
+        # a tail of the outermost kernel beyond each end, which takes a little of the last cell
+        if line.family.box is None:
             ends = np.array([coarse[0], coarse[-1]])
             beyond = line.below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
             share = beyond / (beyond + np.diff(line.below(edges[:2], np.array([-line.family.radius])))[0])
@@ -331,9 +330,8 @@ class KernelsOnCells:
         """F(P_c; m) of each centre."""
         mass = self.mass(centres)
         inside = np.diff(self.below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
-        over = self._excess(floor, ratio, centres, mass) + (
-            1.0 - inside
-        )  # nothing is released beyond the outermost edges
+        # nothing is released beyond the outermost edges
+        over = self._excess(floor, ratio, centres, mass) + (1.0 - inside)
         under = self._excess(floor, 1.0, centres, mass) - inside + floor.total
         return np.maximum(over, under)
 

@@ -100,9 +100,8 @@ def covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
 
 Floats = NDArray[np.float64]
 
-_NEAR = np.concatenate(
-    [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
-)  # in scales, from where kernels vary
+# in scales, from where kernels vary
+_NEAR = np.concatenate([np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]])
 _TAIL = 10.0  # in scales; the rest has mass 1e-23
 _TINY = 1e-300
 _ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution

@@ -100,9 +100,8 @@ def _slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     rises = jnp.cumsum(steps, axis=-1)[..., :-1]
     widths = jnp.where(jnp.isfinite(places[..., 1:]), finite[..., 1:] - finite[..., :-1], 0.0)
     masses = jnp.sum(lower) + jnp.cumsum(rises * widths, axis=-1)
-    reached = (
-        masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
-    )  # a flat piece at 1 may be a little below it
+    # a flat piece at 1 may be a little below it
+    reached = masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
     past = jnp.isfinite(places).sum(-1, keepdims=True) - 1  # the segment after the last break, which has no end
     segment = jnp.where(reached.any(-1, keepdims=True), jnp.argmax(reached, axis=-1, keepdims=True), past)
     left = jnp.take_along_axis(finite, segment, axis=-1)

@@ -227,10 +227,8 @@ def _mask_of_rank(binomials: Any, rank: Any, members: int, size: int) -> Any:
 @kernel()
 def _rank_with(binomials: Any, outcome: Any, rank: Any, members: int) -> Any:
     """The rank of the subset of an outcome and the `members` - 1 others that a rank among those names."""
-    total, order = (
-        _NONE,
-        np.uintp(members),
-    )  # the place of the outcome among the members that are not found yet, from the smallest
+    # the place of the outcome among the members that are not found yet, from the smallest
+    total, order = (_NONE, np.uintp(members))
     high = np.uintp(binomials.shape[1])
     for place in range(members - 1, 0, -1):
         row, low = binomials[place], np.uintp(place - 1)

@@ -394,9 +394,8 @@ def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
         DiscreetError: for rows that are no laws, and for other arguments than these.
     """
     _check_draw(lattice, laws, mixing, dimensions=2)
-    past_shared = np.full(
-        len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64
-    )  # so that every row is solved
+    # so that every row is solved
+    past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
     _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
     return lattice.weights(laws, slope, lift)
 

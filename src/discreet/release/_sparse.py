@@ -350,9 +350,8 @@ def draw(
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
-    message = np.empty(
-        2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64
-    )  # the words of a client, after room for one
+    # the words of a client, after room for one
+    message = np.empty(2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     words = message[1:]
     state = np.empty(8, dtype=np.uint64)
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
