@@ -130,7 +130,10 @@ def atomic_write(
     if private:
         check_can_keep_private(path, what=what)
     if folders:
-        _make_folder(target, what)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
     check_output_path(path, what=what, replace=replace, fix=fix)
     partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
@@ -172,13 +175,6 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _make_folder(target: Path, what: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
 
 
 def _set_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:

@@ -1,6 +1,6 @@
-"""`Catalogue`, the agreements of a store and how to read their samples, and `Estimates`, the estimates so far.
+"""What a service knows of its store: `Catalogue`, the agreements; `EnrolmentCache`, who may send; `Estimates`, the estimates so far.
 
-The catalogue contains the agreements of this process and those that another process adds meanwhile.
+The catalogue contains the agreements of this process and those that another process adds meanwhile, and says how to read their samples.
 
 Estimates are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all requests, in
 a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits a few times
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import SAMPLES
-from discreet.collect._counting import Arrival, text_digest
+from discreet.collect._counting import Arrival, text_digest, token_digest
 from discreet.collect._estimates import (
     AnySampler,
     estimate_change,
@@ -34,7 +34,7 @@ from discreet.collect._estimates import (
 )
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
 from discreet.collect._samples import Outcomes, ReportNumbers
-from discreet.collect._store import LEAST_PREFIX, Store, StoredAgreement, id_with_prefix
+from discreet.collect._store import LEAST_PREFIX, Enrolment, Store, StoredAgreement, id_with_prefix
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
@@ -48,6 +48,8 @@ from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
+GATEWAYS_SECONDS = 1.0  # the same of the list of gateways
+_BEARER = "bearer "
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,41 @@ class Catalogue:
     def following(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
+
+
+def authorized_gateway(enrolment: Enrolment, authorization: list[str]) -> str | None:
+    """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
+    tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
+    if not enrolment.gateways or not tokens:  # other schemes are for a proxy
+        return None
+    found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
+    if found is None:
+        raise RequestProblem(
+            401,
+            "the Authorization header does not hold a token of a gateway of this collection",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    return found
+
+
+class EnrolmentCache:
+    """The enrolment of the store, read again after a second.
+
+    Args:
+        store: the store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found, self._stale = store.enrolment(), time.monotonic() + GATEWAYS_SECONDS
+
+    async def enrolment(self) -> Enrolment:
+        """The current enrolment."""
+        if time.monotonic() > self._stale:
+            self._stale = time.monotonic() + GATEWAYS_SECONDS
+            with suppress(StoreError):  # then samples cannot be written either
+                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
+        return self._found
 
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")

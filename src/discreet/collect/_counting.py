@@ -104,6 +104,11 @@ def text_digest(*parts: str) -> bytes:
     return hashlib.sha256("\0".join(parts).encode()).digest()[:DIGEST]
 
 
+def token_digest(token: str) -> bytes:
+    """The digest of a token, which the store keeps."""
+    return text_digest("discreet token", token)
+
+
 def add_outcomes(pool: Pool, group: Group, outcomes: list[int]) -> dict[Group, list[tuple[int, int]]]:
     """Add outcomes to a pool, and remove and return those to count now.
 

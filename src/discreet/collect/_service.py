@@ -54,12 +54,14 @@ from discreet.collect._catalogue import (
     USUAL_CONFIDENCE,
     Catalogue,
     CollectedAgreement,
+    EnrolmentCache,
     EstimateRequest,
     Estimates,
+    authorized_gateway,
     private_groups,
 )
-from discreet.collect._counting import Arrival, Verdict
-from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
+from discreet.collect._counting import Arrival, Verdict, token_digest
+from discreet.collect._enrolment import enrol_tokens, sign_agreements
 from discreet.collect._estimates import hidden_estimate
 from discreet.collect._pages import page_routes
 from discreet.collect._requests import (

@@ -332,7 +332,9 @@ class _WorkerProcesses:
             self._running = [self._start_worker(ready) for _ in range(self._workers)]
             for _ in self._running:
                 while not (ready.acquire(timeout=0.1) or self._stopping.is_set()):
-                    self._check_start()
+                    if any(not each.is_alive() for each in self._running):
+                        self._tell(signal.SIGTERM)
+                        raise DiscreetError("a process of the service ended before it could serve")
             self._listening()
             while not self._stopping.wait(0.2):
                 self._running = [each if each.is_alive() else self._start_worker(ready) for each in self._running]
@@ -342,11 +344,6 @@ class _WorkerProcesses:
         del os.environ[METRICS_FOLDER]
         if any(each.exitcode not in (0, -signal.SIGTERM) for each in self._running):
             sys.exit(1)
-
-    def _check_start(self) -> None:
-        if any(not each.is_alive() for each in self._running):
-            self._tell(signal.SIGTERM)
-            raise DiscreetError("a process of the service ended before it could serve")
 
     def _start_worker(self, ready: Any) -> SpawnProcess:
         process = self._context.Process(target=_run_worker, args=(self._settings, self._bound, ready))

@@ -244,7 +244,8 @@ class Smoother:
         """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
         found = {f.name: np.zeros(len(examples)) for f in judges}
-        for held in _random_folds(len(examples)):
+        order = np.random.default_rng(0).permutation(len(examples))
+        for held in (fold for fold in np.array_split(order, FOLDS) if fold.size):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
             for name, score in sampler_costs(examples[held], sampler, judges).items():
@@ -288,7 +289,3 @@ def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
     return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
-
-
-def _random_folds(number: int) -> list[NDArray[np.int64]]:
-    return [held for held in np.array_split(np.random.default_rng(0).permutation(number), FOLDS) if held.size]

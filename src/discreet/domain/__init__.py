@@ -10,7 +10,6 @@ from discreet.domain._cells import (
     Interval,
     cell_middles as cell_middles,
     cell_names as cell_names,
-    flat_points as flat_points,
     numbers_or_nan as numbers_or_nan,
     whole_numbers as whole_numbers,
 )

@@ -50,6 +50,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -339,6 +340,11 @@ def _append_line(database: sqlite3.Connection, lines: list[Any], line: Any) -> N
 
 def _line_mark(before: bytes, line: str) -> bytes:
     return hashlib.blake2b(before + line.encode(), digest_size=16, person=b"discreet line").digest()
+
+
+def utc_timestamp() -> str:
+    """The present second, for people: nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @contextmanager

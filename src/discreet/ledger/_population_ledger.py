@@ -28,7 +28,6 @@ import secrets
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_private, error_reason
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
-from discreet.ledger._book import PARTIAL, Book, Budget, Rounds
+from discreet.ledger._book import PARTIAL, Book, Budget, Rounds, utc_timestamp
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
@@ -366,11 +365,8 @@ class PopulationLedger:
         segment = Segment(drawn.names.select(new), drawn.outcomes[new], within)
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        cells = bool(within.size)
-        return Run(
-            round=asked, clients=len(segment.names), cells=cells, file=file, digest=digest, time=time, to=self._to
-        )
+        number, cells, time = len(segment.names), bool(within.size), utc_timestamp()
+        return Run(round=asked, clients=number, cells=cells, file=file, digest=digest, time=time, to=self._to)
 
     def _sweep(self, runs: Sequence[Run]) -> None:
         """Remove the files of interrupted runs. The lock is held, so no run is still writing."""
