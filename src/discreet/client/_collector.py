@@ -275,7 +275,7 @@ class Collector:
     patience: Patience
     token: str | None = None
 
-    def offer(self, agreement: str | None) -> Offer:
+    def read_offer(self, agreement: str | None) -> Offer:
         """The collection of an agreement; by default of the newest."""
         said = self._json(self._get(protocol.COLLECTION, agreement, most=_MOST_SAID), protocol.COLLECTION)
         collection, newest, enrolment = (said.get(name) for name in ("collection", "agreement", "enrolment"))
@@ -317,7 +317,7 @@ class Collector:
             )
         return signed.key, signed.addresses
 
-    def agreement(self, wanted: str) -> Agreement:
+    def read_agreement(self, wanted: str) -> Agreement:
         """The agreement with this id. The id is a digest of its text, so its source does not matter."""
         answer = self._get(protocol.AGREEMENT, wanted, most=_MOST_AGREED)
         try:
@@ -345,7 +345,7 @@ class Collector:
         weights = self._get(protocol.WEIGHTS, wanted, most=8 * terms.size)
         return replace(found, family=terms.with_weights(weights.body, f"{self.address}{protocol.WEIGHTS}"))
 
-    def verdict(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
+    def send_samples(self, body: bytes, kind: str, samples: int) -> RequestVerdict:
         """Send samples, as often as it takes, and return what became of them."""
         headers = {"Content-Type": kind}
         if self.token is not None:

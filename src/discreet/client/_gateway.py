@@ -140,7 +140,7 @@ def send_table(
     names = _value_names(value)
     rows = _checked_table_reader(table, client, names, count, weight, nulls)
 
-    offer = service.offer(only.id if isinstance(only, Agreement) else only)
+    offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
     number = offer.round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
@@ -151,7 +151,7 @@ def send_table(
         raise CollectorError(
             f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
         )
-    agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
+    agreed = only if isinstance(only, Agreement) else service.read_agreement(offer.agreement)
     agreed.check_round(number)
     if agreed.epsilon > epsilon:
         raise DiscreetError(
@@ -177,7 +177,7 @@ def send_table(
     counted = again = refused = 0
     for samples, body in _request_bodies(_append_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
         try:
-            verdict = service.verdict(body, protocol.ARROW, samples)
+            verdict = service.send_samples(body, protocol.ARROW, samples)
         except CollectorError as error:
             raise CollectorError(
                 f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples are acknowledged; run the same again: it sends the "

@@ -190,7 +190,7 @@ def private_groups(agreed: Agreement) -> list[str]:
     return [name for name in agreed.family.columns if name in asked]
 
 
-def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
+def _changing_terms(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -231,13 +231,13 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changing(known.kept) != _changing(kept):
+            elif _changing_terms(known.kept) != _changing_terms(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
         self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
 
-    async def _fresh(self) -> None:
+    async def _refresh_if_stale(self) -> None:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
@@ -245,7 +245,7 @@ class Catalogue:
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
-        await self._fresh()
+        await self._refresh_if_stale()
         if prefix is None:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
@@ -258,10 +258,10 @@ class Catalogue:
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
         )
 
-    async def of(self, agreement: str) -> CollectedAgreement:
+    async def agreement_of_samples(self, agreement: str) -> CollectedAgreement:
         """The agreement of a request's samples."""
         if agreement not in self._all:
-            await self._fresh()
+            await self._refresh_if_stale()
         found = self._all.get(agreement)
         if found is None:
             raise unprocessable(
@@ -271,15 +271,15 @@ class Catalogue:
 
     def groups_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
-        own = self.following(collected.kept.collection)
+        own = self.agreements_of_collection(collected.kept.collection)
         return tuple(each for each in own if asks_the_same(each.agreement, collected.agreement))
 
     def stages_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
-        own = self.following(collected.kept.collection)
+        own = self.agreements_of_collection(collected.kept.collection)
         return tuple(own) if are_stages([each.agreement for each in own]) else ()
 
-    def following(self, collection: str) -> list[CollectedAgreement]:
+    def agreements_of_collection(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
 
@@ -353,7 +353,7 @@ class EstimateRequest:
     @property
     def changing(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_changing(each.kept) for each, _ in self.sides)
+        return tuple(_changing_terms(each.kept) for each, _ in self.sides)
 
     def document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The answer, from the counts of each side."""
@@ -406,7 +406,7 @@ class Estimates:
         self._last: dict[tuple[Any, ...], _CachedEstimate] = {}
         self._one = asyncio.Lock()
 
-    async def of(self, asked: EstimateRequest) -> TaggedEstimate:
+    async def current_estimate(self, asked: EstimateRequest) -> TaggedEstimate:
         """The current estimate."""
         if asked.confidence not in CONFIDENCES:
             raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
@@ -421,23 +421,23 @@ class Estimates:
             del self._last[next(iter(self._last))]  # the least recently requested one
         if last.told_of != asked.changing:
             last.told_of, last.read = asked.changing, -1e9
-        if self._current(last):
+        if self._is_current(last):
             assert last.told is not None
             return last.told
         async with self._one:
             wait = last.rests_until - time.monotonic()
-            if wait > 0.0 and not self._current(last):
+            if wait > 0.0 and not self._is_current(last):
                 await asyncio.sleep(wait)
-            if not self._current(last):
-                await asyncio.get_running_loop().run_in_executor(None, self._refresh, last, asked)
+            if not self._is_current(last):
+                await asyncio.get_running_loop().run_in_executor(None, self._compute_estimate, last, asked)
         assert last.told is not None
         return last.told
 
-    def _current(self, last: _CachedEstimate) -> bool:
+    def _is_current(self, last: _CachedEstimate) -> bool:
         unread = time.monotonic() - last.read < OTHERS_SECONDS
         return last.told is not None and last.version == self._version() and unread
 
-    def _refresh(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
+    def _compute_estimate(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
         version, began = self._version(), time.monotonic()
         try:
             counts = [self._store.counts(each.id, number) for each, number in asked.sides]

@@ -114,7 +114,7 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
         return {**empty_survey_record(agreed, samples, confidence), "notes": [said], **hidden}
     if kept.shows(samples):
         found = _population_of(sampler, counts, confidence)
-        return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
+        return record(found, agreed, notes(found, agreed), statistics=_mean_and_median(found))
     return {
         what: samples,
         "agreement": agreed.id,
@@ -128,7 +128,7 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     }
 
 
-def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
+def _mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
     """Mean and median, where outcomes are numbers and the average client is identifiable."""
     if found.domain.values is None or not found.exact:
         return []

@@ -171,7 +171,7 @@ class PostgresStore(Store):
         writer = _PostgresConnection(address, wait, "READ COMMITTED")
         super().__init__(writer, _PostgresConnection(address, wait, "REPEATABLE READ"), seal)
         with self._writer.transaction(writes=True) as database:
-            self._hold(database, ADDING)
+            self._hold_lock(database, ADDING)
             (there,) = _fetch_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
@@ -199,7 +199,7 @@ class PostgresStore(Store):
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         with self._reader.transaction() as database:
-            place = self._row_of(database, self._reader.places, agreement)
+            place = self._agreement_row(database, self._reader.places, agreement)
             waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
             told = "report, n FROM discreet_reported" if place.is_survey else "block, counts FROM discreet_counted"
             rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
@@ -224,10 +224,10 @@ class PostgresStore(Store):
     def _writing(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction(writes=True)
 
-    def _sql(self, statement: str) -> str:
+    def _engine_sql(self, statement: str) -> str:
         return _TABLES.sub(r"discreet_\1", statement).replace("?", "%s")
 
-    def _hold(self, database: Connection, lock: int, *, shared: bool = False) -> None:
+    def _hold_lock(self, database: Connection, lock: int, *, shared: bool = False) -> None:
         database.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)", (lock,))
 
     def _insert(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:

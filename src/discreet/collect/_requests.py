@@ -84,7 +84,7 @@ class RequestLimits:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_length(request)
         if length is not None and length > MOST_BODY:
-            raise _too_large()
+            raise _too_large_error()
         held, parts = 0, []
         try:
             try:
@@ -96,7 +96,7 @@ class RequestLimits:
                             raise ClientDisconnect
                         part, more = message.get("body", b""), message.get("more_body", False)
                         if held + len(part) > MOST_BODY:
-                            raise _too_large()
+                            raise _too_large_error()
                         if len(part) > self._left:
                             raise unavailable("too much is being sent at once")
                         self._left -= len(part)
@@ -119,7 +119,7 @@ def _announced_length(request: Request) -> int | None:
     return int(lengths[0])
 
 
-def _too_large() -> RequestProblem:
+def _too_large_error() -> RequestProblem:
     return RequestProblem(413, f"the body is larger than {MOST_BODY:,} bytes; send less in one request")
 
 
@@ -277,14 +277,14 @@ class LimitedConnection(HttpToolsProtocol):
         """Accept a connection, or reject it if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
-            self._refuse(503, "there are too many connections; try again in a moment")
+            self._refuse_request(503, "there are too many connections; try again in a moment")
         else:
-            self._clock = self.loop.call_later(self.patience, self._too_slow)
+            self._clock = self.loop.call_later(self.patience, self._end_slow_connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the connection."""
         self._stop_clock()
-        self._forget()
+        self._drop_pending_answers()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -296,9 +296,9 @@ class LimitedConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._unfinished > MOST_HEAD:
-            self._refuse(431, f"the head of the request is longer than {MOST_HEAD:,} bytes")
+            self._refuse_request(431, f"the head of the request is longer than {MOST_HEAD:,} bytes")
         elif self._unfinished and not self._in_body and self._clock is None:
-            self._clock = self.loop.call_later(self.patience, self._too_slow)
+            self._clock = self.loop.call_later(self.patience, self._end_slow_connection)
 
     def eof_received(self) -> Any:  # whether the other direction stays open
         """Keep the other direction open: the sender of a complete request may still read its answer."""
@@ -320,7 +320,7 @@ class LimitedConnection(HttpToolsProtocol):
             raise ValueError  # the parser answers 400
         elsewhere = self.parser.should_upgrade()
         if elsewhere and any(map(_announces_body, self.headers)):
-            self._refuse(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
+            self._refuse_request(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
             raise ValueError
         super().on_headers_complete()
         if elsewhere:
@@ -357,7 +357,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Reject data that are not HTTP."""
-        self._refuse(400, "this is not a request of HTTP/1.1 that can be read")
+        self._refuse_request(400, "this is not a request of HTTP/1.1 that can be read")
 
     def _unsupported_upgrade_warning(self) -> None:
         """Log nothing: the client gets an answer in HTTP/1.1."""
@@ -366,14 +366,14 @@ class LimitedConnection(HttpToolsProtocol):
         if self._in_body:
             self.transport.abort()
 
-    def _too_slow(self) -> None:
+    def _end_slow_connection(self) -> None:
         self._clock = None
         if self._unfinished:
-            self._refuse(408, f"the head of the request was not whole after {self.patience:g} seconds")
+            self._refuse_request(408, f"the head of the request was not whole after {self.patience:g} seconds")
         else:
             self.transport.abort()
 
-    def _refuse(self, status: int, sentence: str) -> None:
+    def _refuse_request(self, status: int, sentence: str) -> None:
         if self.transport.is_closing():
             return
         if self._active is None or not self._active.response_started:  # else it would become part of another answer
@@ -381,7 +381,7 @@ class LimitedConnection(HttpToolsProtocol):
             retry = b"retry-after: %d\r\n" % RETRY_SECONDS if status == 503 else b""
             head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
             self.transport.write(STATUS_LINE[status] + retry + head + b"\r\n" + body)
-        self._forget()
+        self._drop_pending_answers()
         self.transport.close()
         self._stop_clock()
         self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
@@ -390,7 +390,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._active = cycle
         super()._start_asgi_task(cycle, app)
 
-    def _forget(self) -> None:
+    def _drop_pending_answers(self) -> None:
         """Send nothing more, neither to the current request nor to those behind it."""
         self.pipeline.clear()
         if self._active is not None and not self._active.response_complete:

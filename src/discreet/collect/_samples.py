@@ -188,7 +188,7 @@ class SampleRequest:
     def outcomes(self, outcomes: Outcomes | ReportNumbers) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
-            found = [self._of_column(outcomes, column) for column in self.samples]
+            found = [self._outcomes_of_column(outcomes, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
             numbers = outcomes.numbers(self.samples)
@@ -205,7 +205,7 @@ class SampleRequest:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
-    def _of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
+    def _outcomes_of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
         if self.numbered:
             return outcomes.of_numbers(column)
         if not outcomes.fits(column.type):
@@ -413,7 +413,7 @@ class StoreWriter:
         """The number of samples that wait or are being written."""
         return self._waiting
 
-    async def take(
+    async def write_samples(
         self, agreement: str, round_number: int, arrivals: Sequence[Arrival], tokens: Sequence[bytes] = ()
     ) -> list[Verdict]:
         """What became of samples, once that is durable. `tokens`: digests that must be enrolled, else `UnknownToken` is raised."""
@@ -424,7 +424,7 @@ class StoreWriter:
             if self._waiting + len(arrivals) > MOST_WAITING:
                 raise unavailable("more samples wait than can be written")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+                self._thread = threading.Thread(target=self._run_writer, name="writer", daemon=True)
                 self._thread.start()
             self._queue.append(_WaitingRequest(agreement, round_number, arrivals, tokens, answer))
             self._waiting += len(arrivals)
@@ -442,7 +442,7 @@ class StoreWriter:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self) -> None:
+    def _run_writer(self) -> None:
         settled, last = True, time.monotonic()
         while True:
             with self._changed:
@@ -451,12 +451,12 @@ class StoreWriter:
                 if not self._queue and not self._closed:
                     self._changed.wait(SETTLE_SECONDS)
                 done = self._closed and not self._queue
-                taken = self._next()
+                taken = self._next_requests()
             groups: dict[tuple[str, int], list[_WaitingRequest]] = {}
             for each in taken:
                 groups.setdefault((each.agreement, each.round), []).append(each)
             for (agreement, round_number), group in groups.items():
-                self._write(agreement, round_number, group)
+                self._write_requests(agreement, round_number, group)
             with self._changed:
                 self._waiting -= sum(len(each.arrivals) for each in taken)
                 idle = not self._queue
@@ -465,7 +465,7 @@ class StoreWriter:
             if done:
                 return
 
-    def _next(self) -> list[_WaitingRequest]:
+    def _next_requests(self) -> list[_WaitingRequest]:
         """The requests to write together next."""
         taken: list[_WaitingRequest] = []
         many = 0
@@ -483,7 +483,7 @@ class StoreWriter:
             self._failed(error)
             return True
 
-    def _write(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
+    def _write_requests(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
         found: dict[int, Any] = {}
         try:
             found |= self._unknown_tokens(group)

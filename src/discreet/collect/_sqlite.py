@@ -128,7 +128,7 @@ class SqliteStore(Store):
 
     def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
         with self._reader.transaction() as database:
-            row = self._row_of(database, self._reader.places, agreement)
+            row = self._agreement_row(database, self._reader.places, agreement)
             counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
             counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
             return add_waiting_counts(counts, [self._seal.read(self._read_pool(database))], row, round)
@@ -146,10 +146,10 @@ class SqliteStore(Store):
         self._unsettled = True
         self.settle()
 
-    def _sql(self, statement: str) -> str:
+    def _engine_sql(self, statement: str) -> str:
         return statement
 
-    def _hold(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
+    def _hold_lock(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
         pass  # one transaction writes at a time
 
     def _insert(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:

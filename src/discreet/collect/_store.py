@@ -231,11 +231,11 @@ class Store(ABC):
         """A transaction that changes the store otherwise than by samples."""
 
     @abstractmethod
-    def _sql(self, statement: str) -> str:
+    def _engine_sql(self, statement: str) -> str:
         """A statement in the engine's spelling."""
 
     @abstractmethod
-    def _hold(self, database: Any, lock: int, *, shared: bool = False) -> None:
+    def _hold_lock(self, database: Any, lock: int, *, shared: bool = False) -> None:
         """Hold a lock until the transaction ends, where several transactions write at a time."""
 
     @abstractmethod
@@ -273,9 +273,9 @@ class Store(ABC):
         """Note that so many samples were counted in a transaction that is on disk."""
 
     def _execute(self, database: Any, statement: str, parameters: Sequence[Any] = ()) -> Any:
-        return database.execute(self._sql(statement), parameters)
+        return database.execute(self._engine_sql(statement), parameters)
 
-    def _row_of(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
+    def _agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
         by = "id" if isinstance(agreement, str) else "number"
         row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {by} = ?"
         return find_agreement_row(places, agreement, lambda: self._execute(database, row, (agreement,)).fetchone())
@@ -284,7 +284,7 @@ class Store(ABC):
         """Keep an agreement; one that is there already is left unchanged, and must follow the same one."""
         outcomes = outcome_count(agreement)  # before the lock, since it may take long
         with self._writer.transaction(writes=True) as database:
-            self._hold(database, ADDING)
+            self._hold_lock(database, ADDING)
             kept = dict(self._execute(database, _FOLLOWED).fetchall())
             if check_followed_agreement(kept, agreement.id, follows):
                 terms = (agreement.rounds, outcomes, agreement.text, agreement.family.beside)
@@ -300,9 +300,9 @@ class Store(ABC):
         """Count arrivals, and return what became of each, in order; durable on return. A client may occur twice among them."""
         places = self._writer.places
         with self._writer.transaction(writes=True) as database:
-            row = self._row_of(database, places, agreement)
+            row = self._agreement_row(database, places, agreement)
             row.check(round, arrivals)
-            self._hold(database, COUNTING, shared=True)
+            self._hold_lock(database, COUNTING, shared=True)
             closed = self._execute(database, _CLOSED, (row.collection,)).fetchone() is not None
             verdicts = self._insert_arrivals(database, row.collection, round, arrivals, closed=closed)
             new = new_outcomes(arrivals, verdicts)
@@ -311,7 +311,7 @@ class Store(ABC):
                 counted = add_outcomes(pool, (row.number, round), new)
                 self._write_pool(database, self._seal.write(pool))
                 for group, added in sorted(counted.items()):
-                    of_group = self._row_of(database, places, group[0])
+                    of_group = self._agreement_row(database, places, group[0])
                     self._add_counts(database, group, of_group, of_group.places_counted(added))
                 self._add_arrived(database, (row.number, round), day, len(new))
         self._note_counted(len(new))
@@ -320,7 +320,7 @@ class Store(ABC):
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""
         with self._reader.transaction() as database:
-            row = self._row_of(database, self._reader.places, agreement)
+            row = self._agreement_row(database, self._reader.places, agreement)
             found: list[tuple[str, int]] = self._execute(database, _BY_DAY, (row.number, round)).fetchall()
         return found
 
@@ -381,7 +381,7 @@ class Store(ABC):
     def close_collection(self, agreement: str, day: str) -> str:
         """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
         with self._writing() as database:
-            self._hold(database, COUNTING)
+            self._hold_lock(database, COUNTING)
             self._execute(database, _CLOSE, (day, agreement))
             found = self._execute(database, _CLOSED_ON, (agreement,)).fetchone()
             if found is None:
@@ -400,10 +400,10 @@ class Store(ABC):
         with self._writing() as database:
             self._execute(database, _SHOW, (shown, secrets.token_hex(16)))
 
-    def ask(self, agreement: str, questions: str) -> None:
+    def keep_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
         with self._writing() as database:
-            self._hold(database, COUNTING)
+            self._hold_lock(database, COUNTING)
             found = self._execute(database, _ASKED, (agreement,)).fetchone()
             if found is not None and found[0] == questions:
                 return

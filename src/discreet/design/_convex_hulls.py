@@ -170,7 +170,7 @@ class SmoothMinimax:
             SlackPair((self.growth - share) * start, np.zeros((n, k))),
         )
         self.bound = SlackPair(self.m - self.least, np.zeros(k))
-        costs = self._costs()
+        costs = self._client_costs()
         self.time = float(costs.max()) + 1.0
         self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
         mu = float(np.mean(self.slack.products()))
@@ -190,20 +190,20 @@ class SmoothMinimax:
         """Step until the products and the residuals are negligible."""
         number = sum(pair.s.size for pair in self._pairs)
         for _ in range(_STEPS):
-            costs = self._costs()
+            costs = self._client_costs()
             off = np.abs(costs + self.slack.s - self.time).max()
             if max(self.gap, off) <= _TOLERANCE**1.5 * max(abs(self.time), 1e-6):
                 break
             try:
-                self._step(costs, number)
+                self._take_step(costs, number)
             except np.linalg.LinAlgError:  # further progress is below rounding
                 break
         return self.m, self.slack.z / self.slack.z.sum()
 
-    def _costs(self) -> Floats:
+    def _client_costs(self) -> Floats:
         return np.asarray(np.asarray(self.f.perspective(self.p, self.m + self.low.s)).sum(axis=1))
 
-    def _step(self, costs: Floats, number: int) -> None:
+    def _take_step(self, costs: Floats, number: int) -> None:
         q, weight = self.m + self.low.s, self.slack.z[:, None]
         held = self.p > 0.0
         t = np.where(held, self.p, 1.0) / q
@@ -233,12 +233,12 @@ class SmoothMinimax:
         gap = self.gap
         for pair in self._pairs:
             pair.predict_step()
-        primal, dual = (min(1.0, length) for length in self._follow(matrix))
+        primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
         predicted = float(sum(pair.products(primal, dual).sum() for pair in self._pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair in self._pairs:
             pair.correct_step(mu, 2.0 * gap / number)
-        primal, dual = (min(1.0, 0.99 * length) for length in self._follow(matrix))
+        primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
         self.time += length * self.time_step
@@ -246,7 +246,7 @@ class SmoothMinimax:
         for pair in self._pairs:
             pair.move(length, length)
 
-    def _follow(self, matrix: Floats) -> tuple[float, float]:
+    def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
         growth, weight = self.growth, self.slack.z
         gradient = weight[:, None] * self.first
         slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim

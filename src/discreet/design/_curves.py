@@ -245,9 +245,9 @@ class FiniteDifferences:
 
     @property
     def slope_at_one(self) -> float:
-        return float(self._chords(np.ones(1), _STEP)[1][0])
+        return float(self._chord_slopes(np.ones(1), _STEP)[1][0])
 
-    def _chords(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
+    def _chord_slopes(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
         """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
         left, right = t * math.exp(-step), t * math.exp(step)
         low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
@@ -258,7 +258,7 @@ class FiniteDifferences:
         return np.asarray(self.f.f(t))
 
     def first(self, t: Floats) -> Floats:
-        here, slope, _, _ = self._chords(t, _STEP)
+        here, slope, _, _ = self._chord_slopes(t, _STEP)
         return here - t * slope
 
     def second(self, t: Floats) -> Floats:
@@ -269,7 +269,7 @@ class FiniteDifferences:
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
-            touching = self._touching(intercept, t)
+            touching = self._touching_places(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
             found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
@@ -282,25 +282,25 @@ class FiniteDifferences:
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
-                here, middle, _, _ = self._chords(t, step)
+                here, middle, _, _ = self._chord_slopes(t, step)
                 slope, intercept = self._line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             return _best_candidates(lost, slopes, intercepts)
 
-    def _touching(self, intercept: Floats, t: Floats) -> Floats:
+    def _touching_places(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
             middle = np.exp((low + high) / 2.0)
-            here, slope, _, _ = self._chords(middle, _SMALL)
+            here, slope, _, _ = self._chord_slopes(middle, _SMALL)
             above = here - middle * slope > intercept  # the intercept falls as t grows
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
     def _line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
-        here, middle, before, after = self._chords(t, step)
+        here, middle, before, after = self._chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
         unsure = 4.0 * rounding / (step * t)
         before, after = before - unsure, after + unsure

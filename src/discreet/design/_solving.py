@@ -80,8 +80,8 @@ class CutProblem:
         """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
         rows = _CutProgramme(self)
         p = self.examples.mass
-        lines = self._tangents(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
-        lines = lines.concat(self._tangents(p / np.clip(q, 1e-12, 1.0), _FIRST))
+        lines = self._tangent_lines(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
+        lines = lines.concat(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
             found = rows.solve(lines)
@@ -89,14 +89,14 @@ class CutProblem:
                 return
             solution, kept = found
             yield solution
-            touching = self._touching(solution)
+            touching = self._touching_places(solution)
             here = p / np.maximum(solution.q, 1e-300)
             lines = lines.only(kept)
             for t in (here, touching):
-                lines = lines.concat(self._tangents(t, np.array([-reach, 0.0, reach])))
+                lines = lines.concat(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
 
-    def _tangents(self, t: Floats, shifts: Floats) -> "_EntryLines":
+    def _tangent_lines(self, t: Floats, shifts: Floats) -> "_EntryLines":
         """The tangents at t e^shift for every entry, where a distribution can be: t = p/q is at least p."""
         places = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
         with np.errstate(all="ignore"):
@@ -105,7 +105,7 @@ class CutProblem:
         entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
         return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
-    def _touching(self, solution: CutSolution) -> Floats:
+    def _touching_places(self, solution: CutSolution) -> Floats:
         """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
         p, floor = self.examples.mass, solution.floor[self.examples.outcome]
         level = -solution.multiplier[self.examples.client]

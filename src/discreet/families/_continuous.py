@@ -312,14 +312,14 @@ class CellPartition:
         key = edges.tobytes()
         if key not in self._pieces:
             self._pieces.clear()  # usually one list of edges is used many times
-            self._pieces[key] = self._cut(edges)
+            self._pieces[key] = self._cut_at_edges(edges)
         return self._pieces[key]
 
     @cached_property
     def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
         return {}
 
-    def _cut(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         order = np.argsort(self.panels.lower[:, 0])
         start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
         places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]

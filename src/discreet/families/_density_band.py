@@ -158,7 +158,7 @@ class DensityBand(ContinuousFamily):
         breaks: list[Floats] = []
         edges: list[Floats] = []
         for axis, (low, high) in enumerate(self.box):
-            axis_map, start, stop = self._axis(axis, low, high)
+            axis_map, start, stop = self._axis_map(axis, low, high)
             maps.append(axis_map)
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
@@ -170,18 +170,18 @@ class DensityBand(ContinuousFamily):
             edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
         return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
 
-    def _axis(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
+    def _axis_map(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
         """The map of one axis and the range of its coordinate."""
         if math.isfinite(low) and math.isfinite(high):
             return Identity(), low, high
-        centre, scale = self._location(axis)
+        centre, scale = self._bulk_of_axis(axis)
         if math.isfinite(low):
             return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
         if math.isfinite(high):
             return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
         return WholeLine(centre, scale), 0.0, 1.0
 
-    def _location(self, axis: int) -> tuple[float, float]:
+    def _bulk_of_axis(self, axis: int) -> tuple[float, float]:
         """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
         if not isinstance(self.density, Drawable):
             return 0.0, 1.0
@@ -222,12 +222,12 @@ class DensityBand(ContinuousFamily):
         return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DensityBand) and self._identity() == other._identity()
+        return isinstance(other, DensityBand) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash(self._identity())
+        return hash(self._comparison_key())
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
         same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
         return (same, tuple(self.box), lower, upper, self.any_client)

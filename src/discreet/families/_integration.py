@@ -158,7 +158,7 @@ class Cartesian:
         return 0.0
 
 
-def cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
+def cartesian_chart(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
     """Straight axes within a box, cut at the breaks and at the edges, with at most `width` between the two edges next to the origin."""
     origin = int(np.searchsorted(edges, 0.0))
     near = subdivide_breaks(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])

@@ -255,7 +255,7 @@ class Book:
         with self._connection() as database, self._transaction(database):
             lines = self._lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                raise LedgerError(self._refusal(_DAMAGED))
+                raise LedgerError(self._refusal_text(_DAMAGED))
             yield BookWriter(database, lines)
 
     def _lines(self, database: sqlite3.Connection) -> list[Any]:
@@ -271,9 +271,9 @@ class Book:
         for place, (number, line, stored) in enumerate(rows):
             mark = _line_mark(mark, line) if isinstance(line, str) else b""
             if number != place or stored != mark:
-                raise LedgerError(self._refusal(_DAMAGED))
+                raise LedgerError(self._refusal_text(_DAMAGED))
         if ends != [(len(rows), mark)] or not rows:
-            raise LedgerError(self._refusal(_DAMAGED))
+            raise LedgerError(self._refusal_text(_DAMAGED))
         lines = [json.loads(line) for _, line, _ in rows]
         if lines[0].get("format") not in (self.kind, *self.older):
             raise LedgerError(
@@ -282,7 +282,7 @@ class Book:
             )
         return lines
 
-    def _refusal(self, why: str) -> str:
+    def _refusal_text(self, why: str) -> str:
         return f"{self.what} {self.path}: {why}; no sample was released"
 
     @contextmanager
@@ -308,9 +308,9 @@ class Book:
                 yield database
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-            raise LedgerError(self._refusal(why)) from error
+            raise LedgerError(self._refusal_text(why)) from error
         except (UnicodeDecodeError, OverflowError) as error:  # raised by SQLite on a damaged file
-            raise LedgerError(self._refusal(_DAMAGED)) from error
+            raise LedgerError(self._refusal_text(_DAMAGED)) from error
 
 
 class BookWriter:
@@ -429,7 +429,7 @@ class Rounds:
     def check_without_ledger(self) -> None:
         """Raise an error if this secret serves a ledger."""
         if self._book is None:
-            self._refuse_ledger(_NOTES_IN_MEMORY.get(self._name, []))
+            self._refuse_ledger(_NOTES_IN_MEMORY.get(self._secret_digest, []))
         elif not self._is_unwritten(self._book):
             self._refuse_ledger(self._book.lines()[1:])
 
@@ -440,14 +440,14 @@ class Rounds:
             )
 
     @property
-    def _name(self) -> bytes:
+    def _secret_digest(self) -> bytes:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
     def _writing(self) -> Iterator[_Notes]:
         if self._book is None:
             with _MEMORY_LOCK:
-                lines = _NOTES_IN_MEMORY.setdefault(self._name, [])
+                lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
                 yield _Notes(lines, lines.append)
             return
         if self._is_unwritten(self._book):

@@ -371,7 +371,7 @@ class Ledger:
             known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
-            self._check(pen.lines, profile, privacy)
+            self._check_budget(pen.lines, profile, privacy)
             line = [agreement, round, profile.epsilon, profile.alpha, number, utc_timestamp(), place]
             pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
             return _charge_entries(pen.lines)[-1]
@@ -399,7 +399,7 @@ class Ledger:
         """The cost of all charges together."""
         return self.budget.spent(_charged_releases(self._book.lines()))
 
-    def _check(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
+    def _check_budget(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
         before = _charged_releases(lines)
         if not before and privacy is not None and self.budget.covers(privacy):
             return

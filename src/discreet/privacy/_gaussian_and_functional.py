@@ -185,27 +185,32 @@ class Functional(Privacy):
         return self._points
 
     def tradeoff(self, x: float) -> float:
-        return float(self._at(Fraction(ERROR.check("x", x))))
+        return float(self._line_value(Fraction(ERROR.check("x", x))))
 
     def profile(self, beta: float) -> float:
         """As for every notion; the smaller of f and its inverse."""
         factor = exp_lower(EXPONENT.check("beta", beta))
-        return float_up(max(Fraction(0), 1 - max(self._least(Fraction(1), factor), self._least(factor, Fraction(1)))))
+        return float_up(
+            max(
+                Fraction(0),
+                1 - max(self._least_sum(Fraction(1), factor), self._least_sum(factor, Fraction(1))),
+            )
+        )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
-        return self._at(lower) <= 1 - upper and self._at(1 - upper) <= lower
+        return self._line_value(lower) <= 1 - upper and self._line_value(1 - upper) <= lower
 
     @property
     def allows_raw_by_chance(self) -> bool:
         return self._points[0][1] < 1
 
-    def _at(self, x: Fraction) -> Fraction:
+    def _line_value(self, x: Fraction) -> Fraction:
         """The broken line through the points, exactly."""
         place = min(bisect.bisect_right(self._places, x), len(self._points) - 1)
         (left, high), (right, low) = self._points[place - 1], self._points[place]
         return high + (low - high) * (x - left) / (right - left)
 
-    def _least(self, first: Fraction, second: Fraction) -> Fraction:
+    def _least_sum(self, first: Fraction, second: Fraction) -> Fraction:
         """min (first f(x) + second x), at the corner where the slope passes -second/first."""
         x, y = self._points[bisect.bisect_left(self._slopes, -second / first)]
         return first * y + second * x

@@ -120,30 +120,30 @@ class Box:
 
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
         """The projection of each distribution (..., k) onto the box."""
-        rows, shape = self._rows(p)
+        rows, shape = self._law_rows(p)
         law = np.empty_like(rows)
-        self._affine(rows, None, law)
+        self._solve_and_fill(rows, None, law)
         return law.reshape(shape)
 
     def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
-        rows, shape = self._rows(p)
+        rows, shape = self._law_rows(p)
         law = np.empty_like(rows)
-        self._affine(rows, mixing, law)
+        self._solve_and_fill(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
-        rows, shape = self._rows(p)
-        slope, _ = self._affine(rows, None, np.empty((0, self.size)))
+        rows, shape = self._law_rows(p)
+        slope, _ = self._solve_and_fill(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
     def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """(slope, lift) of the projection of one distribution (k,): q = clip(slope p + lift lower, lower, upper)."""
-        slope, lift = self._affine(p[None, :], None, np.empty((0, self.size)))
+        slope, lift = self._solve_and_fill(p[None, :], None, np.empty((0, self.size)))
         return float(slope[0]), float(lift[0])
 
-    def _affine(
+    def _solve_and_fill(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
@@ -156,7 +156,7 @@ class Box:
             refuse_bad_law(rows, bad)
         return slope, lift
 
-    def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def _law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 

@@ -73,7 +73,7 @@ def _build_sums(
                 where = builder.bitcast(builder.gep(lines[number], [place]), _VECTOR.as_pointer())
                 found.append(builder.load(where, align=8))
             else:
-                found.append(_splat(builder, value))
+                found.append(_repeat_in_vector(builder, value))
         return found
 
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
@@ -82,9 +82,9 @@ def _build_sums(
         for vector, more in zip(vectors, terms(builder, operands(place)), strict=True):
             builder.store(builder.fadd(builder.load(vector), more), vector)
     with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
-        there = builder.icmp_signed("<", _PLACES, _splat(builder, builder.trunc(rest, _PLACE), _PLACE))
+        there = builder.icmp_signed("<", _PLACES, _repeat_in_vector(builder, builder.trunc(rest, _PLACE), _PLACE))
         last = [
-            _masked_load(builder, lines[number], whole, there) if number in lines else _splat(builder, value)
+            _masked_load(builder, lines[number], whole, there) if number in lines else _repeat_in_vector(builder, value)
             for number, value in enumerate(values)
         ]
         for vector, more in zip(vectors, terms(builder, last), strict=True):
@@ -100,7 +100,7 @@ def _masked_load(builder: Any, line: Any, first: Any, there: Any) -> Any:
     return builder.call(load, [where, ir.Constant(_PLACE, 8), there, _NOTHING])
 
 
-def _splat(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
+def _repeat_in_vector(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
     vector = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
     for lane in range(LANES):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))

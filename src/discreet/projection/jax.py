@@ -72,7 +72,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
     def project_rows(p: Any) -> Any:
         lower, upper = jnp.asarray(low, dtype=p.dtype), jnp.asarray(high, dtype=p.dtype)
         fixed = stop_gradient(p)
-        slope = _slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
+        slope = _unit_mass_slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
         free = (slope * fixed > lower) & (slope * fixed < upper)
         clipped = jnp.where(free, 0.0, jnp.clip(slope * fixed, lower, upper))
         left = 1.0 - clipped.sum(-1, keepdims=True)
@@ -88,7 +88,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
     return project_rows if mixing is None else mix_rows
 
 
-def _slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
+def _unit_mass_slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     """The slope a with mass 1 in each row (..., 1); where there is none, one at which all held outcomes are at their ceilings."""
     some = p > 0.0
     starts, ends = (jnp.where(some, bound / jnp.where(some, p, 1.0), jnp.inf) for bound in (lower, upper))

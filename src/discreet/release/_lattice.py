@@ -154,7 +154,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        lattice = cls._within(box, at_most_exp(epsilon))
+        lattice = cls._nearest_within(box, at_most_exp(epsilon))
         if lattice is None:
             raise DiscreetError(
                 f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
@@ -176,7 +176,7 @@ class Lattice:
         for units in (0, *(1 << shift for shift in range(_INWARDS))):
             ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
             for raised in (1.0, 1.0 + units * 2.0**-52):
-                lattice = cls._within(box, ratio, raised=raised)
+                lattice = cls._nearest_within(box, ratio, raised=raised)
                 if lattice is not None and lattice.keeps_privacy(privacy):
                     return lattice
         raise DiscreetError(
@@ -186,7 +186,7 @@ class Lattice:
     keeping = OldName("for_privacy", of_class=True)
 
     @classmethod
-    def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
+    def _nearest_within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
         """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _lower_candidates(
@@ -210,7 +210,7 @@ class Lattice:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._total(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._bound_total(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -223,14 +223,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._total(self.lower)
+        return self._bound_total(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _total(self, bound: int | Integers) -> int:
+    def _bound_total(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)
@@ -267,16 +267,16 @@ class Lattice:
             excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
-            return excess, self._fill(excess, missing)
+            return excess, self._hand_out_missing(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
                 portion[some] = portion_out(parts, missing[some, None], self.shared_total, bits)
-        return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
+        return excess, portion, self._hand_out_missing(excess + portion, missing - portion.sum(axis=1))
 
-    def _fill(self, given: Integers, missing: Integers) -> Integers:
+    def _hand_out_missing(self, given: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
