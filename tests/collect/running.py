@@ -116,7 +116,7 @@ class Collector:
         """All that it has said on standard error."""
         return self.log.read_text()
 
-    def keep_questions(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         """One request on a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(connection):
