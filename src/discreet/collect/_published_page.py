@@ -9,7 +9,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -38,12 +38,14 @@ def _release_kind(found: Mapping[str, Any]) -> str:
 
 def table(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
     released = _release_kind(found)
-    rows.writerow(["outcome", released, *_SHARES])
-    for share in found["shares"]:
-        rows.writerow([share["outcome"], share[released], *(share["law"][name] for name in _SHARES)])
+    rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
+    return _csv_text(["outcome", released, *_SHARES], rows)
+
+
+def _csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
     return text.getvalue()
 
 
@@ -249,8 +251,7 @@ def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
 def picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
     shares, released = found["shares"], _release_kind(found)
-    drawn = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
-    height, parts = drawn
+    height, parts = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
     return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
 
 
@@ -420,14 +421,17 @@ def _question_table(question: Mapping[str, Any]) -> str:
 
 def survey_table(found: Mapping[str, Any]) -> str:
     """A row for each number of the survey, with all digits."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["question", "outcome", "asked", *_SHARES])
-    for question in found["questions"]:
-        for answer in question["answers"]:
-            numbers = ("" if answer[name] is None else answer[name] for name in _SHARES)
-            rows.writerow([question["question"], answer["name"], question["clients"], *numbers])
-    return text.getvalue()
+    rows = [
+        [
+            question["question"],
+            answer["name"],
+            question["clients"],
+            *("" if answer[name] is None else answer[name] for name in _SHARES),
+        ]
+        for question in found["questions"]
+        for answer in question["answers"]
+    ]
+    return _csv_text(["question", "outcome", "asked", *_SHARES], rows)
 
 
 def _survey_picture_description(found: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ such clients make up most of the mean cost.
 
 The design is published if it costs less, by at least a thousandth, than the better of the two under at least `confidence` of fresh
 hypotheses. The same must hold under each kind of clients that is judged, at no larger cost on average. Judged are the kinds with a posterior
-probability of at least one in ten thousand, and those that held-out samples do not reject (`discreet.design._posterior`). A kind is left out
+probability of at least one in ten thousand, and those that held-out samples do not reject, by the test below. A kind is left out
 only if posterior and held-out samples agree. So held-out samples can add conditions but remove none. If they reject every kind, no design is
 published.
 

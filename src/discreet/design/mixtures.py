@@ -267,12 +267,7 @@ class KernelsOnCells:
 
     def below(self, x: Floats, centres: Floats, scale: float | None = None) -> Floats:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
-        from scipy.special import ndtr
-
-        t = (x - centres) / (self.scale if scale is None else scale)
-        if self.name == "gaussian":
-            return np.asarray(ndtr(t))
-        return np.where(t < 0.0, 0.5 * np.exp(np.minimum(t, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(t, 0.0)))
+        return self.family.kernel.below((x - centres) / (self.scale if scale is None else scale))
 
     def mass(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
