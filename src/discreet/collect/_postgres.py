@@ -44,7 +44,6 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    add_waiting_counts,
     check_stored_counts,
     read_outcome_counts,
 )
@@ -197,18 +196,16 @@ class PostgresStore(Store):
         """Do nothing: the seal protects against earlier versions of rows."""
         return True
 
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        with self._reader.transaction() as database:
-            place = self._agreement_row(database, self._reader.places, agreement)
-            waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
-            told = "report, n FROM discreet_reported" if place.is_survey else "block, counts FROM discreet_counted"
-            rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
-            with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
-                found = cursor.execute(rows, (place.number, round))
-                counts = (
-                    read_outcome_counts(found, place) if place.is_survey else sum_block_counts(found, place.outcomes)
-                )
-        return add_waiting_counts(counts, [self._seal.read(content) for (content,) in waiting], place, round)
+    def _read_counts(
+        self, database: Connection, row: AgreementRow, round: int
+    ) -> tuple[NDArray[np.int64], list[bytes]]:
+        waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
+        told = "report, n FROM discreet_reported" if row.is_survey else "block, counts FROM discreet_counted"
+        rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
+        with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
+            found = cursor.execute(rows, (row.number, round))
+            counts = read_outcome_counts(found, row) if row.is_survey else sum_block_counts(found, row.outcomes)
+        return counts, [content for (content,) in waiting]
 
     def check_seal(self) -> None:
         with self._writing() as database:

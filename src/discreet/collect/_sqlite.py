@@ -35,7 +35,6 @@ from discreet.collect._counting import (
     Group,
     Seal,
     Verdict,
-    add_waiting_counts,
     read_outcome_counts,
     read_seal,
 )
@@ -126,12 +125,12 @@ class SqliteStore(Store):
             self._unsettled = False
         return not self._unsettled
 
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        with self._reader.transaction() as database:
-            row = self._agreement_row(database, self._reader.places, agreement)
-            counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
-            return add_waiting_counts(counts, [self._seal.read(self._read_pool(database))], row, round)
+    def _read_counts(
+        self, database: sqlite3.Connection, row: AgreementRow, round: int
+    ) -> tuple[NDArray[np.int64], list[bytes]]:
+        counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
+        counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
+        return counts, [self._read_pool(database)]
 
     def check_seal(self) -> None:
         with self._writing() as database:

@@ -50,6 +50,7 @@ from discreet.collect._counting import (
     Seal,
     Verdict,
     add_outcomes,
+    add_waiting_counts,
     find_agreement_row,
     new_outcomes,
     outcome_count,
@@ -219,10 +220,6 @@ class Store(ABC):
         """Overwrite earlier versions in the engine, if possible; return whether that is complete."""
 
     @abstractmethod
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports as `stored_reports` writes them."""
-
-    @abstractmethod
     def check_seal(self) -> None:
         """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
@@ -251,6 +248,10 @@ class Store(ABC):
         self, database: Any, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
     ) -> list[Verdict]:
         """Insert the clients that are new; for the others, compare their key with the stored one. A closed collection takes no new rows."""
+
+    @abstractmethod
+    def _read_counts(self, database: Any, row: AgreementRow, round: int) -> tuple[NDArray[np.int64], Sequence[bytes]]:
+        """The counts of an agreement in a round, and all pools in which more may wait."""
 
     @abstractmethod
     def _read_pool(self, database: Any) -> bytes:
@@ -316,6 +317,13 @@ class Store(ABC):
                 self._add_arrived(database, (row.number, round), day, len(new))
         self._note_counted(len(new))
         return verdicts
+
+    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
+        """How often each outcome came; of reports, the table of `ReportCounts`; of a survey, its reports as `stored_reports` writes them."""
+        with self._reader.transaction() as database:
+            row = self._agreement_row(database, self._reader.places, agreement)
+            counts, pools = self._read_counts(database, row, round)
+        return add_waiting_counts(counts, [self._seal.read(content) for content in pools], row, round)
 
     def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
         """The number of samples of each day, in order."""

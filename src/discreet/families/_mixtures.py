@@ -115,8 +115,8 @@ class GaussianMixtures(_Mixtures):
 
     Args:
         dim: the dimension of the space.
-        radius: the largest distance of a centre from the origin.
-        scale: the width of one component.
+        radius: the largest Euclidean distance of a centre from the origin.
+        scale: the standard deviation of one component along each axis.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
@@ -307,8 +307,8 @@ class LaplaceMixtures(_Mixtures):
 
     Args:
         dim: the dimension of the space.
-        radius: the largest distance of a centre from the origin.
-        scale: the width of one component.
+        radius: the largest sum of the absolute coordinates of a centre.
+        scale: the mean distance of a component from its centre along each axis.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
