@@ -130,7 +130,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     store: Any = open_store(tmp_path / "store.db")
     store.add(agreement)
     store.count(agreement.id, 1, arrivals([5]), DAY)
-    with store._writing() as database:
+    with store._change_transaction() as database:
         database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
         store.counts(agreement.id, 1)

@@ -77,7 +77,7 @@ class CollectedAgreement:
         return self.agreement.text.encode() + b"\n"
 
     @cached_property
-    def questions(self) -> str | None:
+    def questions_digest(self) -> str | None:
         """The digest of what people are asked in words."""
         words = self.kept.questions
         return None if words is None else hashlib.sha256(words.encode()).hexdigest()

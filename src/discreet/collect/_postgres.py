@@ -208,7 +208,7 @@ class PostgresStore(Store):
         return counts, [content for (content,) in waiting]
 
     def check_seal(self) -> None:
-        with self._writing() as database:
+        with self._change_transaction() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
                 slot: self._seal.read(content) for slot, content in database.execute(every, binary=True).fetchall()
@@ -218,7 +218,7 @@ class PostgresStore(Store):
             for slot, pool in pools.items() if self._seal.hides else ():
                 database.execute(_FILL, (self._seal.write(pool), slot))
 
-    def _writing(self) -> AbstractContextManager[Connection]:
+    def _change_transaction(self) -> AbstractContextManager[Connection]:
         return self._writer.transaction(writes=True)
 
     def _engine_sql(self, statement: str) -> str:
@@ -227,7 +227,7 @@ class PostgresStore(Store):
     def _hold_lock(self, database: Connection, lock: int, *, shared: bool = False) -> None:
         database.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)", (lock,))
 
-    def _insert(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+    def _insert_missing_rows(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
         kinds = {bytes: "bytea[]", str: "text[]", int: "smallint[]"}
         if not columns[0]:
             return 0

@@ -394,7 +394,7 @@ class _Service:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         if collected.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
-        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions}"', JSON)
+        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON)
 
     async def _get_health(self, request: Request) -> Response:
         _query_parameters(request)
@@ -483,7 +483,7 @@ def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     about["open"] = [] if each.kept.closed else list(each.rounds)
     signed = each.kept.signed
     about |= {"purpose": agreed.purpose, "signed": None if signed is None else signed.document}
-    return {**about, "questions": each.questions}
+    return {**about, "questions": each.questions_digest}
 
 
 def _json_response(found: Any) -> Response:

@@ -133,13 +133,13 @@ class SqliteStore(Store):
         return counts, [self._read_pool(database)]
 
     def check_seal(self) -> None:
-        with self._writing() as database:
+        with self._change_transaction() as database:
             pool = self._seal.read(self._read_pool(database))
             if self._seal.hides:
                 self._write_pool(database, self._seal.write(pool))
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _change_transaction(self) -> Iterator[sqlite3.Connection]:
         with self._writer.transaction(writes=True) as database:
             yield database
         self._unsettled = True
@@ -151,7 +151,7 @@ class SqliteStore(Store):
     def _hold_lock(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
         pass  # one transaction writes at a time
 
-    def _insert(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+    def _insert_missing_rows(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
         places = ", ".join("?" * len(columns))
         rows = zip(*columns, strict=True)
         return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount

@@ -224,7 +224,7 @@ class Store(ABC):
         """Seal the pool if the store was opened with a key; an error if it is sealed under another key."""
 
     @abstractmethod
-    def _writing(self) -> AbstractContextManager[Any]:
+    def _change_transaction(self) -> AbstractContextManager[Any]:
         """A transaction that changes the store otherwise than by samples."""
 
     @abstractmethod
@@ -236,7 +236,7 @@ class Store(ABC):
         """Hold a lock until the transaction ends, where several transactions write at a time."""
 
     @abstractmethod
-    def _insert(self, database: Any, table: str, columns: Sequence[Sequence[Any]]) -> int:
+    def _insert_missing_rows(self, database: Any, table: str, columns: Sequence[Sequence[Any]]) -> int:
         """Insert missing rows, given by columns, and return how many were new."""
 
     @abstractmethod
@@ -335,17 +335,17 @@ class Store(ABC):
     def enrol(self, tokens: Iterable[bytes], gateways: Iterable[bytes]) -> int:
         """Add digests of tokens, of clients and of gateways, and return how many are new. From then on the store is enrolled."""
         clients, speakers = sorted(set(tokens)), sorted(set(gateways))
-        with self._writing() as database:
-            new = self._insert(database, "tokens", [clients, [0] * len(clients)])
+        with self._change_transaction() as database:
+            new = self._insert_missing_rows(database, "tokens", [clients, [0] * len(clients)])
             ids = [secrets.token_hex(16) for _ in speakers]
-            new += self._insert(database, "gateways", [speakers, ids, [0] * len(speakers)])
+            new += self._insert_missing_rows(database, "gateways", [speakers, ids, [0] * len(speakers)])
             self._check_apart(database)
         return new
 
     def revoke(self, digests: Iterable[bytes]) -> int:
         """Revoke these tokens, and return how many there were."""
         found = 0
-        with self._writing() as database:
+        with self._change_transaction() as database:
             for digest in digests:
                 for table in ("tokens", "gateways"):
                     revoked = f"UPDATE {table} SET revoked = 1 WHERE digest = ? AND revoked = 0"
@@ -354,14 +354,14 @@ class Store(ABC):
 
     def replace_gateways(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
         """Replace gateways' tokens (old, new); each gateway keeps its id and its clients."""
-        with self._writing() as database:
+        with self._change_transaction() as database:
             for number, (old, new) in enumerate(pairs, start=1):
                 row = "SELECT id FROM gateways WHERE digest = ? AND revoked = 0"
                 found = self._execute(database, row, (old,)).fetchone()
                 if found is None:
                     raise DiscreetError(f"token {number} is not one of a gateway of this store; nothing was replaced")
                 self._execute(database, "UPDATE gateways SET revoked = 1 WHERE digest = ?", (old,))
-                if not self._insert(database, "gateways", [[new], [found[0]], [0]]):
+                if not self._insert_missing_rows(database, "gateways", [[new], [found[0]], [0]]):
                     raise DiscreetError(f"new token {number} is in the store already; nothing was replaced")
             self._check_apart(database)
 
@@ -382,13 +382,13 @@ class Store(ABC):
     def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""
         row = (signed.key, signed.signature, json.dumps(list(signed.addresses)), agreement)
-        with self._writing() as database:
+        with self._change_transaction() as database:
             if not self._execute(database, _SIGN, row).rowcount:
                 raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
 
     def close_collection(self, agreement: str, day: str) -> str:
         """Close the collection of an agreement for good, and return the day on which it was closed: this one, or an earlier one."""
-        with self._writing() as database:
+        with self._change_transaction() as database:
             self._hold_lock(database, COUNTING)
             self._execute(database, _CLOSE, (day, agreement))
             found = self._execute(database, _CLOSED_ON, (agreement,)).fetchone()
@@ -399,18 +399,18 @@ class Store(ABC):
     def hide_estimates(self, least: int) -> None:
         """Hide the estimates of fewer samples than these, in every collection of the store."""
         check_count("least", least, least=0, most=MOST_DRAWS)
-        with self._writing() as database:
+        with self._change_transaction() as database:
             self._execute(database, _HIDE, (least,))
 
     def show_estimates(self, shown: str) -> None:
         """Show estimates always, after a person's own sample, or never, in every collection of the store."""
         check_choice("shown", shown, SHOWN)
-        with self._writing() as database:
+        with self._change_transaction() as database:
             self._execute(database, _SHOW, (shown, secrets.token_hex(16)))
 
     def keep_questions(self, agreement: str, questions: str) -> None:
         """Keep what people are asked under an agreement, in words; an error if somebody has answered other words."""
-        with self._writing() as database:
+        with self._change_transaction() as database:
             self._hold_lock(database, COUNTING)
             found = self._execute(database, _ASKED, (agreement,)).fetchone()
             if found is not None and found[0] == questions:

@@ -207,8 +207,10 @@ class SmoothMinimax:
         q, weight = self.m + self.low.s, self.slack.z[:, None]
         held = self.p > 0.0
         t = np.where(held, self.p, 1.0) / q
-        self.first = np.where(held, self.curve.first(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0)
-        bend = weight * np.where(held, self.curve.second(t), 0.0) / q
+        self.first = np.where(
+            held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+        )
+        bend = weight * np.where(held, self.curve.scaled_curvature(t), 0.0) / q
         low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
         self.inverse = 1.0 / (bend + low + high)
         self.coupling = (bend - growth * high) * self.inverse
@@ -258,7 +260,7 @@ class SmoothMinimax:
         first, second = self.rows
         right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
         right += self.bound.aim + first.T @ shift + second.T @ weight_shift
-        found = _solve_scaled(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        found = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
         step, self.time_step = found[:-1], float(found[-1])
         pull, push = first @ step, second @ step - self.time_step
         self.multiplier_step = upper * pull + cross * push - shift
@@ -275,7 +277,7 @@ class SmoothMinimax:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
 
-def _solve_scaled(matrix: Floats, right: Floats) -> Floats:
+def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:
     diagonal = matrix.diagonal()
     if not (diagonal > 0.0).all():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")
@@ -387,7 +389,7 @@ class PairProgramme:
         """Rows i q + s p <= g for lines below f minus its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
-        near = self.curve.first(places)
+        near = self.curve.tangent_intercept(places)
         # rounded so that they lie below f
         slope, intercept = (part.ravel() for part in self.curve.line(near.ravel(), places.ravel()))
         entry = np.repeat(self.held, len(shifts))

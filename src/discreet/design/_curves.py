@@ -45,10 +45,10 @@ class ConvexCurve(Protocol):
     def value(self, t: Floats) -> Floats:
         """f(t)."""
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         """f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows."""
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         """t^2 f''(t)."""
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -63,10 +63,10 @@ class Logarithmic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(t * np.log(t))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -t
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -81,10 +81,10 @@ class ReverseLogarithmic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(-np.log(t))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return 1.0 - np.log(t)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.ones_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -99,10 +99,10 @@ class SquareRoot:
     def value(self, t: Floats) -> Floats:
         return np.asarray(np.square(1.0 - np.sqrt(t)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return 1.0 - np.sqrt(t)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.sqrt(t) / 2.0
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -118,10 +118,10 @@ class Quadratic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(t * t - 1.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -1.0 - t * t
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return 2.0 * t * t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -137,10 +137,10 @@ class Entropic:
     def value(self, t: Floats) -> Floats:
         return np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -np.log((1.0 + t) / 2.0) / 2.0
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return t / (1.0 + t) / 2.0
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -157,10 +157,10 @@ class Triangular:
     def value(self, t: Floats) -> Floats:
         return np.asarray(np.square(t - 1.0) / (2.0 * (t + 1.0)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return 4.0 * t / (1.0 + t) * (t / (1.0 + t)) / (1.0 + t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -183,10 +183,10 @@ class Power:
     def value(self, t: Floats) -> Floats:
         return np.asarray((t**self.order - self.order * t + self.order - 1.0) / (self.order * (self.order - 1.0)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return (1.0 - t**self.order) / self.order
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.asarray(t**self.order)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -217,10 +217,10 @@ class Edge:
     def value(self, t: Floats) -> Floats:
         return np.maximum(t - self.gamma, 0.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return np.where(t > self.gamma, -self.gamma, 0.0)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -257,11 +257,11 @@ class FiniteDifferences:
     def value(self, t: Floats) -> Floats:
         return np.asarray(self.f.f(t))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         here, slope, _, _ = self._chord_slopes(t, _STEP)
         return here - t * slope
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         wide = 1e-3  # second differences lose twice as many digits
         low, here, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-wide, 0.0, wide))
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
@@ -321,7 +321,7 @@ def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, FiniteDifferences):
         return curve.tangent(t)
-    intercept = curve.first(t)
+    intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
 
 

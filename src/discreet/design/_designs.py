@@ -496,7 +496,7 @@ def design(
             f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
             "or take fewer examples"
         )
-    _refuse_infinite_divergence(f, bool(examples.partial.any()))
+    _refuse_infinite_divergence(f, bool(examples.leaves_out.any()))
     found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
     _check_bracket(found, f, tolerance)
     if epsilon != _solver_epsilon(epsilon):

@@ -156,7 +156,7 @@ class ExampleClients:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
 
     @cached_property
-    def partial(self) -> Floats:
+    def leaves_out(self) -> Floats:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
@@ -279,7 +279,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.partial
+    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.leaves_out
     p, client = examples.mass, examples.client
     at_most = examples.by_client(high) + rest
     lifted = at_most <= 1.0
@@ -306,7 +306,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.partial
+    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.leaves_out
 
 
 def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:

@@ -148,8 +148,8 @@ class SmoothCost:
 
     def curvature_at(self, q: Floats) -> Floats:
         t = self.p / q
-        self._gradient = self.curve.first(t)
-        return self.curve.second(t) / q
+        self._gradient = self.curve.tangent_intercept(t)
+        return self.curve.scaled_curvature(t) / q
 
     def gradient(self) -> Floats:
         return self._gradient
@@ -161,7 +161,7 @@ class SmoothCost:
         return np.inf, np.inf
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        at_floor, at_ceiling = (self.curve.first(self.p / bound) for bound in (floor, ceiling))
+        at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
         return self.curve.line(intercept, self.p / q)
 

@@ -112,7 +112,7 @@ class CutProblem:
         low, high = np.log(p / floor) - self.epsilon, np.log(p / floor)
         for _ in range(40):
             middle = (low + high) / 2.0
-            above = self.curve.first(np.exp(middle)) > level  # the intercept falls as t grows
+            above = self.curve.tangent_intercept(np.exp(middle)) > level  # the intercept falls as t grows
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return np.exp((low + high) / 2.0)
 
@@ -146,7 +146,7 @@ class _CutProgramme:
         examples, ratio = problem.examples, math.exp(problem.epsilon)
         n, kinds, size = len(examples), examples.seen.size, examples.mass.size
         hidden = examples.size - kinds
-        self.open = np.flatnonzero(examples.partial)
+        self.open = np.flatnonzero(examples.leaves_out)
         rests = self.open.size
         self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
         floor, other, total, q, rest, g, time = self.start[:-1]
@@ -242,7 +242,7 @@ class _CutProgramme:
         with np.errstate(all="ignore"):
             own = np.bincount(lines.entry, weights=mixing * lines.intercept, minlength=p.size) / mixed
             multiplier = -np.asarray(found.eqlin.marginals)[:n] / weights + self.tilt
-            tangent = self.problem.curve.first(p / masses)
+            tangent = self.problem.curve.tangent_intercept(p / masses)
         ratio, size = math.exp(self.problem.epsilon), examples.size
         inside = _INSIDE / (ratio + size - 1)
         low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + inside
@@ -388,7 +388,10 @@ def _cut_certificates(
     multiplier, curve = solution.multiplier[counted], objective.curve
     level, ratio = -multiplier[clients.client], math.exp(floors.epsilon)
     with np.errstate(all="ignore"):
-        wanted = solution.intercept[entries], np.clip(level, curve.first(p / floor), curve.first(p / (ratio * floor)))
+        wanted = (
+            solution.intercept[entries],
+            np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
+        )
         found = [(one, *curve.line(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:

@@ -354,7 +354,7 @@ def kernel_rows(mixtures: Sequence[Any], edges: Floats) -> Floats:
         some = mixtures[first : first + step]
         weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
         centres = np.concatenate([p.means[:, 0] for p in some])
-        below = some[0].kernel.below((edges - centres[:, None]) / scales[:, None])
+        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
         below *= weights[:, None]
         starts = np.cumsum([0, *(len(p.weights) for p in some[:-1])])
         rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)

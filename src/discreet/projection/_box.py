@@ -58,7 +58,7 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
-def numpy_seconds(entries: int) -> float:
+def estimated_numpy_seconds(entries: int) -> float:
     """Roughly how long the solver in numpy takes for rows of that many entries in total."""
     return 1e-3 + 1e-7 * entries
 
@@ -149,7 +149,7 @@ class Box:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        compiled = compiled_for(numpy_seconds(rows.size))
+        compiled = compiled_for(estimated_numpy_seconds(rows.size))
         fill = import_module("discreet.projection._compiled").fill_affine_laws if compiled else fill_affine_laws
         bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
@@ -169,7 +169,7 @@ def fill_affine_laws(
     Returns the number of the first row that is not a distribution (the results are then invalid), or -1.
     """
     for rows in blocks(*laws.shape):
-        bad = first_bad(laws[rows])
+        bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
         if projecting:
@@ -186,7 +186,7 @@ def blocks(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def first_bad(laws: Floats) -> int:
+def first_invalid_row(laws: Floats) -> int:
     """The number of the first row that is not a distribution, or -1."""
     good = is_law(laws)
     return -1 if good.all() else int(np.argmin(good))

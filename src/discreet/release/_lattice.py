@@ -70,8 +70,8 @@ from discreet.projection import (
     Affine,
     Box,
     blocks,
-    first_bad,
-    numpy_seconds,
+    estimated_numpy_seconds,
+    first_invalid_row,
     scale_laws,
     solve_held_rows,
     solve_rows,
@@ -423,7 +423,7 @@ def _draw_and_solve(
     slope = np.full(kept, np.inf if mixing is None else mixing.slope)
     lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
     out = np.empty(len(laws), dtype=np.int64)
-    compiled = compiled_for(numpy_seconds(laws.size))
+    compiled = compiled_for(estimated_numpy_seconds(laws.size))
     draw = import_module("discreet.release._compiled").draw if compiled else _numpy_draw
     bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
     if bad >= 0:
@@ -444,7 +444,7 @@ def _numpy_draw(
 ) -> int:
     """As `compiled.draw`: the same distribution, and the same outcome for the same integer."""
     for rows in blocks(*laws.shape):
-        bad = first_bad(laws[rows])
+        bad = first_invalid_row(laws[rows])
         if bad >= 0:
             return int(rows.start) + bad
         steep, raised = _solve_laws(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
