@@ -37,7 +37,7 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -232,6 +232,13 @@ class AgreementRow:
     rounds: int
     reports: ReportSampler | SurveySampler | None = None  # what releases them, of an agreement on reports or a survey
 
+    @classmethod
+    def of(cls, number: int, collection: int, outcomes: int, rounds: int, text: str) -> "AgreementRow":
+        """The row with these columns; most texts of agreements need no reading."""
+        named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
+        reports = report_counter(Agreement.from_json(text)) if named else None
+        return cls(number, collection, outcomes, rounds, reports)
+
     @property
     def is_survey(self) -> bool:
         """Whether reports are counted by their numbers."""
@@ -281,20 +288,6 @@ def report_counter(agreement: Agreement) -> ReportSampler | SurveySampler | None
 
 
 AgreementRows = dict[str | int, AgreementRow]  # by id and by number
-
-
-def find_agreement_row(known: AgreementRows, agreement: str | int, look: Callable[[], Any]) -> AgreementRow:
-    """Where an agreement stands, by its id or number; it never moves, so one look (a row, or None) is enough."""
-    if agreement not in known:
-        found = look()
-        if found is None:
-            raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
-        number, collection, outcomes, rounds, text = found
-        # most texts need no reading
-        named = any(f'"{name}"' in text for name in (ReportSampler.name, SurveySampler.name))
-        reports = report_counter(Agreement.from_json(text)) if named else None
-        known[agreement] = AgreementRow(number, collection, outcomes, rounds, reports)
-    return known[agreement]
 
 
 def outcome_count(agreement: Agreement) -> int:

@@ -51,7 +51,6 @@ from discreet.collect._counting import (
     Verdict,
     add_outcomes,
     add_waiting_counts,
-    find_agreement_row,
     new_outcomes,
     outcome_count,
     text_digest,
@@ -277,9 +276,15 @@ class Store(ABC):
         return database.execute(self._engine_sql(statement), parameters)
 
     def _agreement_row(self, database: Any, places: AgreementRows, agreement: str | int) -> AgreementRow:
-        by = "id" if isinstance(agreement, str) else "number"
-        row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {by} = ?"
-        return find_agreement_row(places, agreement, lambda: self._execute(database, row, (agreement,)).fetchone())
+        """Where an agreement stands, by its id or number; it never moves, so one look is enough."""
+        if agreement not in places:
+            by = "id" if isinstance(agreement, str) else "number"
+            row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {by} = ?"
+            found = self._execute(database, row, (agreement,)).fetchone()
+            if found is None:
+                raise DiscreetError(f"agreement {agreement} is not in the store; add it first")
+            places[agreement] = AgreementRow.of(*found)
+        return places[agreement]
 
     def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
         """Keep an agreement; one that is there already is left unchanged, and must follow the same one."""
