@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.numerics import exp_lower
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet.projection._box import NEGLIGIBLE
 from discreet.release import TOTAL, Lattice
 
 

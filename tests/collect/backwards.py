@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from discreet.cli import main
-from discreet.collect import _writing as writing
+from discreet.collect import _samples as writing
 
 _earlier = count()
 

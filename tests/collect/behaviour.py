@@ -14,7 +14,8 @@ import discreet as dc
 from discreet import DiscreetError
 from discreet.agreement import Agreement
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, Store, Verdict, text_digest
+from discreet.collect._counting import Arrival, Verdict, text_digest
+from discreet.collect._store import Store
 
 DAY = "2026-07-01"
 
@@ -160,16 +161,16 @@ class Behaviour:
         store.add(first)
         store.add(second)
         for words in ("{}", '{"title":"é蓝🦊"}'):
-            store.ask(first.id, words)
+            store.keep_questions(first.id, words)
             assert [each.questions for each in store.agreements()] == [words, None]
         store.count(first.id, 1, [arrival("ann", 0)], DAY)
-        store.ask(first.id, words)
+        store.keep_questions(first.id, words)
         with pytest.raises(DiscreetError, match="people who read other words"):
-            store.ask(first.id, "{}")
-        store.ask(second.id, "{}")  # another collection, which nobody has answered
+            store.keep_questions(first.id, "{}")
+        store.keep_questions(second.id, "{}")  # another collection, which nobody has answered
         assert [each.questions for each in store.agreements()] == [words, "{}"]
         with pytest.raises(DiscreetError, match="not in the store"):
-            store.ask("0" * 64, "{}")
+            store.keep_questions("0" * 64, "{}")
 
     def test_each_client_is_counted_once_and_a_key_that_comes_again_is_told_so(self, store: Store) -> None:
         first = agreed(3)

@@ -29,7 +29,8 @@ from discreet import LinearSampler, Simplex
 from discreet.agreement import Agreement
 from discreet.client._protocol import JSON, SAMPLES
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, Store, Verdict, text_digest
+from discreet.collect._counting import Arrival, Verdict, text_digest
+from discreet.collect._store import Store
 from discreet.errors import StoreError
 from tests.collect.mortal import serve_until_killed
 from tests.collect.postgres import Server, server, until

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from discreet.collect._pool import Seal
+from discreet.collect._counting import Seal
 from discreet.errors import StoreError
 
 _WAL_HEAD, _FRAME_HEAD = 32, 24

@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from discreet.collect import _serving as serving, open_store
-from discreet.collect._store import Arrival, Verdict
+from discreet.collect._counting import Arrival, Verdict
 from discreet.errors import StoreError
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.collect._connections import MOST_CONNECTIONS, MOST_HEAD
-from discreet.collect._requests import MOST_BODY
+from discreet.collect._requests import MOST_BODY, MOST_CONNECTIONS, MOST_HEAD
 from tests.collect.postgres import until
 from tests.collect.running import PATIENCE, Collector, agreed, one, running
 

@@ -9,34 +9,32 @@ from typing import Any
 
 import pytest
 
-from discreet.collect import _catalogue as estimates, open_store
+from discreet.collect import _catalogue as estimates
 from discreet.collect._catalogue import CONFIDENCES, Catalogue, EstimateRequest, Estimates
+from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, text_digest
+from discreet.collect._sqlite import SqliteStore
 from tests.collect.running import agreed, one, running
 
 
-class Counting:
-    """A real store that notes how often counts were read."""
+class Counting(SqliteStore):
+    """A store that notes how often counts were read."""
 
-    def __init__(self, store: Any) -> None:
-        self._store, self.reads = store, 0
-        self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads, self._noting = 0, threading.Lock()
 
     def counts(self, agreement: str, round: int) -> Any:
-        with self._lock:
+        with self._noting:
             self.reads += 1
-        return self._store.counts(agreement, round)
+        return super().counts(agreement, round)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Counting]:
-    opened = open_store(tmp_path / "samples.db")
+    opened = Counting(tmp_path / "samples.db")
     opened.add(agreed(tmp_path))
-    yield Counting(opened)
+    yield opened
     opened.close()
 
 
@@ -48,19 +46,19 @@ def test_many_who_ask_at_once_are_told_what_is_computed_once(store: Counting, mo
 
     async def main() -> None:
         told = await asyncio.gather(
-            *(made.of(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
+            *(made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
         )
         assert len({each.tag for each in told}) == 1
         assert (store.reads, len(took)) == (1, 1)
         store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
         version[0] += 1
         told = await asyncio.gather(
-            *(made.of(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
+            *(made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95")) for _ in range(50))
         )
         assert {json.loads(each.body)["samples"] for each in told} == {1}
         assert (store.reads, len(took)) == (2, 2)
         version[0] += 1  # something was written, but not here
-        assert (await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).tag == told[0].tag
+        assert (await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95"))).tag == told[0].tag
         assert (store.reads, len(took)) == (3, 2)
 
     asyncio.run(main())
@@ -72,9 +70,19 @@ def test_what_other_processes_write_is_seen_soon(store: Counting, monkeypatch: p
     made = Estimates(store, lambda: 0, lambda took: None)
 
     async def main() -> None:
-        assert json.loads((await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)["samples"] == 0
+        assert (
+            json.loads((await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)[
+                "samples"
+            ]
+            == 0
+        )
         store.count(collected.id, 1, [Arrival(text_digest("a"), text_digest("k"), 3)], "2026-01-01")
-        assert json.loads((await made.of(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)["samples"] == 1
+        assert (
+            json.loads((await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.95"))).body)[
+                "samples"
+            ]
+            == 1
+        )
 
     asyncio.run(main())
 
@@ -86,10 +94,10 @@ def test_answers_are_kept_for_a_few_questions_alone(store: Counting, monkeypatch
 
     async def main() -> None:
         for confidence in CONFIDENCES:
-            told = await made.of(EstimateRequest("estimate", ((collected, 1),), confidence))
+            told = await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), confidence))
             assert json.loads(told.body)["confidence"] == float(confidence)
         with pytest.raises(RequestProblem):
-            await made.of(EstimateRequest("estimate", ((collected, 1),), "0.123"))
+            await made.current_estimate(EstimateRequest("estimate", ((collected, 1),), "0.123"))
 
     asyncio.run(main())
     assert len(made._last) == 3

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from discreet.cli._app import app
 from discreet.client._protocol import read_collector_key
-from discreet.collect._pool import read_seal
+from discreet.collect._counting import read_seal
 from discreet.collect._requests import MOST_BODY
 from tests.needed import needed_module
 

@@ -108,7 +108,7 @@ def test_rows_are_numbered_in_an_order_that_says_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Outcomes are spread over the whole file, and over its parts where it is written in several."""
-    monkeypatch.setattr("discreet.collect._export._ROWS", 1000)
+    monkeypatch.setattr("discreet.collect._results._ROWS", 1000)
     first = agreed(2)
     filled(store, first, [5_000, 4_500])
     orders = []
@@ -198,7 +198,7 @@ store, one = SqliteStore({str(tmp_path / "store.db")!r}), agreed(1000)
 store.add(one)
 import polars, pyarrow.parquet, scipy.stats
 def many(n):
-    with store._writer.transaction("BEGIN IMMEDIATE") as database:
+    with store._writer.transaction(writes=True) as database:
         database.execute("DELETE FROM counted")
         database.executemany("INSERT INTO counted VALUES (1, 1, ?, ?)", [(place, n // 1000) for place in range(1000)])
     assert export(store, {str(tmp_path / "out.parquet")!r}, replace=True).samples == n

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
     write_tokens(tmp_path / "tokens.txt", TOKENS)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
-        store.ask(agreement.id, Questions.parse({"title": "Which colour?"}, agreement).text)
+        store.keep_questions(agreement.id, Questions.parse({"title": "Which colour?"}, agreement).text)
         enrol_tokens(store, read_tokens(tmp_path / "tokens.txt"))
     return tmp_path
 

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from discreet.collect import _pool as pool, _sqlite as sqlite, open_store
-from discreet.collect._pool import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
+from discreet.collect import _counting as pool, _sqlite as sqlite, open_store
+from discreet.collect._counting import KEPT, MOST_GROUPS, Pool, Seal, add_outcomes, read_seal, write_seal
 from discreet.collect._store import Store
 from discreet.errors import DiscreetError, StoreError
 from tests.cli.conftest import Run, refusal, run

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 
 from discreet.collect import open_store
-from discreet.collect._pool import KEPT
+from discreet.collect._counting import KEPT, Arrival, Verdict
 from discreet.collect._postgres import PostgresStore
-from discreet.collect._store import Arrival, Verdict
 from discreet.errors import DiscreetError, StoreError
 from tests.collect.behaviour import DAY, Behaviour, agreed, arrival
 from tests.collect.postgres import Server, server, until

@@ -14,9 +14,8 @@ import pytest
 import discreet as dc
 from discreet.client import Client
 from discreet.collect import close_collection, open_store, publish
+from discreet.collect._counting import Arrival, stored_reports, text_digest, write_seal
 from discreet.collect._pages import LIVE, TAKE_PART
-from discreet.collect._pool import write_seal
-from discreet.collect._store import Arrival, stored_reports, text_digest
 from discreet.errors import CollectorError, DiscreetError
 from tests.client.flights import command
 from tests.collect.frozen import check_published

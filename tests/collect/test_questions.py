@@ -13,8 +13,8 @@ import pytest
 
 import discreet as dc
 from discreet.collect import close_collection, open_store, publish
+from discreet.collect._counting import Arrival, text_digest
 from discreet.collect._pages import LIVE, TAKE_PART, Questions
-from discreet.collect._store import Arrival, text_digest
 from discreet.errors import DiscreetError
 from tests.collect.running import Collector, agreed, one, running
 from tests.javascript.browser import ROOT, chromium, new_context, node_modules, until, watched
@@ -129,9 +129,9 @@ def test_questions_stay_what_they_are_once_somebody_has_answered(tmp_path: Path)
     with running(tmp_path) as collector:  # it stays in the store
         assert collector.get("/questions").body == found.body
     with closing(open_store(tmp_path / "samples.db")) as store:
-        store.ask(agreement.id, found.body.decode())  # the same again changes nothing
+        store.keep_questions(agreement.id, found.body.decode())  # the same again changes nothing
         with pytest.raises(DiscreetError, match="people who read other words"):
-            store.ask(agreement.id, Questions.parse({**ASKED, "title": "Another"}, agreement).text)
+            store.keep_questions(agreement.id, Questions.parse({**ASKED, "title": "Another"}, agreement).text)
         assert [kept.questions for kept in store.agreements()] == [found.body.decode()]
 
 
@@ -140,7 +140,7 @@ def test_a_published_result_says_what_was_asked_and_what_silence_counts_as(tmp_p
     asked = Questions.parse({**ASKED, "choice": "multiple"}, agreement)
     with closing(open_store(tmp_path / "samples.db")) as store:
         store.add(agreement)
-        store.ask(agreement.id, asked.text)
+        store.keep_questions(agreement.id, asked.text)
         arrivals = [Arrival(text_digest(str(place)), text_digest("key"), place % 5) for place in range(50)]
         store.count(agreement.id, 1, arrivals, "2026-01-01")
         close_collection(store)
@@ -240,7 +240,7 @@ def surveys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecto
                 sampler = dc.ReportSampler(dc.Simplex(outcomes), epsilon=1.0)
             made[kind] = dc.Agreement.of(sampler, purpose=f"{kind} for the test")
             store.add(made[kind])
-            store.ask(made[kind].id, Questions.parse(asked, made[kind]).text)
+            store.keep_questions(made[kind].id, Questions.parse(asked, made[kind]).text)
     with running(folder) as collector:
         yield collector, made
         assert collector.said == ""

@@ -22,9 +22,9 @@ from discreet.cli._learned_design import _read_samples
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store
 from discreet.collect._catalogue import collectable
-from discreet.collect._pool import KEPT, MOST_GROUPS
-from discreet.collect._reading import ReportNumbers
-from discreet.collect._store import Arrival, Store, Verdict, stored_reports, text_digest
+from discreet.collect._counting import KEPT, MOST_GROUPS, Arrival, Verdict, stored_reports, text_digest
+from discreet.collect._samples import ReportNumbers
+from discreet.collect._store import Store
 from discreet.errors import StoreError
 from discreet.estimation import reported_population
 from discreet.mechanisms import AffineBlocks, BlockFamily, ReportCounts, ReportSampler
@@ -116,7 +116,7 @@ def test_what_is_kept_does_not_grow_with_the_reports(tmp_path: Path) -> None:
     kept = []
     for turn in range(3):
         store.count(agreement.id, 1, arrivals(sampler.release_records(np.arange(2000) % 104), 2000 * turn), DAY)
-        with store._reading() as database:
+        with store._reader.transaction() as database:
             kept.append(database.execute("SELECT count(*) FROM counted").fetchone()[0])
             (content,) = database.execute("SELECT content FROM pool").fetchone()
             assert len(content) <= 1 + 24 + 8 * 2 * KEPT
@@ -130,7 +130,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     store: Any = open_store(tmp_path / "store.db")
     store.add(agreement)
     store.count(agreement.id, 1, arrivals([5]), DAY)
-    with store._writing() as database:
+    with store._change_transaction() as database:
         database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [10**9]}),))
     with pytest.raises(StoreError, match="damaged"):
         store.counts(agreement.id, 1)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from discreet.collect import open_store
-from discreet.collect._pool import KEPT
+from discreet.collect._counting import KEPT, Verdict
 from discreet.collect._sqlite import APPLICATION, SqliteStore
-from discreet.collect._store import Verdict
 from discreet.errors import DiscreetError, StoreError
 from tests.collect.behaviour import DAY, Behaviour, agreed, arrival
 
@@ -44,7 +43,7 @@ def counts(path: Path) -> list[int]:
 def test_it_is_flushed_all_the_way_and_its_owner_s_alone(path: Path) -> None:
     """What a power cut needs, which no kill can test: a write-ahead log with synchronous = FULL (2)."""
     store = SqliteStore(path)
-    with store._writer.transaction("BEGIN IMMEDIATE") as database:
+    with store._writer.transaction(writes=True) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (2,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     store.count(FIRST.id, 1, [arrival("bob")], DAY)
@@ -139,7 +138,7 @@ def test_a_writer_that_takes_too_long_is_waited_for_and_then_said(path: Path) ->
 def test_a_full_disk_is_said_and_recovered_from(path: Path) -> None:
     """A limit on the file's pages is what SQLite calls a full disk."""
     store = SqliteStore(path)
-    with store._writer.transaction("BEGIN IMMEDIATE") as database:
+    with store._writer.transaction(writes=True) as database:
         (pages,) = database.execute("PRAGMA page_count").fetchone()
         database.execute(f"PRAGMA max_page_count = {pages + 5}")
     many = [arrival(number) for number in range(2000)]

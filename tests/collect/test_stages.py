@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
-from discreet.collect._store import Verdict
+from discreet.collect._counting import Verdict
 from discreet.design import learn
 from discreet.estimation import pooled_population, population
 from tests.collect.behaviour import DAY, agreed, arrival

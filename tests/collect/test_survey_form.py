@@ -64,7 +64,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with closing(open_store(folder / "samples.db")) as store:
         for agreement in (PLAIN, ASKED_OF):
             store.add(agreement)
-        store.ask(ASKED_OF.id, Questions.parse(ASKED, ASKED_OF).text)
+        store.keep_questions(ASKED_OF.id, Questions.parse(ASKED, ASKED_OF).text)
     with running(folder) as collector:
         yield collector
         assert collector.said == ""

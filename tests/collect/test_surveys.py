@@ -23,9 +23,9 @@ from discreet.client._collector import sample_body
 from discreet.client._holding import Holding
 from discreet.client._protocol import ARROW
 from discreet.collect import export, open_store, publish
-from discreet.collect._pool import KEPT
-from discreet.collect._publish import close_collection
-from discreet.collect._store import Store, Verdict, stored_reports
+from discreet.collect._counting import KEPT, Verdict, stored_reports
+from discreet.collect._results import close_collection
+from discreet.collect._store import Store
 from discreet.errors import BudgetError, StoreError
 from discreet.estimation import answer_survey
 from discreet.mechanisms._report_blocks import MaskedSubsets
@@ -88,7 +88,7 @@ def test_a_pool_with_what_is_no_report_is_damage(tmp_path: Path) -> None:
     with closing(opened) as store:
         store.add(AGREED)
         store.count(AGREED.id, 1, arrivals(reports_of(3)), DAY)
-        with store._writing() as database:
+        with store._change_transaction() as database:
             database.execute("UPDATE pool SET content = ?", (store._seal.write({(1, 1): [SAMPLER.largest + 1]}),))
         with pytest.raises(StoreError, match="damaged"):
             store.counts(AGREED.id, 1)
@@ -102,7 +102,7 @@ def test_counts_change_by_batches_and_not_by_one_client(tmp_path: Path) -> None:
         before = 0
         for number, arrival in enumerate(arrivals(reports_of(200))):
             store.count(AGREED.id, 1, [arrival], DAY)
-            with store._reading() as database:
+            with store._reader.transaction() as database:
                 (now,) = database.execute("SELECT coalesce(sum(n), 0) FROM counted").fetchone()
             assert now == before or now - before >= KEPT, number
             before = now

@@ -14,7 +14,8 @@ import pytest
 from discreet.agreement import Agreement
 from discreet.collect import open_store
 from discreet.collect._catalogue import CollectedAgreement, collectable
-from discreet.collect._store import Store, Verdict
+from discreet.collect._counting import Verdict
+from discreet.collect._store import Store
 from discreet.errors import StoreError
 from tests.collect.behaviour import DAY, agreed, arrival
 from tests.collect.postgres import Server
@@ -162,7 +163,7 @@ def test_a_file_of_format_3_is_upgraded_and_can_be_asked_in_words(tmp_path: Path
     with closing(open_store(path)) as store:
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "always", None)
-        store.ask(FIRST.id, "{}")
+        store.keep_questions(FIRST.id, "{}")
         store.show_estimates("after")
         (kept,) = store.agreements()
         assert (kept.closed, kept.least, kept.shown, kept.questions) == (DAY, 7, "after", "{}")

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from discreet.agreement import Agreement
-from discreet.collect import _writing as writing, open_store
+from discreet.collect import _samples as writing, open_store
+from discreet.collect._counting import Arrival, Verdict, text_digest
 from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Arrival, Verdict, text_digest, today
-from discreet.collect._writing import StoreWriter
+from discreet.collect._samples import StoreWriter
+from discreet.collect._store import today
 from discreet.errors import StoreError
 from tests.collect.running import agreed
 
@@ -68,9 +69,11 @@ def test_those_who_wait_are_written_together_and_each_is_told_its_own(store: Gat
 
     async def main() -> list[list[Verdict]]:
         store.gate.clear()
-        first = asyncio.create_task(one.take(agreement.id, 1, arrivals("first")))
+        first = asyncio.create_task(one.write_samples(agreement.id, 1, arrivals("first")))
         await asyncio.to_thread(store.entered.wait, 60)
-        others = [asyncio.create_task(one.take(agreement.id, 1, arrivals("first", f"c{n}"))) for n in range(20)]
+        others = [
+            asyncio.create_task(one.write_samples(agreement.id, 1, arrivals("first", f"c{n}"))) for n in range(20)
+        ]
         while one.waiting < 41:
             await asyncio.sleep(0.001)
         store.gate.set()
@@ -91,16 +94,16 @@ def test_past_what_can_wait_nobody_is_taken(
 
     async def main() -> None:
         store.gate.clear()
-        held = asyncio.create_task(one.take(agreement.id, 1, arrivals("a", "b")))
+        held = asyncio.create_task(one.write_samples(agreement.id, 1, arrivals("a", "b")))
         await asyncio.to_thread(store.entered.wait, 60)
         with pytest.raises(RequestProblem) as refused:
-            await one.take(agreement.id, 1, arrivals("c", "d"))
+            await one.write_samples(agreement.id, 1, arrivals("c", "d"))
         assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
         store.gate.set()
         assert await held == [Verdict.COUNTED] * 2
         while one.waiting:
             await asyncio.sleep(0.001)
-        assert await one.take(agreement.id, 1, arrivals("c", "d")) == [Verdict.COUNTED] * 2
+        assert await one.write_samples(agreement.id, 1, arrivals("c", "d")) == [Verdict.COUNTED] * 2
 
     asyncio.run(main())
     one.close()
@@ -116,9 +119,9 @@ def test_a_failure_is_told_to_all_who_waited_and_the_next_are_written(
 
     async def main() -> None:
         with pytest.raises(RequestProblem) as refused:
-            await one.take(agreement.id, 1, arrivals("a"))
+            await one.write_samples(agreement.id, 1, arrivals("a"))
         assert refused.value.status == 503
-        assert await one.take(agreement.id, 1, arrivals("a")) == [Verdict.COUNTED]
+        assert await one.write_samples(agreement.id, 1, arrivals("a")) == [Verdict.COUNTED]
 
     asyncio.run(main())
     assert faults == ([] if isinstance(failure, StoreError) else [failure])
@@ -130,13 +133,13 @@ def test_what_was_taken_before_the_end_is_written_and_nothing_after_it(store: Ga
 
     async def main() -> None:
         store.gate.clear()
-        held = asyncio.create_task(one.take(agreement.id, 1, arrivals("a")))
+        held = asyncio.create_task(one.write_samples(agreement.id, 1, arrivals("a")))
         await asyncio.to_thread(store.entered.wait, 60)
         closing = asyncio.create_task(asyncio.to_thread(one.close))
         while not one._closed:
             await asyncio.sleep(0.001)
         with pytest.raises(RequestProblem, match="is stopping"):
-            await one.take(agreement.id, 1, arrivals("b"))
+            await one.write_samples(agreement.id, 1, arrivals("b"))
         store.gate.set()
         assert await held == [Verdict.COUNTED]
         await closing

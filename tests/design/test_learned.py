@@ -9,13 +9,13 @@ import pytest
 
 import discreet as dc
 from discreet.design import Learned, concentration_law, learn
+from discreet.design._learned import judge_kinds
 from discreet.design._posterior import (
     Clusters,
     RoundCounts,
     draw_model_clients,
     expected_agreement,
     fit_posterior,
-    judge_kinds,
     softmax,
 )
 from discreet.mechanisms._sampler import Sampler

@@ -93,7 +93,7 @@ def test_fewer_examples_than_e_to_the_epsilon_do_not_speak_for_themselves() -> N
 def test_an_outcome_that_an_example_is_sure_of_has_at_least_half_of_the_largest_floor() -> None:
     examples = np.vstack([np.random.default_rng(1).dirichlet(np.full(5, 8.0), 60), np.eye(5)[:1]])
     epsilon = 8.0
-    served = Smoother(epsilon).halfway(examples).output(np.eye(5)[0])
+    served = Smoother(epsilon).halfway_sampler(examples).output(np.eye(5)[0])
     best = dc.OptimalSampler(dc.Simplex(5), epsilon=epsilon).output(np.eye(5)[0])
     assert served[0] >= 0.5 * best[0]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discreet import DiscreetError
-from discreet.domain._canonical import canonical, read_number
+from discreet.domain._domain import canonical, read_number
 
 # Appendix B of RFC 8785: the bits of a float, and its text
 TABLE = [

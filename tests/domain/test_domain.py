@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import discreet as dc
 from discreet.domain import Bins, Digested, Numbers, as_domain
-from discreet.domain._parsing import from_terms
+from discreet.domain._labels import from_terms
 from discreet.mechanisms import LineCells
 from tests.domain.kinds import LABELS, domains, hostile, intervals
 from tests.soaking import examples

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.agreement import Agreement
 from discreet.cli._app import app
 from discreet.collect import open_store
-from discreet.collect._store import Arrival, text_digest
+from discreet.collect._counting import Arrival, text_digest
 from discreet.tables import write_secret
 from tests.fuzz.chooser import Chooser
 

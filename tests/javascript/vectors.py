@@ -32,10 +32,9 @@ from discreet.agreement import Agreement
 from discreet.mechanisms import MECHANISMS, AffineBlocks, BlockFamily, ReportSampler
 from discreet.mechanisms._report_blocks import MaskedSubsets, RankedSubsets, Values
 from discreet.release import RunKey, client_message, keyed_words, next_below
-from discreet.release._clients import plan_of
 from discreet.release._keyed import check_bound
 from discreet.release._lattice import TOTAL
-from discreet.release._plain import _unshared_outcomes
+from discreet.release._plain import _unshared_outcomes, plan_of
 from tests.javascript.survey_documents import changed_documents, edge_documents, verdict
 from tests.javascript.survey_vectors import survey_lines
 from tests.soaking import wide
@@ -264,7 +263,7 @@ def _member(sampler: Any, rng: np.random.Generator) -> tuple[list[int], list[int
 def _edges(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """Where one outcome ends and the next begins, above the shared part."""
     past = np.array([min(sampler.lattice.shared_total, TOTAL - 1)], dtype=np.int64)
-    _, slope, lift = release._drawing._draw_and_solve(sampler.lattice, law, sampler.mixing, past)
+    _, slope, lift = release._lattice._draw_and_solve(sampler.lattice, law, sampler.mixing, past)
     ends, edges = sampler.lattice.shared_total, []
     for part in sampler.lattice.parts(law, slope, lift):
         for length in part[0].tolist():

@@ -386,7 +386,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(ledger: Ledger, monkeypatch
         def now(cls, zone: Any) -> datetime:
             return next(cls.times)
 
-    monkeypatch.setattr(file, "datetime", Clock)
+    monkeypatch.setattr(book, "datetime", Clock)
     assert [charge(ledger, number, sample=number) for number in (1, 2, 3)] == [1, 2, 3]
     assert [entry.round for entry in ledger.entries()] == [1, 2, 3]
     assert [entry.time[:4] for entry in ledger.entries()] == ["2030", "1970", "2029"]

@@ -24,7 +24,7 @@ from discreet import (
 )
 from discreet._base.kernels import Code, use_only
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import _drawing as drawing
+from discreet.release import _lattice as drawing
 from discreet.release._randomness import SystemEntropy
 from tests.soaking import wide
 

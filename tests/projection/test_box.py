@@ -5,7 +5,7 @@ import pytest
 
 from discreet import Band, OptimalSampler
 from discreet._base.kernels import Code, use_only
-from discreet.release import _drawing as constant_time
+from discreet.release import _lattice as constant_time
 
 
 @pytest.mark.filterwarnings("ignore::discreet.errors.OutsideFamilyWarning")

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from discreet import Band, DiscreetError, OptimalSampler, Simplex
 from discreet._base.kernels import Code, use_only
-from discreet.projection import Box, _compiled as compiled, _vectorised as vectorised
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet.projection import Box, _box as in_numpy, _compiled as compiled
+from discreet.projection._box import NEGLIGIBLE
 from discreet.release import TOTAL, outcomes, weights
 from tests.exact import exact_slope
 from tests.projection.boxes import problems
@@ -23,13 +23,13 @@ TOLERANCE = Fraction(1, 10**13)
 
 def affine(module: ModuleType, box: Box, laws: Floats) -> tuple[Floats, Floats, Floats]:
     slope, lift, law = np.ones(len(laws)), np.zeros(len(laws)), np.empty_like(laws)
-    assert module.affine(laws, box.lower, box.upper, box.ceiling, True, slope, lift, law) == -1
+    assert module.fill_affine_laws(laws, box.lower, box.upper, box.ceiling, True, slope, lift, law) == -1
     return slope, lift, law
 
 
 def assert_same(box: Box, laws: Floats) -> Floats:
     """The law that both return."""
-    one, other = affine(compiled, box, laws), affine(vectorised, box, laws)
+    one, other = affine(compiled, box, laws), affine(in_numpy, box, laws)
     for first, second in zip(one, other, strict=True):
         assert first.tobytes() == second.tobytes()
     slope, _, law = one  # of several slopes that serve, one that gives the law

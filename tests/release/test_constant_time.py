@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import discreet as dc
 from discreet import release
-from discreet.release import TOTAL, _drawing as constant_time
+from discreet.release import TOTAL, _lattice as constant_time
 from tests.soaking import examples
 
 KINDS = (dc.OptimalSampler, dc.MollifierSampler, dc.LinearSampler)

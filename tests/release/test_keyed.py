@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import DiscreetError
-from discreet.release import _blake2b as blake2b, _keyed as keyed
+from discreet.release import _blocks as blake2b, _keyed as keyed
 from discreet.release._keyed import (
     InputDigest,
     Question,

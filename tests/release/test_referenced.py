@@ -14,11 +14,11 @@ import discreet as dc
 from discreet import release
 from discreet._base.kernels import Code, use_only
 from discreet._base.numerics import exp_lower
-from discreet.release import TOTAL, _drawing as constant_time, _plain as plain, _sparse as sparse
-from discreet.release._clients import ClientColumns, ReferencePlan, plan_of
+from discreet.release import TOTAL, _lattice as constant_time, _plain as plain, _sparse as sparse
 from discreet.release._compiled import multiply_and_divide
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from discreet.release._lattice import portion_out, scaled_fractions
+from discreet.release._plain import ClientColumns, ReferencePlan, plan_of
 from tests.soaking import examples
 
 KEY = Secret(bytes(32)).run_key("cd" * 32, 1, Question(value="value"))
@@ -53,7 +53,7 @@ def dense_law(sampler: Any, held: Held) -> NDArray[np.float64]:
 def dense_parts(sampler: Any, law: NDArray[np.float64]) -> list[int]:
     """L, excess, portions and fill of a law, one after the other."""
     lattice = sampler.lattice
-    _, slope, lift = release._drawing._draw_and_solve(
+    _, slope, lift = release._lattice._draw_and_solve(
         lattice, law, None, np.array([min(lattice.shared_total, TOTAL - 1)])
     )
     return [int(n) for part in (lattice.lower, *(part[0] for part in lattice.parts(law, slope, lift))) for n in part]

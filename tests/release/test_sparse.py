@@ -12,7 +12,6 @@ import discreet as dc
 from discreet import release
 from discreet.mechanisms._sampler import Sampler
 from discreet.release import TOTAL, _plain as plain, _sparse as sparse
-from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from discreet.release._keyed import (
     DIGEST_WORDS,
     INTEGER_CLIENT,
@@ -25,6 +24,7 @@ from discreet.release._keyed import (
     integer_law_of_weights,
     uniform_integer,
 )
+from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from tests.soaking import examples
 from tests.strategies import epsilons
 
@@ -68,7 +68,7 @@ def test_the_two_laws_are_one(problem: tuple[Sampler[Any], Histogram]) -> None:
     """Two step functions of the integer that agree on both sides of every step of one of them, and have as many, are equal."""
     sampler, counts = problem
     lattice, dense = sampler.lattice, law(sampler, counts)
-    _, slope, lift = release._drawing._draw_and_solve(lattice, dense, sampler.mixing, np.array([lattice.shared_total]))
+    _, slope, lift = release._lattice._draw_and_solve(lattice, dense, sampler.mixing, np.array([lattice.shared_total]))
     excess, fill = lattice.parts(dense, slope, lift)
     lower = np.broadcast_to(lattice.lower, sampler.family.size)
     ends = np.cumsum([int(n) for n in (*lower, *excess[0], *fill[0])], dtype=object)

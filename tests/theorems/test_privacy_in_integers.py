@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from discreet import Band, LinearSampler, MollifierSampler, OptimalSampler, Simplex
 from discreet._base.numerics import exp_lower
 from discreet.mechanisms._sampler import Sampler
-from discreet.release import TOTAL, _drawing as drawing
+from discreet.release import TOTAL, _lattice as drawing
 from tests.exact import assert_private, spelled_out
 from tests.soaking import examples, wide
 from tests.strategies import bands, epsilons, laws, members, sizes

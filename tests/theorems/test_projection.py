@@ -20,7 +20,7 @@ from discreet._base.numerics import exp_lower
 from discreet.divergences import BUILT_IN
 from discreet.mechanisms import nearest_member
 from discreet.projection import Box
-from discreet.projection._vectorised import NEGLIGIBLE
+from discreet.projection._box import NEGLIGIBLE
 from tests.exact import exact_slope
 from tests.soaking import examples
 from tests.strategies import bands, epsilons, laws, members, sizes

@@ -48,9 +48,8 @@ MOVED = {
     "discreet.tradeoff": "discreet.privacy.tradeoff",
     "discreet.transformers": "discreet.torch.transformers",
 }
-_ADVISED = {
-    "discreet.numerics": "discreet.privacy"
-}  # the public module with the same names, if the new place is private
+# the public module with the same names, if the new place is private
+_ADVISED = {"discreet.numerics": "discreet.privacy"}
 
 
 def new_name(old: str) -> str | None:

@@ -11,7 +11,9 @@ import errno
 import os
 import secrets
 import shlex
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,9 +21,8 @@ from typing import IO
 
 from discreet.errors import DiscreetError, check_flag, check_path
 
-CAN_KEEP_PRIVATE = hasattr(os, "geteuid") and hasattr(
-    os, "fchmod"
-)  # not on Windows, whose modes do not say who may read
+# not on Windows, whose modes do not say who may read
+CAN_KEEP_PRIVATE = hasattr(os, "geteuid") and hasattr(os, "fchmod")
 NEW_FILE = os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # flags of os.open
 
 _KINDS = {
@@ -129,7 +130,10 @@ def atomic_write(
     if private:
         check_can_keep_private(path, what=what)
     if folders:
-        _make_folder(target, what)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
     check_output_path(path, what=what, replace=replace, fix=fix)
     partial = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
@@ -157,11 +161,20 @@ def atomic_write(
             os.unlink(partial)
 
 
-def _make_folder(target: Path, what: str) -> None:
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write to, for its owner alone, which gets its name only on success."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise DiscreetError(f"{what} {target}: its folder cannot be made: {error_reason(error)}") from None
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
+    try:
+        yield partial
+        partial.rename(folder)
+    except OSError as error:
+        raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _set_file_mode(file: IO[bytes], target: Path, *, private: bool) -> None:

@@ -115,13 +115,13 @@ def exp_upper(epsilon: float) -> Fraction:
 
 
 def exp_nearest(exponent: float) -> float:
-    """The float nearest to e^exponent; infinity past the largest.
+    """The float nearest to e^exponent.
 
     Args:
         exponent: a float.
 
     Returns:
-        The float.
+        That float; infinity past the largest.
 
     Raises:
         DiscreetError: for what is not a number.
@@ -139,10 +139,10 @@ def expm1_nearest(exponent: float) -> float:
     """The float nearest to e^exponent - 1.
 
     Args:
-        exponent: a float.
+        exponent: a float; of a tiny one the result keeps all digits.
 
     Returns:
-        The float.
+        The float nearest to it.
 
     Raises:
         DiscreetError: for what is not a number.

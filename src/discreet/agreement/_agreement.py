@@ -5,7 +5,7 @@ mechanism, epsilon, the number of rounds, the bits of the integers that samples 
 
 The id is the SHA-256 of the canonical form: UTF-8 JSON with sorted keys and no spaces. Numbers are written as in RFC 8785, so any language
 can compute the id. Lists as long as the domain are replaced by their digests. The field `discreet` is the version of that form
-(`discreet.domain._canonical`). Documents of version 1 are still read and keep their id. Fields at their defaults are not written, so a new
+(`discreet.domain._domain`). Documents of version 1 are still read and keep their id. Fields at their defaults are not written, so a new
 field changes no existing id.
 
 A file may list the labels in place of their digest, and the weights of a reference beside their digest. Many weights go to a separate file,

@@ -43,9 +43,8 @@ from discreet._base.files import NEW_FILE, error_reason, read_private, sync_fold
 from discreet._base.labelled import LawLike
 from discreet.agreement import Agreement
 from discreet.client import _collector as collector, _protocol as protocol
-from discreet.client._collector import Collector, Offer
+from discreet.client._collector import Collector, Offer, Patience
 from discreet.client._holding import AnySampler, DeviceDraw, Holding
-from discreet.client._http import Patience
 from discreet.client._protocol import address_of
 from discreet.domain import Numbers
 from discreet.errors import CollectorError, DiscreetError, LedgerError, check_count, check_path
@@ -243,7 +242,7 @@ class Client:
     @cached_property
     def agreement(self) -> Agreement:
         """The agreement that a sample is sent under; read it first. If the service offers another one later, nothing is sent."""
-        return self._document(self._pinned or self._collector.offer(None).agreement)
+        return self._read_agreement(self._pinned or self._collector.read_offer(None).agreement)
 
     def send(
         self,
@@ -275,29 +274,28 @@ class Client:
         holding = Holding.of(p, records, counts, rows)
         if round is not None:
             check_count("round", round)
-        offer = self._collector.offer(self._pinned)
+        offer = self._collector.read_offer(self._pinned)
         to = self._destination(offer)
-        newest = (
-            offer.last if offer.closed is not None else None
-        )  # what was sent before may be sent again, and is acknowledged
+        # what was sent before may be sent again, and is acknowledged
+        newest = offer.last if offer.closed is not None else None
         number = round or newest or offer.round(None)
         entry, fitted = self.ledger.answer_to(to, number), None
         if entry is None:
             agreed = self._agreement_for(offer)
             agreed.check_round(offer.round(round))
-            self._name(offer, to)
+            self._client_name(offer, to)
             sampler = agreed.sampler(self._family)
             fitted = holding.fit(sampler, agreed)
             entry = self.ledger.release_to(to, sampler, fitted.draw, agreement=agreed, round=number)
         given = to if entry.to is None else entry.to
-        agreed = self._document(entry.agreement)
+        agreed = self._read_agreement(entry.agreement)
         sampler = _writing_sampler(agreed, self._family)
         said = entry_value(entry, sampler)
         body = collector.sample_body(
-            agreed.id, number, self._name(offer, given), said, self._longest(agreed.id, sampler)
+            agreed.id, number, self._client_name(offer, given), said, self._longest_sample(agreed.id, sampler)
         )
         try:
-            verdict = self._collector.verdict(body, protocol.JSON, 1)
+            verdict = self._collector.send_samples(body, protocol.JSON, 1)
         except CollectorError as error:
             raise CollectorError(
                 f"{error} (the sample is drawn and paid for in {self.ledger.path}: sending again sends the same, and spends nothing)"
@@ -326,7 +324,7 @@ class Client:
             trusted=self._key is not None,
         )
 
-    def _longest(self, agreement: str, sampler: AnySampler) -> int:
+    def _longest_sample(self, agreement: str, sampler: AnySampler) -> int:
         """The bytes of the longest sample that there can be under an agreement."""
         if agreement not in self._lengths:
             self._lengths[agreement] = longest_sample(sampler)
@@ -335,7 +333,7 @@ class Client:
     def _agreement_for(self, offer: Offer) -> Agreement:
         """The agreement to release under: the pinned one, or the first offered one."""
         if "agreement" not in self.__dict__:
-            self.__dict__["agreement"] = self._document(offer.agreement)
+            self.__dict__["agreement"] = self._read_agreement(offer.agreement)
         agreed = self.agreement
         if self._pinned is None and offer.agreement != agreed.id:
             raise CollectorError(
@@ -345,12 +343,12 @@ class Client:
         self._collector.refuse_unnamed_code(agreed, named=self._pinned is not None)
         return agreed
 
-    def _document(self, wanted: str) -> Agreement:
+    def _read_agreement(self, wanted: str) -> Agreement:
         if wanted not in self._read:
-            self._read[wanted] = self._collector.agreement(wanted)
+            self._read[wanted] = self._collector.read_agreement(wanted)
         return self._read[wanted]
 
-    def _name(self, offer: Offer, to: Destination) -> str:
+    def _client_name(self, offer: Offer, to: Destination) -> str:
         if not offer.enrolment:
             return protocol.name_in(to.collection, self._secret, address=to.address)
         if self._token is None:

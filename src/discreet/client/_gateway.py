@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.agreement import Agreement, RowTerms
 from discreet.client import _protocol as protocol
 from discreet.client._client import NO_KEY, check_key, check_token, pinned_agreement
-from discreet.client._collector import Collector
-from discreet.client._http import Patience
+from discreet.client._collector import Collector, Patience
 from discreet.client._protocol import address_of
 from discreet.domain import as_domain
 from discreet.errors import POSITIVE, CollectorError, DiscreetError, LedgerError, check_choice, need_extra
@@ -141,7 +140,7 @@ def send_table(
     names = _value_names(value)
     rows = _checked_table_reader(table, client, names, count, weight, nulls)
 
-    offer = service.offer(only.id if isinstance(only, Agreement) else only)
+    offer = service.read_offer(only.id if isinstance(only, Agreement) else only)
     number = offer.round(round)
     if offer.enrolment and token is None:
         raise CollectorError(
@@ -152,7 +151,7 @@ def send_table(
         raise CollectorError(
             f"{address} is to sign with key {trusted}, and agreement {offer.agreement} is not signed by it"
         )
-    agreed = only if isinstance(only, Agreement) else service.agreement(offer.agreement)
+    agreed = only if isinstance(only, Agreement) else service.read_agreement(offer.agreement)
     service.refuse_unnamed_code(agreed, named=only is not None)
     agreed.check_round(number)
     if agreed.epsilon > epsilon:
@@ -179,7 +178,7 @@ def send_table(
     counted = again = refused = 0
     for samples, body in _request_bodies(_append_outcome_numbers(drawn, agreed, domain), given, agreed, number, held):
         try:
-            verdict = service.verdict(body, protocol.ARROW, samples)
+            verdict = service.send_samples(body, protocol.ARROW, samples)
         except CollectorError as error:
             raise CollectorError(
                 f"{error} ({counted + again + refused:,} of {drawn.num_rows:,} samples are acknowledged; run the same again: it sends the "

@@ -244,13 +244,8 @@ def _draw_reference(sampler: AnySampler) -> int:
     if isinstance(sampler, SurveySampler):
         return sampler.release_number([])
     if isinstance(sampler, ReportSampler):
-        return sampler.release_number(_uniform_law(sampler))
+        return sampler.release_number(np.full(sampler.family.size, 1.0 / sampler.family.size))
     return sampler.release_reference_number()
-
-
-def _uniform_law(sampler: ReportSampler) -> Floats:
-    """The reference of reports."""
-    return np.full(sampler.family.size, 1.0 / sampler.family.size)
 
 
 def _result_or_fallback(action: Callable[[], Result], otherwise: Callable[[BaseException], Result]) -> Result:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
-from discreet.collect._pool import SEAL_VARIABLE as SEAL_VARIABLE
+from discreet.collect._counting import SEAL_VARIABLE as SEAL_VARIABLE, token_digest as token_digest
 from discreet.collect._sqlite import display_name as display_name, is_store as is_store, open_store
 from discreet.collect._store import choose_agreement as choose_agreement
 
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
         enrol_tokens as enrol_tokens,
         invitation_links as invitation_links,
         read_tokens as read_tokens,
-        token_digest as token_digest,
         write_invitations as write_invitations,
         write_tokens as write_tokens,
     )
-    from discreet.collect._export import export
-    from discreet.collect._publish import close_collection, publish
+    from discreet.collect._results import close_collection, export, publish
     from discreet.collect._service import service
     from discreet.collect._serving import serve
 
@@ -28,9 +26,8 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_catalogue": "collectable",
-        "_enrolment": "enrol_tokens invitation_links read_tokens token_digest write_invitations write_tokens",
-        "_export": "export",
-        "_publish": "close_collection publish",
+        "_enrolment": "enrol_tokens invitation_links read_tokens write_invitations write_tokens",
+        "_results": "close_collection export publish",
         "_service": "service",
         "_serving": "serve",
     },

@@ -1,6 +1,6 @@
-"""`Catalogue`, the agreements of a store and how to read their samples, and `Estimates`, the estimates so far.
+"""What a service knows of its store: `Catalogue`, the agreements; `EnrolmentCache`, who may send; `Estimates`, the estimates so far.
 
-The catalogue contains the agreements of this process and those that another process adds meanwhile.
+The catalogue contains the agreements of this process and those that another process adds meanwhile, and says how to read their samples.
 
 Estimates are computed from counts, so their cost grows with the outcomes, not with the samples. Each is computed once for all requests, in
 a thread, and kept until counts change. Its tag tells a client that nothing has changed. After a computation, the next one waits a few times
@@ -21,21 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.agreement import Agreement, ContinuousTerms
+from discreet.agreement import Agreement, ContinuousTerms, RowTerms
 from discreet.client import SAMPLES
+from discreet.collect._counting import Arrival, text_digest, token_digest
 from discreet.collect._estimates import (
     AnySampler,
-    are_stages,
-    asks_the_same,
     estimate_change,
     estimate_counts,
     estimate_side_by_side,
     estimate_stages,
     estimate_within_groups,
 )
-from discreet.collect._reading import Outcomes, ReportNumbers
 from discreet.collect._requests import RequestProblem, bad_request, unavailable, unprocessable
-from discreet.collect._store import LEAST_PREFIX, Arrival, Store, StoredAgreement, id_with_prefix, text_digest
+from discreet.collect._samples import Outcomes, ReportNumbers
+from discreet.collect._store import LEAST_PREFIX, Enrolment, Store, StoredAgreement, id_with_prefix
 from discreet.errors import DiscreetError, StoreError, check_count, check_list
 from discreet.estimation import (
     LARGEST,
@@ -49,6 +48,8 @@ from discreet.tables import Coding, agreed_coding
 
 _REST = 50.0  # pause until the next look, in units of its duration: agreements can be large
 FRESH_SECONDS = 2.0  # for which the list of agreements counts as current
+GATEWAYS_SECONDS = 1.0  # the same of the list of gateways
+_BEARER = "bearer "
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class CollectedAgreement:
         return self.agreement.text.encode() + b"\n"
 
     @cached_property
-    def questions(self) -> str | None:
+    def questions_digest(self) -> str | None:
         """The digest of what people are asked in words."""
         words = self.kept.questions
         return None if words is None else hashlib.sha256(words.encode()).hexdigest()
@@ -163,7 +164,30 @@ def _collectable_survey(agreement: Agreement) -> SurveySampler:
     return sampler
 
 
-def _changing(kept: StoredAgreement) -> tuple[Any, ...]:
+def asks_the_same(one: Agreement, other: Agreement) -> bool:
+    """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
+    return replace(one, purpose="").id == replace(other, purpose="").id
+
+
+def are_stages(agreements: Sequence[Agreement]) -> bool:
+    """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
+    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
+        return False
+    if any(each.own is not None for each in agreements):
+        return False
+    return len({each.domain.digest for each in agreements}) == 1
+
+
+def private_groups(agreed: Agreement) -> list[str]:
+    """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
+    if agreed.survey is None or not isinstance(agreed.family, RowTerms):
+        return []
+    questions = agreed.survey_sampler().survey.questions
+    asked = {name for each in questions if each.kind == "shares" and len(each.columns) > 1 for name in each.columns}
+    return [name for name in agreed.family.columns if name in asked]
+
+
+def _changing_terms(kept: StoredAgreement) -> tuple[Any, ...]:
     """What a store may say anew of an agreement."""
     return kept.signed, kept.closed, kept.least, kept.shown, kept.questions
 
@@ -204,13 +228,13 @@ class Catalogue:
                     continue
                 rounds = tuple(number for number in self._rounds if number <= kept.agreement.rounds)
                 known = CollectedAgreement(kept, coding, sampler, rounds)
-            elif _changing(known.kept) != _changing(kept):
+            elif _changing_terms(known.kept) != _changing_terms(kept):
                 known = replace(known, kept=kept)
             found[known.id] = known
         now = time.monotonic()
         self._all, self._stale = found, now + max(FRESH_SECONDS, _REST * (now - began))
 
-    async def _fresh(self) -> None:
+    async def _refresh_if_stale(self) -> None:
         if time.monotonic() > self._stale:
             self._stale = time.monotonic() + FRESH_SECONDS
             with suppress(StoreError):  # keep the known agreements
@@ -218,7 +242,7 @@ class Catalogue:
 
     async def find_agreement(self, prefix: str | None) -> CollectedAgreement:
         """The agreement with that id or unique prefix of it; by default the newest."""
-        await self._fresh()
+        await self._refresh_if_stale()
         if prefix is None:
             if not self._all:
                 raise RequestProblem(404, "no agreement is collected here yet")
@@ -231,10 +255,10 @@ class Catalogue:
             f"agreement is not the id of one that is collected here, nor {LEAST_PREFIX} or more of its first digits",
         )
 
-    async def of(self, agreement: str) -> CollectedAgreement:
+    async def agreement_of_samples(self, agreement: str) -> CollectedAgreement:
         """The agreement of a request's samples."""
         if agreement not in self._all:
-            await self._fresh()
+            await self._refresh_if_stale()
         found = self._all.get(agreement)
         if found is None:
             raise unprocessable(
@@ -244,17 +268,52 @@ class Catalogue:
 
     def groups_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection that differ in their purpose alone: one of each public group."""
-        own = self.following(collected.kept.collection)
+        own = self.agreements_of_collection(collected.kept.collection)
         return tuple(each for each in own if asks_the_same(each.agreement, collected.agreement))
 
     def stages_of(self, collected: CollectedAgreement) -> tuple[CollectedAgreement, ...]:
         """The agreements of a collection, if they are stages that can be estimated together; else none."""
-        own = self.following(collected.kept.collection)
+        own = self.agreements_of_collection(collected.kept.collection)
         return tuple(own) if are_stages([each.agreement for each in own]) else ()
 
-    def following(self, collection: str) -> list[CollectedAgreement]:
+    def agreements_of_collection(self, collection: str) -> list[CollectedAgreement]:
         """The agreements of a collection, in the order of arrival."""
         return [each for each in self._all.values() if each.kept.collection == collection]
+
+
+def authorized_gateway(enrolment: Enrolment, authorization: list[str]) -> str | None:
+    """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
+    tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
+    if not enrolment.gateways or not tokens:  # other schemes are for a proxy
+        return None
+    found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
+    if found is None:
+        raise RequestProblem(
+            401,
+            "the Authorization header does not hold a token of a gateway of this collection",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    return found
+
+
+class EnrolmentCache:
+    """The enrolment of the store, read again after a second.
+
+    Args:
+        store: the store.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found, self._stale = store.enrolment(), time.monotonic() + GATEWAYS_SECONDS
+
+    async def enrolment(self) -> Enrolment:
+        """The current enrolment."""
+        if time.monotonic() > self._stale:
+            self._stale = time.monotonic() + GATEWAYS_SECONDS
+            with suppress(StoreError):  # then samples cannot be written either
+                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
+        return self._found
 
 
 CONFIDENCES = ("0.5", "0.8", "0.9", "0.95", "0.98", "0.99", "0.995", "0.999")
@@ -291,7 +350,7 @@ class EstimateRequest:
     @property
     def changing(self) -> tuple[Any, ...]:
         """What a store may say anew of the agreements."""
-        return tuple(_changing(each.kept) for each, _ in self.sides)
+        return tuple(_changing_terms(each.kept) for each, _ in self.sides)
 
     def document(self, counts: Sequence[NDArray[np.int64]]) -> dict[str, Any]:
         """The answer, from the counts of each side."""
@@ -344,7 +403,7 @@ class Estimates:
         self._last: dict[tuple[Any, ...], _CachedEstimate] = {}
         self._one = asyncio.Lock()
 
-    async def of(self, asked: EstimateRequest) -> TaggedEstimate:
+    async def current_estimate(self, asked: EstimateRequest) -> TaggedEstimate:
         """The current estimate."""
         if asked.confidence not in CONFIDENCES:
             raise bad_request(f"confidence is not one of {', '.join(CONFIDENCES)}")
@@ -359,23 +418,23 @@ class Estimates:
             del self._last[next(iter(self._last))]  # the least recently requested one
         if last.told_of != asked.changing:
             last.told_of, last.read = asked.changing, -1e9
-        if self._current(last):
+        if self._is_current(last):
             assert last.told is not None
             return last.told
         async with self._one:
             wait = last.rests_until - time.monotonic()
-            if wait > 0.0 and not self._current(last):
+            if wait > 0.0 and not self._is_current(last):
                 await asyncio.sleep(wait)
-            if not self._current(last):
-                await asyncio.get_running_loop().run_in_executor(None, self._refresh, last, asked)
+            if not self._is_current(last):
+                await asyncio.get_running_loop().run_in_executor(None, self._compute_estimate, last, asked)
         assert last.told is not None
         return last.told
 
-    def _current(self, last: _CachedEstimate) -> bool:
+    def _is_current(self, last: _CachedEstimate) -> bool:
         unread = time.monotonic() - last.read < OTHERS_SECONDS
         return last.told is not None and last.version == self._version() and unread
 
-    def _refresh(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
+    def _compute_estimate(self, last: _CachedEstimate, asked: EstimateRequest) -> None:
         version, began = self._version(), time.monotonic()
         try:
             counts = [self._store.counts(each.id, number) for each, number in asked.sides]

@@ -18,21 +18,16 @@ only if the operator says so, since devices that have pinned the first reject th
 which browsers send to nobody: they appear in no log of a server. As a QR code it can be printed.
 """
 
-import asyncio
 import csv
 import hashlib
 import html
 import re
 import secrets
-import shutil
-import tempfile
-import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from discreet._base.files import atomic_write, error_reason, read_private
+from discreet._base.files import atomic_folder, atomic_write, read_private
 from discreet.client import (
     MOST_NAME,
     CollectionStatement,
@@ -41,23 +36,16 @@ from discreet.client import (
     has_valid_signature,
     short_key,
 )
+from discreet.collect._counting import token_digest
 from discreet.collect._pages import TAKE_PART
-from discreet.collect._requests import RequestProblem
-from discreet.collect._store import Enrolment, Store, choose_agreement, refuse_shared_tokens, text_digest
-from discreet.errors import DiscreetError, StoreError, check_count, check_texts, need_extra, visible
+from discreet.collect._store import Store, choose_agreement, refuse_shared_tokens
+from discreet.errors import DiscreetError, check_count, check_texts, need_extra, visible
 
 NAME_PATTERN = re.compile(rf"[!-~]{{1,{MOST_NAME}}}")  # of a client, a key or a token
 NAME_RULE = f"1 to {MOST_NAME} visible ASCII characters without a space"
 MOST_TOKENS = 10_000_000
-FRESH_SECONDS = 1.0  # for which the list of gateways counts as current
-_BEARER = "bearer "
 _SHORTEST = 16  # characters of a token, too many to guess
 _LARGEST_FILE = 1 << 31
-
-
-def token_digest(token: str) -> bytes:
-    """The digest of a token, which the store keeps."""
-    return text_digest("discreet token", token)
 
 
 def check_no_client_is_gateway(tokens: Iterable[str], gateways: Iterable[str]) -> None:
@@ -70,41 +58,6 @@ def enrol_tokens(store: Store, tokens: Iterable[str] = (), gateways: Iterable[st
     speaking = check_texts("tokens", tokens, "pass a token for each client")
     naming = check_texts("gateways", gateways, "pass a token for each gateway")
     return store.enrol(map(token_digest, speaking), map(token_digest, naming))
-
-
-def authorized_gateway(enrolment: Enrolment, authorization: list[str]) -> str | None:
-    """The id of the gateway named by these Authorization headers, or None; an error for a token of no gateway."""
-    tokens = [said[len(_BEARER) :].strip() for said in authorization if said.lower().startswith(_BEARER)]
-    if not enrolment.gateways or not tokens:  # other schemes are for a proxy
-        return None
-    found = enrolment.gateways.get(token_digest(tokens[0])) if len(tokens) == 1 and tokens[0].isascii() else None
-    if found is None:
-        raise RequestProblem(
-            401,
-            "the Authorization header does not hold a token of a gateway of this collection",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-    return found
-
-
-class EnrolmentCache:
-    """The enrolment of the store, read again after a second.
-
-    Args:
-        store: the store.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._found, self._stale = store.enrolment(), time.monotonic() + FRESH_SECONDS
-
-    async def enrolment(self) -> Enrolment:
-        """The current enrolment."""
-        if time.monotonic() > self._stale:
-            self._stale = time.monotonic() + FRESH_SECONDS
-            with suppress(StoreError):  # then samples cannot be written either
-                self._found = await asyncio.get_running_loop().run_in_executor(None, self._store.enrolment)
-        return self._found
 
 
 def write_tokens(path: str | Path, number: int) -> None:
@@ -237,11 +190,7 @@ def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> N
     target = Path(folder)
     if target.exists():
         raise DiscreetError(f"folder = {str(folder)!r} exists; name a new one")
-    try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise DiscreetError(f"folder {str(folder)!r} cannot be made: {error_reason(error)}") from None
-    try:
+    with atomic_folder(target) as partial:
         with (partial / "links.csv").open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["link"])
@@ -252,8 +201,3 @@ def write_invitations(folder: str | Path, links: Sequence[str], title: str) -> N
             cards.append(f"<li>{picture}<small>{html.escape(link)}</small></li>")
         named = html.escape(visible(title) or "Take part")
         (partial / "invitations.html").write_text(_SHEET.format(title=named, cards="\n".join(cards)), encoding="utf-8")
-        partial.rename(target)
-    except OSError as error:
-        raise DiscreetError(f"folder {str(folder)!r} cannot be written: {error_reason(error)}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -9,15 +9,15 @@ agreement, and everybody may know it. Private groups are a column of a survey.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import pluralise
-from discreet.agreement import Agreement, ContinuousTerms, RowTerms
-from discreet.collect._store import StoredAgreement, sent_reports
+from discreet.agreement import Agreement
+from discreet.collect._counting import sent_reports
+from discreet.collect._store import StoredAgreement
 from discreet.errors import DiscreetError
 from discreet.estimation import (
     Estimate,
@@ -118,7 +118,7 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     if kept.shows(samples):
         if not isinstance(sampler, OwnSampler):
             found = _population_of(sampler, counts, confidence)
-            return record(found, agreed, notes(found, agreed), statistics=_statistics(found))
+            return record(found, agreed, notes(found, agreed), statistics=_mean_and_median(found))
         try:
             inverted = inverted_population(sampler, counts=counts, confidence=confidence)
             return inverted_record(inverted, agreed, [])
@@ -137,7 +137,7 @@ def estimate_counts(kept: StoredAgreement, sampler: AnySampler, counts: Counts, 
     }
 
 
-def _statistics(found: Population | ReportedPopulation) -> list[Estimate]:
+def _mean_and_median(found: Population | ReportedPopulation) -> list[Estimate]:
     """Mean and median, where outcomes are numbers and the average client is identifiable."""
     if found.domain.values is None or not found.exact:
         return []
@@ -150,11 +150,6 @@ def _population_of(
     if isinstance(sampler, ReportSampler):
         return reported_population(sampler, counts=ReportCounts.from_table(sampler, counts), confidence=confidence)
     return population(sampler, counts=counts, confidence=confidence)
-
-
-def asks_the_same(one: Agreement, other: Agreement) -> bool:
-    """Whether two agreements differ in their purpose at most, so that they may be those of two groups."""
-    return replace(one, purpose="").id == replace(other, purpose="").id
 
 
 def group_names(agreements: Sequence[Agreement]) -> list[str]:
@@ -220,15 +215,6 @@ def estimate_stages(
     return pooled_record(pooled_population([found for _, found in used]), [agreed for agreed, _ in used], said)
 
 
-def are_stages(agreements: Sequence[Agreement]) -> bool:
-    """Whether agreements are stages that can be estimated together: several, on the same outcomes, one sample of each client."""
-    if len(agreements) < 2 or any(isinstance(each.family, (ContinuousTerms, RowTerms)) for each in agreements):
-        return False
-    if any(each.own is not None for each in agreements):
-        return False
-    return len({each.domain.digest for each in agreements}) == 1
-
-
 def estimate_change(
     kept: StoredAgreement, sampler: AnySampler, rounds: tuple[int, int], counts: Sequence[Counts], confidence: float
 ) -> dict[str, Any]:
@@ -256,12 +242,3 @@ def estimate_within_groups(
     if not isinstance(sampler, SurveySampler) or not kept.shows(samples):
         return {"by": by, "clients": samples, "confidence": confidence, "questions": [], "notes": []}
     return within_record(answer_survey(sampler, sent_reports(counts), confidence=confidence), [], by=by)
-
-
-def private_groups(agreed: Agreement) -> list[str]:
-    """The columns of a survey within whose outcomes shares can be told: a question asks for them and another column."""
-    if agreed.survey is None or not isinstance(agreed.family, RowTerms):
-        return []
-    questions = agreed.survey_sampler().survey.questions
-    asked = {name for each in questions if each.kind == "shares" and len(each.columns) > 1 for name in each.columns}
-    return [name for name in agreed.family.columns if name in asked]

@@ -59,10 +59,13 @@ _CATALOGUE = '<script type="application/json" id="catalogue">'
 def page_routes() -> list[Route]:
     """The routes of the pages and their files."""
     pages = [_page_route(path, _pages_in_languages(name, section)) for path, (name, section) in _PAGES.items()]
-    return [*pages, *(_page_route(path, {"": _TaggedContent(_read(name), name)}) for path, name in _FILES.items())]
+    return [
+        *pages,
+        *(_page_route(path, {"": _TaggedContent(_read_page_file(name), name)}) for path, name in _FILES.items()),
+    ]
 
 
-def _read(name: str) -> bytes:
+def _read_page_file(name: str) -> bytes:
     return (resources.files(__package__) / "pages" / name).read_bytes()
 
 
@@ -98,10 +101,10 @@ class _TaggedContent:
 
 
 def _pages_in_languages(name: str, section: str) -> dict[str, _TaggedContent]:
-    template = _read(name).decode()
+    template = _read_page_file(name).decode()
     found = {}
     for language in LANGUAGES:
-        catalogue = json.loads(_read(f"{language}.json"))
+        catalogue = json.loads(_read_page_file(f"{language}.json"))
         parts = {part: catalogue[part] for part in (*_SHARED, section)}
         found[language] = _TaggedContent(_fill_page(template, parts).encode(), name, language)
     return found
@@ -191,14 +194,16 @@ class Questions:
                 "questions are asked of an agreement on outcomes, and this one is on a continuous family"
             )
         columns = None if agreement.survey is None else _asked_columns(agreement)
-        fields = _fields("questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)})
+        fields = _check_fields(
+            "questions", found, {"language", "translations", *(_QUESTION if columns is None else _SURVEY)}
+        )
         language = fields.get("language", "en")
         if not (isinstance(language, str) and _LANGUAGE.fullmatch(language)):
             raise DiscreetError(f"questions: language = {language!r} is not a code such as 'en' or 'de-AT'")
         question = (
             _read_question("questions", fields, agreement.domain) if columns is None else _read_form(fields, columns)
         )
-        translations = _fields("translations", fields.get("translations", {}), None)
+        translations = _check_fields("translations", fields.get("translations", {}), None)
         for code, translated in translations.items():
             if not _LANGUAGE.fullmatch(code) or code == language:
                 raise DiscreetError(f"translations: {code!r} is not the code of another language, such as 'de'")
@@ -226,7 +231,7 @@ def _parse_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=refuse_repeated_fields("the file of questions"))
 
 
-def _fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
+def _check_fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
     """A table of fields; an error for another value, and for a field that is not known."""
     if not isinstance(found, dict):
         raise DiscreetError(f"{where} is not a table of fields")
@@ -236,22 +241,22 @@ def _fields(where: str, found: Any, known: set[str] | None) -> dict[str, Any]:
     return found
 
 
-def _text(where: str, found: Any, longest: int) -> str:
+def _check_text(where: str, found: Any, longest: int) -> str:
     if not isinstance(found, str) or not found.strip() or len(found) > longest:
         raise DiscreetError(f"{where} is not a text of 1 to {longest:,} characters")
     return found
 
 
-def _names(domain: Domain[Any]) -> list[str]:
+def _outcome_names(domain: Domain[Any]) -> list[str]:
     """Outcomes as the pages name them."""
     return [name if isinstance(name, str) else json.dumps(name) for name in domain.labels or ()]
 
 
 def _read_question(where: str, fields: Mapping[str, Any], domain: Domain[Any]) -> dict[str, Any]:
-    names = _names(domain)
-    found: dict[str, Any] = {"title": _text(f"{where}: title", fields.get("title"), _LONGEST_TITLE)}
+    names = _outcome_names(domain)
+    found: dict[str, Any] = {"title": _check_text(f"{where}: title", fields.get("title"), _LONGEST_TITLE)}
     if "text" in fields:
-        found["text"] = _text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+        found["text"] = _check_text(f"{where}: text", fields["text"], _LONGEST_TEXT)
     found["choice"] = fields.get("choice", "single")
     if found["choice"] not in _CHOICES:
         raise DiscreetError(f"{where}: choice = {found['choice']!r} is not one of {', '.join(_CHOICES)}")
@@ -278,17 +283,17 @@ def _asked_columns(agreement: Agreement) -> dict[str, Domain[Any]]:
 
 def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) -> dict[str, Any]:
     """The questions of a survey: one for each column that it asks."""
-    found: dict[str, Any] = {"title": _text("questions: title", fields.get("title"), _LONGEST_TITLE)}
+    found: dict[str, Any] = {"title": _check_text("questions: title", fields.get("title"), _LONGEST_TITLE)}
     if "text" in fields:
-        found["text"] = _text("questions: text", fields["text"], _LONGEST_TEXT)
-    asked = _fields("questions: columns", fields.get("columns"), set(columns))
+        found["text"] = _check_text("questions: text", fields["text"], _LONGEST_TEXT)
+    asked = _check_fields("questions: columns", fields.get("columns"), set(columns))
     missing = [name for name in columns if name not in asked]
     if missing:
         raise DiscreetError(f"questions: columns has no question for {missing[0]!r}, which the survey asks")
     found["columns"] = {}
     for name, domain in columns.items():
         where = f"questions: columns.{name}"
-        question = found["columns"][name] = _read_question(where, _fields(where, asked[name], _QUESTION), domain)
+        question = found["columns"][name] = _read_question(where, _check_fields(where, asked[name], _QUESTION), domain)
         if question["choice"] == "records":
             raise DiscreetError(
                 f"{where}: choice = 'records' is for one question; the columns of a survey are single or multiple"
@@ -297,25 +302,25 @@ def _read_form(fields: Mapping[str, Any], columns: Mapping[str, Domain[Any]]) ->
 
 
 def _read_options(where: str, found: Any, names: list[str]) -> dict[str, str]:
-    options = _fields(where, found, None)
+    options = _check_fields(where, found, None)
     for name, text in options.items():
         if name not in names:
             raise DiscreetError(f"{where}: {name!r} is not an outcome of the agreement")
-        _text(f"{where}: {name!r}", text, _LONGEST_TITLE)
+        _check_text(f"{where}: {name!r}", text, _LONGEST_TITLE)
     return options
 
 
 def _check_translation(where: str, found: Any, question: Mapping[str, Any], known: set[str]) -> None:
     """Raise an error for a translation that does not say exactly what the original says."""
-    fields = _fields(where, found, known)
+    fields = _check_fields(where, found, known)
     stated = question.keys() & known
     if fields.keys() != stated:
         raise DiscreetError(
             f"{where} has not the fields {', '.join(sorted(stated))} that are to be translated, and no others"
         )
-    _text(f"{where}: title", fields["title"], _LONGEST_TITLE)
+    _check_text(f"{where}: title", fields["title"], _LONGEST_TITLE)
     if "text" in fields:
-        _text(f"{where}: text", fields["text"], _LONGEST_TEXT)
+        _check_text(f"{where}: text", fields["text"], _LONGEST_TEXT)
     if "options" in fields:
         options = _read_options(f"{where}: options", fields["options"], list(question["options"]))
         if options.keys() != question["options"].keys():
@@ -323,4 +328,4 @@ def _check_translation(where: str, found: Any, question: Mapping[str, Any], know
                 f"{where}: options are not those that are to be translated: {', '.join(question['options'])}"
             )
     if "columns" in fields:
-        _fields(f"{where}: columns", fields["columns"], set(question["columns"]))
+        _check_fields(f"{where}: columns", fields["columns"], set(question["columns"]))

@@ -10,11 +10,11 @@ between them are counted once.
 **Blocks.** Counts are kept in blocks of 128 outcomes, each a row of 64-bit numbers, so that no row shows which outcome was counted last.
 PostgreSQL shows every reader of a table which transaction wrote each row, and a join finds the rows of one transaction. A row for each
 outcome would show which outcomes a transaction counted. A block narrows them down to 128 outcomes. If there are few blocks, all of them are
-written every time, which shows nothing. `discreet.collect._pool` explains how many are counted at a time. Reports on a survey have a row
+written every time, which shows nothing. `discreet.collect._counting` explains how many are counted at a time. Reports on a survey have a row
 each: a join shows those of one batch, of `KEPT` clients or more.
 
 PostgreSQL keeps earlier versions of a row for old snapshots and until vacuum, and its log keeps all of them. They cannot be removed from
-here, so the pool is sealed against them (`discreet.collect._pool`).
+here, so the pool is sealed against them (`discreet.collect._counting`).
 
 A store of an earlier format is upgraded in one transaction when it is opened; its counts stay.
 
@@ -37,25 +37,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.agreement import Agreement
-from discreet.collect._pool import Seal, add_outcomes
-from discreet.collect._store import (
+from discreet.collect._counting import (
     DAMAGED,
     AgreementRow,
-    AgreementRows,
     Arrival,
-    Registers,
-    StoredAgreement,
+    Group,
+    Seal,
     Verdict,
-    add_waiting_counts,
-    agreements_from_rows,
-    check_followed_agreement,
     check_stored_counts,
-    find_agreement_row,
-    new_outcomes,
-    outcome_count,
     read_outcome_counts,
 )
+from discreet.collect._store import ADDING, EngineConnection, Store
 from discreet.errors import DiscreetError, StoreError, need_extra
 
 BLOCK = 128  # outcomes: a kilobyte, updated within its page
@@ -107,8 +99,6 @@ WAIT_SECONDS = 10.0
 FORMAT = 4
 SLOTS = 8
 _LONGER = 3  # times the wait for beginning: limit for writing many rows
-_LOCK = 0x64637374  # lock for creating tables and adding agreements
-_COUNTING = 0x64637375  # lock that counting shares, and closing does not
 _FIRST_SCHEMA = """
 CREATE TABLE discreet_store (format integer NOT NULL);
 CREATE TABLE discreet_agreements (
@@ -164,25 +154,23 @@ _REPORT = """INSERT INTO discreet_reported SELECT %s, %s, report, %s, n FROM unn
 ORDER BY report ON CONFLICT (agreement, round, report, slot) DO UPDATE SET n = discreet_reported.n + excluded.n"""
 _ARRIVE = """INSERT INTO discreet_arrived VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (agreement, round, day, slot) DO UPDATE SET n = discreet_arrived.n + excluded.n"""
-
-_CLOSED = "SELECT 1 FROM discreet_collections WHERE collection = %s AND closed IS NOT NULL"
 _POOL = "SELECT content FROM discreet_pool WHERE slot = %s FOR UPDATE"
-_TABLES = re.compile(r"\b(agreements|collections|questions|spoken|tokens|gateways|signatures)\b")
+_FILL = "UPDATE discreet_pool SET content = %b WHERE slot = %s"
+_TABLES = re.compile(r"\b(agreements|arrived|collections|questions|spoken|tokens|gateways|signatures)\b")
 
 Connection = psycopg.Connection[Any]
 
 
-class PostgresStore(Registers):
+class PostgresStore(Store):
     """The store in a database; missing tables are created if `create` is true. `seal`: the encoding of its pools."""
 
     def __init__(
         self, address: str, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
     ) -> None:
-        self._seal = seal or Seal()
-        self._writer = _PostgresConnection(address, wait, "READ COMMITTED")
-        self._reader = _PostgresConnection(address, wait, "REPEATABLE READ")
-        with self._writer.transaction() as database:
-            database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        writer = _PostgresConnection(address, wait, "READ COMMITTED")
+        super().__init__(writer, _PostgresConnection(address, wait, "REPEATABLE READ"), seal)
+        with self._writer.transaction(writes=True) as database:
+            self._hold_lock(database, ADDING)
             (there,) = _fetch_row(database.execute("SELECT to_regclass('discreet_store') IS NOT NULL"))
             if not there:
                 if not create:
@@ -200,82 +188,27 @@ class PostgresStore(Registers):
                     f"the store in {self._writer.shown} is of format {version}, not {FORMAT}; upgrade discreet to read it"
                 )
 
-    def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
-        """Keep an agreement."""
-        outcomes = outcome_count(agreement)
-        with self._writer.transaction() as database:
-            database.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            rows = database.execute(
-                "SELECT one.id, other.id FROM discreet_agreements one LEFT JOIN discreet_agreements other ON one.follows = other.number"
-            )
-            if not check_followed_agreement(dict(rows.fetchall()), agreement.id, follows):
-                return
-            database.execute(
-                "INSERT INTO discreet_agreements SELECT latest, %s, coalesce((SELECT collection FROM discreet_agreements WHERE id = %s), "
-                "latest), (SELECT number FROM discreet_agreements WHERE id = %s), %s, %s, %s, %s, 1 "
-                "FROM (SELECT 1 + coalesce(max(number), 0) AS latest FROM discreet_agreements) AS place",
-                (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
-            )
-
-    def agreements(self) -> list[StoredAgreement]:
-        """All agreements, in the order of arrival."""
-        with self._reader.transaction() as database:
-            rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
-                "shown, ticket, words FROM discreet_agreements one JOIN discreet_agreements first ON one.collection = first.number "
-                "LEFT JOIN discreet_agreements other ON one.follows = other.number "
-                "LEFT JOIN discreet_signatures ON discreet_signatures.agreement = one.number "
-                "LEFT JOIN discreet_collections ON discreet_collections.collection = one.collection "
-                "LEFT JOIN discreet_questions ON discreet_questions.agreement = one.number ORDER BY one.number"
-            ).fetchall()
-        return agreements_from_rows(rows)
-
-    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
-        """Count arrivals, and return what became of each."""
-        slot = os.getpid() % SLOTS
-        with self._writer.transaction() as database:
-            place = _agreement_row(database, self._writer.places, agreement)
-            place.check(round, arrivals)
-            database.execute("SELECT pg_advisory_xact_lock_shared(%s)", (_COUNTING,))
-            closed = database.execute(_CLOSED, (place.collection,)).fetchone() is not None
-            verdicts = _insert_arrivals(database, place.collection, round, arrivals, closed=closed)
-            new = new_outcomes(arrivals, verdicts)
-            if new:
-                pool = self._seal.read(_fetch_row(database.execute(_POOL, (slot,), binary=True))[0])
-                counted = add_outcomes(pool, (place.number, round), new)
-                self._write_pool(database, slot, self._seal.write(pool))
-                for (number, round_number), added_to in sorted(counted.items()):
-                    row = _agreement_row(database, self._writer.places, number)
-                    new_counts = row.places_counted(added_to)
-                    if row.is_survey:
-                        numbers, often = map(list, zip(*new_counts, strict=True))
-                        database.execute(_REPORT, (number, round_number, slot, numbers, often))
-                    else:
-                        _add_batch_counts(database, (number, round_number, slot), new_counts, row.outcomes)
-                database.execute(_ARRIVE, (place.number, round, day, slot, len(new)))
-        return verdicts
+    @property
+    def _slot(self) -> int:
+        return os.getpid() % SLOTS
 
     def settle(self) -> bool:
         """Do nothing: the seal protects against earlier versions of rows."""
         return True
 
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """The count of each outcome."""
-        with self._reader.transaction() as database:
-            place = _agreement_row(database, self._reader.places, agreement)
-            waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
-            told = "report, n FROM discreet_reported" if place.is_survey else "block, counts FROM discreet_counted"
-            rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
-            with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
-                found = cursor.execute(rows, (place.number, round))
-                counts = (
-                    read_outcome_counts(found, place) if place.is_survey else sum_block_counts(found, place.outcomes)
-                )
-        return add_waiting_counts(counts, [self._seal.read(content) for (content,) in waiting], place, round)
+    def _read_counts(
+        self, database: Connection, row: AgreementRow, round: int
+    ) -> tuple[NDArray[np.int64], list[bytes]]:
+        waiting = database.execute("SELECT content FROM discreet_pool", binary=True).fetchall()
+        told = "report, n FROM discreet_reported" if row.is_survey else "block, counts FROM discreet_counted"
+        rows = f"SELECT {told} WHERE agreement = %s AND round = %s"
+        with database.cursor("counts", binary=True) as cursor:  # a server-side cursor: there may be many
+            found = cursor.execute(rows, (row.number, round))
+            counts = read_outcome_counts(found, row) if row.is_survey else sum_block_counts(found, row.outcomes)
+        return counts, [content for (content,) in waiting]
 
     def check_seal(self) -> None:
-        """Seal the pools if there is a key; an error if they are sealed under another key."""
-        with self._writer.transaction() as database:
+        with self._change_transaction() as database:
             every = "SELECT slot, content FROM discreet_pool ORDER BY slot FOR UPDATE"
             pools = {
                 slot: self._seal.read(content) for slot, content in database.execute(every, binary=True).fetchall()
@@ -283,27 +216,18 @@ class PostgresStore(Registers):
             if len(pools) != SLOTS:
                 raise StoreError(DAMAGED)
             for slot, pool in pools.items() if self._seal.hides else ():
-                self._write_pool(database, slot, self._seal.write(pool))
+                database.execute(_FILL, (self._seal.write(pool), slot))
 
-    def _write_pool(self, database: Connection, slot: int, content: bytes) -> None:
-        database.execute("UPDATE discreet_pool SET content = %b WHERE slot = %s", (content, slot))
+    def _change_transaction(self) -> AbstractContextManager[Connection]:
+        return self._writer.transaction(writes=True)
 
-    def _wait_for_counts(self, database: Connection) -> None:
-        database.execute("SELECT pg_advisory_xact_lock(%s)", (_COUNTING,))
-
-    def _writing(self) -> AbstractContextManager[Connection]:
-        return self._writer.transaction()
-
-    def _reading(self) -> AbstractContextManager[Connection]:
-        return self._reader.transaction()
-
-    def _before_writing(self) -> AbstractContextManager[Connection]:
-        return self._writer.transaction()
-
-    def _sql(self, statement: str) -> str:
+    def _engine_sql(self, statement: str) -> str:
         return _TABLES.sub(r"discreet_\1", statement).replace("?", "%s")
 
-    def _insert(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+    def _hold_lock(self, database: Connection, lock: int, *, shared: bool = False) -> None:
+        database.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)", (lock,))
+
+    def _insert_missing_rows(self, database: Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
         kinds = {bytes: "bytea[]", str: "text[]", int: "smallint[]"}
         if not columns[0]:
             return 0
@@ -315,65 +239,60 @@ class PostgresStore(Registers):
         rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
         return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 
-    def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
-        """The number of samples of each day."""
-        with self._reader.transaction() as database:
-            place = _agreement_row(database, self._reader.places, agreement)
-            rows = "SELECT day, sum(n)::bigint FROM discreet_arrived WHERE agreement = %s AND round = %s GROUP BY day ORDER BY day"
-            return database.execute(rows, (place.number, round)).fetchall()
+    def _insert_arrivals(
+        self, database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+    ) -> list[Verdict]:
+        first: dict[bytes, bytes] = {}
+        for arrival in arrivals:
+            first.setdefault(arrival.client, arrival.key)
+        clients = sorted(first)
+        new: set[bytes] = set()
+        if not closed:
+            keys = [first[client] for client in clients]
+            rows = database.execute(_SPEAK, (collection, round, clients, keys), binary=True)
+            new = {client for (client,) in rows.fetchall()}
+        before = [client for client in clients if client not in new]
+        said = dict(database.execute(_SAID, (collection, round, before), binary=True).fetchall()) if before else {}
+        verdicts = []
+        for arrival in arrivals:
+            if arrival.client in new:
+                new.remove(arrival.client)
+                said[arrival.client] = first[arrival.client]
+                verdicts.append(Verdict.COUNTED)
+            elif arrival.client not in said:
+                verdicts.append(Verdict.CLOSED)
+            else:
+                verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
+        return verdicts
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._reader.close()
-        self._writer.close()
+    def _read_pool(self, database: Connection) -> bytes:
+        return bytes(_fetch_row(database.execute(_POOL, (self._slot,), binary=True))[0])
+
+    def _write_pool(self, database: Connection, content: bytes) -> None:
+        database.execute(_FILL, (content, self._slot))
+
+    def _add_counts(
+        self, database: Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
+    ) -> None:
+        where = (*group, self._slot)
+        if row.is_survey:
+            numbers, often = map(list, zip(*new, strict=True))
+            database.execute(_REPORT, (*where, numbers, often))
+        else:
+            blocks = blocks_to_write(new, row.outcomes)
+            database.execute(_COUNT, (blocks, add_to_blocks(_lock_blocks(database, where, blocks), new), *where))
+
+    def _add_arrived(self, database: Connection, group: Group, day: str, many: int) -> None:
+        database.execute(_ARRIVE, (*group, day, self._slot, many))
+
+    def _note_counted(self, many: int) -> None:
+        pass  # nothing to settle
 
 
 def _fetch_row(cursor: Any) -> Any:
     found = cursor.fetchone()
     assert found is not None
     return found
-
-
-def _agreement_row(database: Connection, known: AgreementRows, agreement: str | int) -> AgreementRow:
-    by = "id" if isinstance(agreement, str) else "number"
-    row = f"SELECT number, collection, outcomes, rounds, text FROM discreet_agreements WHERE {by} = %s"
-    return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
-
-
-def _insert_arrivals(
-    database: Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
-) -> list[Verdict]:
-    """Which rows are new; for the others, whether their key is the stored one. A closed collection takes no new rows."""
-    first: dict[bytes, bytes] = {}
-    for arrival in arrivals:
-        first.setdefault(arrival.client, arrival.key)
-    clients = sorted(first)
-    new: set[bytes] = set()
-    if not closed:
-        keys = [first[client] for client in clients]
-        rows = database.execute(_SPEAK, (collection, round, clients, keys), binary=True)
-        new = {client for (client,) in rows.fetchall()}
-    before = [client for client in clients if client not in new]
-    said = dict(database.execute(_SAID, (collection, round, before), binary=True).fetchall()) if before else {}
-    verdicts = []
-    for arrival in arrivals:
-        if arrival.client in new:
-            new.remove(arrival.client)
-            said[arrival.client] = first[arrival.client]
-            verdicts.append(Verdict.COUNTED)
-        elif arrival.client not in said:
-            verdicts.append(Verdict.CLOSED)
-        else:
-            verdicts.append(Verdict.AGAIN if said[arrival.client] == arrival.key else Verdict.SPOKEN)
-    return verdicts
-
-
-def _add_batch_counts(
-    database: Connection, where: tuple[int, int, int], new: Sequence[tuple[int, int]], outcomes: int
-) -> None:
-    """Add a batch, (outcome, how many), to the counts of an agreement in a round, in a slot; it has so many counts."""
-    numbers = blocks_to_write(new, outcomes)
-    database.execute(_COUNT, (numbers, add_to_blocks(_lock_blocks(database, where, numbers), new), *where))
 
 
 def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: list[int]) -> dict[int, bytes]:
@@ -385,47 +304,32 @@ def _lock_blocks(database: Connection, where: tuple[int, int, int], numbers: lis
     return held
 
 
-class _PostgresConnection:
-    """One connection to the server, for one thread at a time; opened when needed, and anew after a failure or a fork."""
+class _PostgresConnection(EngineConnection):
+    """A connection to the server, at its own level of isolation."""
 
     def __init__(self, address: str, wait: float, isolation: str) -> None:
-        self._address, self._wait, self._isolation = address, wait, isolation
-        self.shown = shown_address(address)
-        self._lock = threading.Lock()
-        self._database: Connection | None = None
+        super().__init__(shown_address(address), wait, (psycopg.Error,))
+        self._address, self._isolation = address, isolation
         self._process = 0
-        self._forgotten: list[Connection] = []
-        self.places: AgreementRows = {}  # of agreements, in the database that is open
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """One transaction: all of it on the server's disk at the end, or nothing. Errors of PostgreSQL become StoreError."""
-        if not self._lock.acquire(timeout=self._wait):
-            raise self._store_error("it has been busy for too long; try again")
-        try:
-            database = self._begin_transaction()
-            with _cut_connection_after(database, _LONGER * self._wait):
-                yield database
-                if database.execute("COMMIT").statusmessage != "COMMIT":
-                    raise self._store_error("it did not commit; try again")
-        except psycopg.Error as error:
-            self._drop()
-            raise self._store_error(_postgres_reason(error)) from error
-        except BaseException:
-            self._drop()
-            raise
-        finally:
-            self._lock.release()
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        database = self._begin_transaction()
+        with _cut_connection_after(database, _LONGER * self._wait):
+            yield database
+            if database.execute("COMMIT").statusmessage != "COMMIT":
+                raise self._store_error("it did not commit; try again")
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._drop()
+    def _reason(self, error: Exception) -> str:
+        """PostgreSQL's own words in one line, which contain no password."""
+        assert isinstance(error, psycopg.Error)
+        said = error.diag.message_primary or str(error) or type(error).__name__
+        return f"{' '.join(said.split())}; try again"
 
     def _begin_transaction(self) -> Connection:
         """A connection in a transaction. One that died since its last use is replaced, since nothing was asked of it yet."""
         if self._database is not None and self._process != os.getpid():
-            self._forgotten.append(self._database)  # the parent's: closing it here would close it there
+            self._forgotten.append(self._database)
             self._database = None
         if self._database is not None:
             began = time.monotonic()
@@ -451,15 +355,6 @@ class _PostgresConnection:
             database.execute(_BEGIN.format(isolation=self._isolation, wait=round(1000 * _LONGER * self._wait)))
         return database
 
-    def _drop(self) -> None:
-        if self._database is not None:
-            with suppress(psycopg.Error):
-                self._database.close()  # rolls back what was not committed
-            self._database = None
-
-    def _store_error(self, why: str) -> StoreError:
-        return StoreError(f"store {self.shown}: {why}")
-
 
 @contextmanager
 def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
@@ -481,12 +376,6 @@ def _cut_connection_after(database: Connection, wait: float) -> Iterator[None]:
         with guard:
             done = True
         timer.cancel()
-
-
-def _postgres_reason(error: psycopg.Error) -> str:
-    """The reason in one line: PostgreSQL's own words, which contain no password."""
-    said = error.diag.message_primary or str(error) or type(error).__name__
-    return f"{' '.join(said.split())}; try again"
 
 
 def shown_address(address: str) -> str:

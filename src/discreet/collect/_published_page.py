@@ -9,7 +9,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -38,16 +38,18 @@ def _release_kind(found: Mapping[str, Any]) -> str:
 
 def table(found: Mapping[str, Any]) -> str:
     """A row for each outcome, with all digits."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
     released = _release_kind(found)
-    rows.writerow(["outcome", released, *_SHARES])
-    for share in found["shares"]:
-        rows.writerow([share["outcome"], share[released], *(share["law"][name] for name in _SHARES)])
+    rows = [[share["outcome"], share[released], *(share["law"][name] for name in _SHARES)] for share in found["shares"]]
+    return _csv_text(["outcome", released, *_SHARES], rows)
+
+
+def _csv_text(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *rows])
     return text.getvalue()
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100 * share:.3g} %".replace("-", "−")
 
 
@@ -55,17 +57,17 @@ def _escape_text(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def _label(outcome: Any) -> str:
+def _outcome_text(outcome: Any) -> str:
     """An outcome as people read it: what would be invisible is spelt out."""
     return _escape_text(str(outcome)) or "(empty)"
 
 
-def _number(value: float) -> str:
+def _share_html(value: float) -> str:
     """A share as people read it, and to all its digits for programs."""
-    return f'<data value="{value!r}">{_percent(value)}</data>'.replace(" %", _UNBROKEN)
+    return f'<data value="{value!r}">{_percent_text(value)}</data>'.replace(" %", _UNBROKEN)
 
 
-def _value(value: float) -> str:
+def _statistic_html(value: float) -> str:
     """A statistic likewise, in the unit of the outcomes."""
     return f'<data value="{value!r}">{value:.4g}</data>'
 
@@ -103,10 +105,10 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
     shares, confidence = found["shares"], f"{100 * found['confidence']:g} %"
     shown = _shown_places(shares, _LISTED, ordered=ordered)
     rows = "\n".join(
-        f'<tr><th scope="row"><bdi>{_label(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
-        f"<td>{_number(share['law']['estimate'])}</td>"
-        f"<td>{_number(share['law']['low'])} to {_number(share['law']['high'])}</td>"
-        f"<td>{_number(share['law']['all_low'])} to {_number(share['law']['all_high'])}</td></tr>"
+        f'<tr><th scope="row"><bdi>{_outcome_text(share["outcome"])}</bdi></th><td>{share[released]:,}</td>'
+        f"<td>{_share_html(share['law']['estimate'])}</td>"
+        f"<td>{_share_html(share['law']['low'])} to {_share_html(share['law']['high'])}</td>"
+        f"<td>{_share_html(share['law']['all_low'])} to {_share_html(share['law']['all_high'])}</td></tr>"
         for share in (shares[place] for place in shown)
     )
     rest = len(shares) - len(shown)
@@ -121,7 +123,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         *_question_notes(asked),
         (
             "How private",
-            f"Each {released[:-1]} costs {_promise(agreed)}.",
+            f"Each {released[:-1]} costs {_promise_text(agreed)}.",
         ),
         (
             "What liars can do",
@@ -131,8 +133,8 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         ("Agreement", f"{agreed.id}, round {found['round']}."),
     ]
     statistics = "".join(
-        f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_value(each['estimate'])}; from {_value(each['low'])} to "
-        f"{_value(each['high'])}, {confidence} sure</dd>\n"
+        f"<dt>{_escape_text(each['name'].capitalize())}</dt><dd>{_statistic_html(each['estimate'])}; from {_statistic_html(each['low'])} to "
+        f"{_statistic_html(each['high'])}, {confidence} sure</dd>\n"
         for each in found["statistics"]
     )
     named = "Reports that name it" if released == "reports" else "Samples"
@@ -145,7 +147,7 @@ def page(agreed: Agreement, found: Mapping[str, Any], asked: str | None, *, orde
         agreed,
         found,
         many=pluralise(found[released], released[:-1]),
-        picture=_picture_told(found, ordered=ordered),
+        picture=_picture_description(found, ordered=ordered),
         meaning=f"{meaning} An interval holds the true share {confidence} of the time.",
         tables=tables,
         statistics=f"<dl>\n{statistics}</dl>" if statistics else "",
@@ -176,7 +178,7 @@ def _fill_page(
     listed = "\n".join(f"<dt>{_escape_text(name)}</dt><dd>{_escape_text(said)}</dd>" for name, said in told)
     template = Template((resources.files(__package__) / "pages" / "published.html").read_text(encoding="utf-8"))
     return template.substitute(
-        title=_title(agreed, found),
+        title=_page_title(agreed, found),
         many=many,
         closed=found["closed"],
         picture=picture,
@@ -187,11 +189,11 @@ def _fill_page(
     )
 
 
-def _title(agreed: Agreement, found: Mapping[str, Any]) -> str:
+def _page_title(agreed: Agreement, found: Mapping[str, Any]) -> str:
     return _escape_text(agreed.purpose or f"What these {_release_kind(found)} tell")
 
 
-def _promise(agreed: Agreement) -> str:
+def _promise_text(agreed: Agreement) -> str:
     """What one release may reveal: odds are bounded by pure epsilon, and named where e^epsilon is a number that people read."""
     if agreed.privacy is not None:
         return f"{agreed.privacy} (pure epsilon = {agreed.epsilon:g})"
@@ -209,12 +211,12 @@ def _percent_up(share: float) -> str:
     return f"{min(100.0, math.ceil(100 * share * scale) / scale):.10g} %"
 
 
-def _picture_told(found: Mapping[str, Any], *, ordered: bool) -> str:
+def _picture_description(found: Mapping[str, Any], *, ordered: bool) -> str:
     shares = found["shares"]
     largest = max(shares, key=lambda share: share["law"]["estimate"])
     kind = "A histogram" if ordered else "Bars with intervals"
     return _escape_text(
-        f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent(largest['law']['estimate'])}."
+        f"{kind} of {pluralise(len(shares), 'outcome')}; the largest is {largest['outcome']}, {_percent_text(largest['law']['estimate'])}."
     )
 
 
@@ -224,7 +226,7 @@ _COLUMNS_HEIGHT, _AXIS_LEFT, _BOTTOM = 380, 80, 60
 _BAR, _EDGE, _INK, _GRID = "#8fb3d9", "#0b5ea8", "#1b2430", "#dfe3e8"
 
 
-def _axis(shares: Sequence[Any]) -> tuple[float, float]:
+def _axis_end_and_step(shares: Sequence[Any]) -> tuple[float, float]:
     """The end of an axis that holds all intervals between 0 and 1, and a step in round numbers."""
     most = min(1.0, max((max(share["law"]["high"], share["law"]["estimate"]) for share in shares), default=1.0))
     rough = max(most, 1e-6) / 5
@@ -233,28 +235,27 @@ def _axis(shares: Sequence[Any]) -> tuple[float, float]:
     return min(1.0, step * math.ceil(most / step - 1e-9)), step
 
 
-def _within(share: float, top: float) -> float:
+def _clip_to_axis(share: float, top: float) -> float:
     return min(max(share, 0.0), top)
 
 
-def _group(share: Mapping[str, Any], released: str, *parts: str) -> str:
+def _outcome_svg(share: Mapping[str, Any], released: str, *parts: str) -> str:
     """The parts of an outcome, with its numbers to all their digits."""
     law = share["law"]
     numbers = "".join(f' data-{name.replace("_", "-")}="{law[name]!r}"' for name in _SHARES)
-    said = f"{share['outcome']}: {_percent(law['estimate'])}, {_percent(law['low'])} to {_percent(law['high'])}"
-    head = f'<g data-outcome="{_label(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
+    said = f"{share['outcome']}: {_percent_text(law['estimate'])}, {_percent_text(law['low'])} to {_percent_text(law['high'])}"
+    head = f'<g data-outcome="{_outcome_text(share["outcome"])}" data-{released}="{share[released]}"{numbers}>'
     return f"{head}<title>{_escape_text(said)}</title>{''.join(parts)}</g>"
 
 
 def picture(agreed: Agreement, found: Mapping[str, Any], *, ordered: bool) -> str:
     """Bars with intervals: a row for each of the largest outcomes, or a column for each of those that have an order."""
     shares, released = found["shares"], _release_kind(found)
-    drawn = _columns(shares, released) if ordered else _rows(shares, released)
-    height, parts = drawn
-    return _drawing(_title(agreed, found), _picture_told(found, ordered=ordered), height, parts)
+    height, parts = _bar_columns(shares, released) if ordered else _bar_rows(shares, released)
+    return _svg_document(_page_title(agreed, found), _picture_description(found, ordered=ordered), height, parts)
 
 
-def _drawing(title: str, told: str, height: int, parts: Sequence[str]) -> str:
+def _svg_document(title: str, told: str, height: int, parts: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" '
         f'aria-label="{told}" font-family="system-ui, sans-serif" font-size="15" fill="{_INK}">\n<title>{title}</title>\n'
@@ -266,16 +267,16 @@ def _shorten_label(name: str, most: int = _LONGEST_NAME) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tuple[int, list[str]]:
+def _bar_rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tuple[int, list[str]]:
     shown = [shares[place] for place in _shown_places(shares, _DRAWN, ordered=ordered)]
-    top, step = _axis(shown)
+    top, step = _axis_end_and_step(shown)
     names = [_shorten_label(str(share["outcome"])) for share in shown]
     left = 30 + 9 * max(map(len, names))
     length = _WIDTH - left - _RIGHT
     end = _TOP + _ROW * len(shown)
 
     def x(share: float) -> str:
-        return f"{left + length * _within(share, top) / top:.2f}"
+        return f"{left + length * _clip_to_axis(share, top) / top:.2f}"
 
     parts = [
         f'<path d="M{x(tick)} {_TOP - 6}V{end}" stroke="{_GRID}"/><text x="{x(tick)}" y="{_TOP - 14}" text-anchor="middle" font-size="13">'
@@ -285,13 +286,13 @@ def _rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tup
     for place, (share, name) in enumerate(zip(shown, names, strict=True)):
         law, y = share["law"], _TOP + _ROW * place
         middle = y + _ROW / 2
-        told = f"{_percent(law['estimate'])}  ({_percent(law['low'])} to {_percent(law['high'])})"
+        told = f"{_percent_text(law['estimate'])}  ({_percent_text(law['low'])} to {_percent_text(law['high'])})"
         bar = float(x(law["estimate"])) - left
         parts.append(
-            _group(
+            _outcome_svg(
                 share,
                 released,
-                f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_label(name)}</text>',
+                f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(name)}</text>',
                 f'<rect x="{left}" y="{y + 7}" width="{bar:.2f}" height="{_ROW - 14}" fill="{_BAR}"/>',
                 f'<path d="M{x(law["estimate"])} {y + 7}v{_ROW - 14}" stroke="{_EDGE}" stroke-width="3"/>',
                 f'<path d="M{x(law["low"])} {middle}H{x(law["high"])}M{x(law["low"])} {middle - 6}v12M{x(law["high"])} {middle - 6}v12" '
@@ -307,13 +308,13 @@ def _rows(shares: Sequence[Any], released: str, *, ordered: bool = False) -> tup
     return end + (40 if others else 14), parts
 
 
-def _columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
-    top, step = _axis(shares)
+def _bar_columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
+    top, step = _axis_end_and_step(shares)
     height, length = _COLUMNS_HEIGHT - _BOTTOM - _TOP, _WIDTH - _AXIS_LEFT - 20
     each = length / len(shares)
 
     def y(share: float) -> str:
-        return f"{_TOP + height * (1 - _within(share, top) / top):.2f}"
+        return f"{_TOP + height * (1 - _clip_to_axis(share, top) / top):.2f}"
 
     parts = [
         f'<path d="M{_AXIS_LEFT} {y(tick)}H{_WIDTH - 20}" stroke="{_GRID}"/><text x="{_AXIS_LEFT - 8}" y="{float(y(tick)) + 5:.2f}" '
@@ -333,9 +334,9 @@ def _columns(shares: Sequence[Any], released: str) -> tuple[int, list[str]]:
         if place % named == 0:
             column.append(
                 f'<text x="{middle:.2f}" y="{_COLUMNS_HEIGHT - _BOTTOM + 24}" text-anchor="middle" font-size="13">'
-                f"{_label(share['outcome'])}</text>"
+                f"{_outcome_text(share['outcome'])}</text>"
             )
-        parts.append(_group(share, released, *column))
+        parts.append(_outcome_svg(share, released, *column))
     return _COLUMNS_HEIGHT - 20, parts
 
 
@@ -367,7 +368,7 @@ def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) 
     confidence = f"{100 * found['confidence']:g} %"
     told = [
         *_question_notes(asked),
-        ("How private", f"Each report costs {_promise(agreed)}."),
+        ("How private", f"Each report costs {_promise_text(agreed)}."),
         ("How sure", f"{_PROOFS}."),
         *(("Note", f"{note[:1].upper()}{note[1:]}.") for note in found["notes"]),
         ("Agreement", f"{agreed.id}, round {found['round']}."),
@@ -376,7 +377,7 @@ def survey_page(agreed: Agreement, found: Mapping[str, Any], asked: str | None) 
         agreed,
         found,
         many=pluralise(found["clients"], "report"),
-        picture=_survey_told(found),
+        picture=_survey_picture_description(found),
         meaning=f"{_SURVEY_MEANING} An interval holds the true number {confidence} of the time.",
         tables="\n".join(map(_question_table, found["questions"])),
         statistics="",
@@ -390,7 +391,7 @@ def _question_table(question: Mapping[str, Any]) -> str:
     asked = pluralise(question["clients"], "participant")
     head = f"<h3>{title}{unit}</h3>\n<p>{asked} {'was' if question['clients'] == 1 else 'were'} asked it.</p>\n"
     shown = _ranked_answers(question, _LISTED)
-    write = _number if _has_shares(question) else _value
+    write = _share_html if _has_shares(question) else _statistic_html
     cut = len(shown) < len(question["answers"])  # the largest were picked: only intervals of all at once are fair
 
     def interval(answer: Mapping[str, Any], low: str, high: str) -> str:
@@ -399,7 +400,7 @@ def _question_table(question: Mapping[str, Any]) -> str:
         )
 
     rows = "\n".join(
-        f'<tr><th scope="row"><bdi>{_label(answer["name"])}</bdi></th>'
+        f'<tr><th scope="row"><bdi>{_outcome_text(answer["name"])}</bdi></th>'
         f"<td>{'not known' if answer['estimate'] is None else write(answer['estimate'])}</td>"
         f"{'' if cut else interval(answer, 'low', 'high')}{interval(answer, 'all_low', 'all_high')}</tr>"
         for answer in shown
@@ -420,17 +421,20 @@ def _question_table(question: Mapping[str, Any]) -> str:
 
 def survey_table(found: Mapping[str, Any]) -> str:
     """A row for each number of the survey, with all digits."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["question", "outcome", "asked", *_SHARES])
-    for question in found["questions"]:
-        for answer in question["answers"]:
-            numbers = ("" if answer[name] is None else answer[name] for name in _SHARES)
-            rows.writerow([question["question"], answer["name"], question["clients"], *numbers])
-    return text.getvalue()
+    rows = [
+        [
+            question["question"],
+            answer["name"],
+            question["clients"],
+            *("" if answer[name] is None else answer[name] for name in _SHARES),
+        ]
+        for question in found["questions"]
+        for answer in question["answers"]
+    ]
+    return _csv_text(["question", "outcome", "asked", *_SHARES], rows)
 
 
-def _survey_told(found: Mapping[str, Any]) -> str:
+def _survey_picture_description(found: Mapping[str, Any]) -> str:
     return _escape_text(f"Answers with intervals to {pluralise(len(found['questions']), 'question')}.")
 
 
@@ -452,15 +456,15 @@ def survey_picture(agreed: Agreement, found: Mapping[str, Any]) -> str:
         shown = _ranked_answers({**question, "answers": known}, _DRAWN)
         if _has_shares(question):
             shares = [{"outcome": answer["name"], "reports": question["clients"], "law": answer} for answer in known]
-            many, drawn = _rows(shares, "reports", ordered=question["kind"] != "shares")
+            many, drawn = _bar_rows(shares, "reports", ordered=question["kind"] != "shares")
         else:
-            many, drawn = _points(shown)
+            many, drawn = _point_rows(shown)
         parts.append(f'<g transform="translate(0 {height})">{"".join(drawn)}</g>')
         height += many
-    return _drawing(_title(agreed, found), _survey_told(found), height, parts)
+    return _svg_document(_page_title(agreed, found), _survey_picture_description(found), height, parts)
 
 
-def _points(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
+def _point_rows(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
     """A row for each number: a point in its interval, on a common scale."""
     low, high = min(each["low"] for each in answers), max(each["high"] for each in answers)
     reach = (high - low) or 1.0
@@ -476,8 +480,8 @@ def _points(answers: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
         told = f"{each['estimate']:.4g}  ({each['low']:.4g} to {each['high']:.4g})"
         numbers = "".join(f' data-{name.replace("_", "-")}="{each[name]!r}"' for name in _SHARES)
         parts.append(
-            f'<g data-outcome="{_label(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
-            f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_label(_shorten_label(str(each["name"])))}</text>'
+            f'<g data-outcome="{_outcome_text(each["name"])}"{numbers}><title>{_escape_text(told)}</title>'
+            f'<text x="{left - 12}" y="{middle + 5}" text-anchor="end">{_outcome_text(_shorten_label(str(each["name"])))}</text>'
             f'<path d="M{x(each["low"])} {middle}H{x(each["high"])}M{x(each["low"])} {middle - 6}v12M{x(each["high"])} {middle - 6}v12" '
             f'stroke="{_INK}" stroke-width="2" fill="none"/><circle cx="{x(each["estimate"])}" cy="{middle}" r="6" fill="{_EDGE}"/>'
             f'<text x="{_WIDTH - _RIGHT + 14}" y="{middle + 5}" font-size="14">{_escape_text(told)}</text></g>'

@@ -1,4 +1,4 @@
-"""Errors and limits of requests, and `Guard`, the outer ASGI application.
+"""Errors and limits of requests and connections, and `Guard`, the outer ASGI application.
 
 A `RequestProblem` is a status code and one sentence. The sentence says what is allowed, never what was sent. `RequestLimits` bounds the
 bytes of a body, the seconds until it is complete, and the bytes of all bodies in memory.
@@ -7,12 +7,19 @@ bytes of a body, the seconds until it is complete, and the bytes of all bodies i
 another site's name is rejected by the host check. A page of another site can neither read an answer (no CORS header, same-origin resource
 policy) nor send a sample (its Origin is not ours), unless its origin is allowed. The operator sees the kind of an error and its lines of
 code, never its message, which may quote a request.
+
+`LimitedConnection` bounds the number of connections, the bytes and seconds of a request's head, and idle time. The server underneath limits
+neither the length of a request's head nor its time. It waits for ever for a client that does not read its answer, and queues everything that
+is sent ahead. A request for another protocol (Upgrade, CONNECT) is treated as HTTP/1.1 and ends its connection, because the parser takes what
+follows its head for the other protocol. A body there would be read as further requests, while a proxy in front counts it as a body and would
+give their answers to others.
 """
 
 import asyncio
 import json
 import sys
 import traceback
+from asyncio import TimerHandle
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,6 +27,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from discreet.client import JSON
 from discreet.errors import DiscreetError, check_texts, visible
@@ -28,26 +36,16 @@ RETRY_SECONDS = 1  # until a rejected request may be sent again
 
 
 class RequestProblem(Exception):
-    """An error in answer to a request. `more`: further fields of the answer."""
+    """An error in answer to a request."""
 
-    def __init__(
-        self,
-        status: int,
-        sentence: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, status: int, sentence: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-        self.headers = dict(headers or {})
-        self.more = dict(more or {})
+        self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
 
     @property
     def answer(self) -> Response:
         """The answer to send."""
-        body = json.dumps({"error": self.sentence, **self.more}).encode()
+        body = json.dumps({"error": self.sentence}).encode()
         return Response(
             body, status_code=self.status, media_type=JSON, headers={"Cache-Control": "no-store", **self.headers}
         )
@@ -86,7 +84,7 @@ class RequestLimits:
         """The complete body of a request within the limits; its bytes are reserved while it is used."""
         length = _announced_length(request)
         if length is not None and length > MOST_BODY:
-            raise _too_large()
+            raise _too_large_error()
         held, parts = 0, []
         try:
             try:
@@ -98,7 +96,7 @@ class RequestLimits:
                             raise ClientDisconnect
                         part, more = message.get("body", b""), message.get("more_body", False)
                         if held + len(part) > MOST_BODY:
-                            raise _too_large()
+                            raise _too_large_error()
                         if len(part) > self._left:
                             raise unavailable("too much is being sent at once")
                         self._left -= len(part)
@@ -121,7 +119,7 @@ def _announced_length(request: Request) -> int | None:
     return int(lengths[0])
 
 
-def _too_large() -> RequestProblem:
+def _too_large_error() -> RequestProblem:
     return RequestProblem(413, f"the body is larger than {MOST_BODY:,} bytes; send less in one request")
 
 
@@ -254,3 +252,158 @@ def _single_header(scope: Scope, name: bytes) -> bytes:
     if len(found) > 1:
         raise RequestProblem(400, f"the header {name.decode()} comes more than once")
     return found[0] if found else b""
+
+
+MOST_CONNECTIONS = 2_000
+MOST_HEAD = 1 << 14  # bytes of a request line and headers, or between two parts of a body
+LINGER_SECONDS = 5.0  # for the rest of a request that was answered early, and for an unread answer
+STOPPING_SECONDS = 1.0  # for incomplete bodies when the service stops
+_MOST_AHEAD = 16  # requests that may be sent before the first is answered
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """One connection of a client, with limits."""
+
+    patience = PATIENCE  # seconds until a head must be complete
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._unfinished = 0  # bytes since the last complete part
+        self._in_body = False
+        self._clock: TimerHandle | None = None
+        self._active: RequestResponseCycle | None = None  # the request that is being answered
+
+    def connection_made(self, transport: Any) -> None:
+        """Accept a connection, or reject it if there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refuse_request(503, "there are too many connections; try again in a moment")
+        else:
+            self._clock = self.loop.call_later(self.patience, self._end_slow_connection)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release the connection."""
+        self._stop_clock()
+        self._drop_pending_answers()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take data, unless a head or part grows too long."""
+        if self.transport.is_closing():
+            return
+        self._unfinished += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unfinished > MOST_HEAD:
+            self._refuse_request(431, f"the head of the request is longer than {MOST_HEAD:,} bytes")
+        elif self._unfinished and not self._in_body and self._clock is None:
+            self._clock = self.loop.call_later(self.patience, self._end_slow_connection)
+
+    def eof_received(self) -> Any:  # whether the other direction stays open
+        """Keep the other direction open: the sender of a complete request may still read its answer."""
+        if self._active is None or self._in_body:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header of the head; headers after the body are ignored."""
+        if not self._in_body:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Check a complete head."""
+        self._stop_clock()
+        self._in_body, self._unfinished = True, 0
+        if len(self.pipeline) >= _MOST_AHEAD:
+            raise ValueError  # the parser answers 400
+        elsewhere = self.parser.should_upgrade()
+        if elsewhere and any(map(_announces_body, self.headers)):
+            self._refuse_request(400, "a request with a body cannot ask for another protocol; leave out Upgrade")
+            raise ValueError
+        super().on_headers_complete()
+        if elsewhere:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        self._unfinished = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Take a complete request."""
+        self._stop_clock()
+        self._in_body, self._unfinished = False, 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """End the connection of a client that neither reads its answer nor ends its request."""
+        self._active = None
+        super().on_response_complete()
+        if self._in_body or self.transport.is_closing():
+            self._stop_clock()
+            self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection."""
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        """Stop: answer complete requests, and do not wait for others."""
+        super().shutdown()
+        if self._in_body:
+            self.loop.call_later(STOPPING_SECONDS, self._abort_unfinished)
+
+    def send_400_response(self, msg: str) -> None:
+        """Reject data that are not HTTP."""
+        self._refuse_request(400, "this is not a request of HTTP/1.1 that can be read")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: the client gets an answer in HTTP/1.1."""
+
+    def _abort_unfinished(self) -> None:
+        if self._in_body:
+            self.transport.abort()
+
+    def _end_slow_connection(self) -> None:
+        self._clock = None
+        if self._unfinished:
+            self._refuse_request(408, f"the head of the request was not whole after {self.patience:g} seconds")
+        else:
+            self.transport.abort()
+
+    def _refuse_request(self, status: int, sentence: str) -> None:
+        if self.transport.is_closing():
+            return
+        if self._active is None or not self._active.response_started:  # else it would become part of another answer
+            body = json.dumps({"error": sentence}).encode()
+            retry = b"retry-after: %d\r\n" % RETRY_SECONDS if status == 503 else b""
+            head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+            self.transport.write(STATUS_LINE[status] + retry + head + b"\r\n" + body)
+        self._drop_pending_answers()
+        self.transport.close()
+        self._stop_clock()
+        self._clock = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _drop_pending_answers(self) -> None:
+        """Send nothing more, neither to the current request nor to those behind it."""
+        self.pipeline.clear()
+        if self._active is not None and not self._active.response_complete:
+            self._active.disconnected = True
+            self._active.message_event.set()
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+
+def _announces_body(header: tuple[bytes, bytes]) -> bool:
+    """Whether a header announces a body."""
+    name, value = header
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0 ") != b"")

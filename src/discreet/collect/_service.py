@@ -50,11 +50,20 @@ from discreet.client import (
     WEIGHTS,
     read_collector_key,
 )
-from discreet.collect._catalogue import USUAL_CONFIDENCE, Catalogue, CollectedAgreement, EstimateRequest, Estimates
-from discreet.collect._enrolment import EnrolmentCache, authorized_gateway, enrol_tokens, sign_agreements, token_digest
-from discreet.collect._estimates import hidden_estimate, private_groups
+from discreet.collect._catalogue import (
+    USUAL_CONFIDENCE,
+    Catalogue,
+    CollectedAgreement,
+    EnrolmentCache,
+    EstimateRequest,
+    Estimates,
+    authorized_gateway,
+    private_groups,
+)
+from discreet.collect._counting import Arrival, Verdict, token_digest
+from discreet.collect._enrolment import enrol_tokens, sign_agreements
+from discreet.collect._estimates import hidden_estimate
 from discreet.collect._pages import page_routes
-from discreet.collect._reading import SampleRequest, parse_arrow_samples, parse_json_samples
 from discreet.collect._requests import (
     FAILED,
     PATIENCE,
@@ -65,8 +74,8 @@ from discreet.collect._requests import (
     report_fault,
     unavailable,
 )
-from discreet.collect._store import AFTER, ALWAYS, Arrival, Store, Verdict, check_store
-from discreet.collect._writing import StoreWriter, UnknownToken
+from discreet.collect._samples import SampleRequest, StoreWriter, UnknownToken, parse_arrow_samples, parse_json_samples
+from discreet.collect._store import AFTER, ALWAYS, Store, check_store
 from discreet.errors import StoreError
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -94,14 +103,14 @@ class Metrics:
             "discreet_requests", "Requests by path and status.", ["path", "status"], registry=self._registry
         )
         self._answers: dict[tuple[str, int], Counter] = {}
-        self._samples = Counter(
+        self._sample_counter = Counter(
             "discreet_samples", "Samples by what became of them.", ["verdict"], registry=self._registry
         )
-        self._by_verdict = {verdict: self._samples.labels(verdict.value) for verdict in Verdict}
+        self._by_verdict = {verdict: self._sample_counter.labels(verdict.value) for verdict in Verdict}
         self._together = Histogram(
             "discreet_transaction_samples", "Samples in one transaction.", buckets=_TOGETHER, registry=self._registry
         )
-        self._estimate = Histogram(
+        self._estimate_seconds = Histogram(
             "discreet_estimate_seconds", "Time to compute an estimate.", buckets=_SECONDS, registry=self._registry
         )
         self._bugs = Counter(
@@ -132,7 +141,7 @@ class Metrics:
 
     def observe_estimate(self, seconds: float) -> None:
         """Record the duration of an estimate."""
-        self._estimate.observe(seconds)
+        self._estimate_seconds.observe(seconds)
 
     def count_failure(self) -> None:
         """Count an unexpected error."""
@@ -209,29 +218,28 @@ class _Service:
         self._writer = StoreWriter(store, wrote=self._count_transaction, failed=self._report_failure)
         self._estimates = Estimates(store, lambda: self._version, self._metrics.observe_estimate)
         self._room = RequestLimits(patience)
-        self._reading = ThreadPoolExecutor(
-            1, "reading"
-        )  # one at a time: a hostile body may unpack to many times its size
+        # one at a time: a hostile body may unpack to many times its size
+        self._reading = ThreadPoolExecutor(1, "reading")
 
     def app(self, hosts: Sequence[str] | None, origins: Iterable[str]) -> ASGIApp:
         routes = [
-            Route(SAMPLES, self._samples, methods=["POST"]),
-            Route(ESTIMATE, self._estimate),
-            Route(GROUPS, self._groups),
-            Route(CHANGE, self._change),
-            Route(POOLED, self._stages),
-            Route(COLLECTION, self._collection),
-            Route(AGREEMENT, self._agreement),
-            Route(WEIGHTS, self._weights),
-            Route(QUESTIONS, self._questions),
-            Route(HEALTH, self._health),
-            Route(METRICS, self._metrics_text),
+            Route(SAMPLES, self._post_samples, methods=["POST"]),
+            Route(ESTIMATE, self._get_estimate),
+            Route(GROUPS, self._get_groups),
+            Route(CHANGE, self._get_change),
+            Route(POOLED, self._get_pooled),
+            Route(COLLECTION, self._get_collection),
+            Route(AGREEMENT, self._get_agreement),
+            Route(WEIGHTS, self._get_weights),
+            Route(QUESTIONS, self._get_questions),
+            Route(HEALTH, self._get_health),
+            Route(METRICS, self._get_metrics),
             *page_routes(),
         ]
         self._paths = {route.path for route in routes}
         inner = Starlette(
             routes=routes,
-            lifespan=self._lifespan,
+            lifespan=self._close_at_end,
             exception_handlers={
                 RequestProblem: _refusal_response,
                 HTTPException: _unknown_path_response,
@@ -250,7 +258,7 @@ class _Service:
         )
 
     @asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def _close_at_end(self, _: Starlette) -> AsyncIterator[None]:
         yield
         await asyncio.get_running_loop().run_in_executor(None, self._writer.close)
         self._reading.shutdown()
@@ -268,20 +276,20 @@ class _Service:
         report_fault(error)
 
     async def _answer_samples(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (await self._samples(Request(scope, receive)))(scope, receive, send)
+        await (await self._post_samples(Request(scope, receive)))(scope, receive, send)
 
-    async def _samples(self, request: Request) -> Response:
+    async def _post_samples(self, request: Request) -> Response:
         read = _body_reader(request)
         enrolment = await self._door.enrolment()
         gateway = authorized_gateway(enrolment, request.headers.getlist("authorization"))
         async with self._room.body(request) as body:
             sent = await self._off_the_loop(len(body), read, body)
-            collected = await self._catalogue.of(sent.agreement)
+            collected = await self._catalogue.agreement_of_samples(sent.agreement)
             arrivals = await self._off_the_loop(len(body), _arrivals_of_request, sent, collected, gateway)
             asked = enrolment.needed and gateway is None
             tokens = [token_digest(client) for client in sent.clients] if asked else []
             try:
-                verdicts = await self._writer.take(collected.id, sent.round, arrivals, tokens)
+                verdicts = await self._writer.write_samples(collected.id, sent.round, arrivals, tokens)
             except UnknownToken as unknown:
                 place = sent.place(unknown.place, "client")
                 raise RequestProblem(403, f"{place} is not one of the tokens of this collection") from None
@@ -293,45 +301,45 @@ class _Service:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
 
-    async def _estimate(self, request: Request) -> Response:
+    async def _get_estimate(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
         if _may_see(request, collected):
-            return await self._answer(request, asked, "estimate", [(collected, number)])
+            return await self._answer_estimate(request, asked, "estimate", [(collected, number)])
         days = await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, number)
         return _json_response(hidden_estimate(collected.kept, collected.sampler, days, number))
 
-    async def _groups(self, request: Request) -> Response:
+    async def _get_groups(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence", "by")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number, by = _requested_round(asked, collected), asked.get("by")
         if by is None:
             sides = [(each, number) for each in self._catalogue.groups_of(collected)]
-            return await self._answer(request, asked, "groups", sides)
+            return await self._answer_estimate(request, asked, "groups", sides)
         if by not in private_groups(collected.agreement):
             raise bad_request("by is not a column of the survey that a question asks for together with another one")
-        return await self._answer(request, asked, "within", [(collected, number)], by)
+        return await self._answer_estimate(request, asked, "within", [(collected, number)], by)
 
-    async def _stages(self, request: Request) -> Response:
+    async def _get_pooled(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         number = _requested_round(asked, collected)
         stages = [each for each in self._catalogue.stages_of(collected) if number <= each.agreement.rounds]
         if not stages:
             raise RequestProblem(404, "the collection has no stages that can be estimated together")
-        return await self._answer(request, asked, "pooled", [(each, number) for each in stages])
+        return await self._answer_estimate(request, asked, "pooled", [(each, number) for each in stages])
 
-    async def _change(self, request: Request) -> Response:
+    async def _get_change(self, request: Request) -> Response:
         asked = _query_parameters(request, "agreement", "round", "confidence", "from")
         collected = await self._catalogue.find_agreement(asked.get("agreement"))
         later = _requested_round(asked, collected)
         earlier = _requested_round({"round": asked.get("from", str(later - 1))}, collected)
         if earlier == later:
             raise bad_request("from and round are the same round; a change is that from one to another")
-        return await self._answer(request, asked, "change", [(collected, earlier), (collected, later)])
+        return await self._answer_estimate(request, asked, "change", [(collected, earlier), (collected, later)])
 
-    async def _answer(
+    async def _answer_estimate(
         self,
         request: Request,
         asked: dict[str, str],
@@ -344,13 +352,13 @@ class _Service:
                 403, "the results of this collection are not shown, or only to people who have taken part"
             )
         confidence = asked.get("confidence", USUAL_CONFIDENCE)
-        told = await self._estimates.of(EstimateRequest(kind, tuple(sides), confidence, by))
+        told = await self._estimates.current_estimate(EstimateRequest(kind, tuple(sides), confidence, by))
         return _tagged_response(request, told.body, told.tag, JSON)
 
-    async def _collection(self, request: Request) -> Response:
+    async def _get_collection(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         enrolment = await self._door.enrolment()
-        own = self._catalogue.following(collected.kept.collection)
+        own = self._catalogue.agreements_of_collection(collected.kept.collection)
         newest = {each.kept.collection: each for each in self._catalogue.all}
         return _json_response(
             {
@@ -372,29 +380,29 @@ class _Service:
             }
         )
 
-    async def _agreement(self, request: Request) -> Response:
+    async def _get_agreement(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         return _tagged_response(request, collected.text, f'"{collected.id}"', JSON)
 
-    async def _weights(self, request: Request) -> Response:
+    async def _get_weights(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         if collected.weights is None:
             raise RequestProblem(404, "the agreement has no weights beside its own text")
         return _tagged_response(request, collected.weights, f'"{collected.id}"', "application/octet-stream")
 
-    async def _questions(self, request: Request) -> Response:
+    async def _get_questions(self, request: Request) -> Response:
         collected = await self._catalogue.find_agreement(_query_parameters(request, "agreement").get("agreement"))
         if collected.kept.questions is None:
             raise RequestProblem(404, "no questions were written for this agreement")
-        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions}"', JSON)
+        return _tagged_response(request, collected.kept.questions.encode(), f'"{collected.questions_digest}"', JSON)
 
-    async def _health(self, request: Request) -> Response:
+    async def _get_health(self, request: Request) -> Response:
         _query_parameters(request)
         collected = await self._catalogue.find_agreement(None)
         await asyncio.get_running_loop().run_in_executor(None, self._store.by_day, collected.id, collected.round)
         return _json_response({"status": "ok"})
 
-    async def _metrics_text(self, request: Request) -> Response:
+    async def _get_metrics(self, request: Request) -> Response:
         _query_parameters(request)
         text = await asyncio.get_running_loop().run_in_executor(None, self._metrics.text)
         return Response(text, headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})
@@ -475,7 +483,7 @@ def _agreement_summary(each: CollectedAgreement) -> dict[str, Any]:
     about["open"] = [] if each.kept.closed else list(each.rounds)
     signed = each.kept.signed
     about |= {"purpose": agreed.purpose, "signed": None if signed is None else signed.document}
-    return {**about, "questions": each.questions}
+    return {**about, "questions": each.questions_digest}
 
 
 def _json_response(found: Any) -> Response:

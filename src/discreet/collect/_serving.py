@@ -27,8 +27,8 @@ import uvicorn
 from discreet.agreement import Agreement
 from discreet.audit import MOST_DRAWS
 from discreet.client import CollectorKey, check_addresses, read_collector_key, write_collector_key
-from discreet.collect._catalogue import collectable
-from discreet.collect._connections import LimitedConnection
+from discreet.collect._catalogue import asks_the_same, collectable
+from discreet.collect._counting import read_seal, write_seal
 from discreet.collect._enrolment import (
     check_key,
     check_no_client_is_gateway,
@@ -36,10 +36,8 @@ from discreet.collect._enrolment import (
     read_tokens,
     sign_agreements,
 )
-from discreet.collect._estimates import asks_the_same
 from discreet.collect._pages import Questions
-from discreet.collect._pool import read_seal, write_seal
-from discreet.collect._requests import LOCAL, PATIENCE, checked_origin, report_fault
+from discreet.collect._requests import LOCAL, PATIENCE, LimitedConnection, checked_origin, report_fault
 from discreet.collect._service import METRICS_FOLDER, service
 from discreet.collect._sqlite import display_name, open_store
 from discreet.collect._store import LEAST_PREFIX, SHOWN, Store, id_with_prefix
@@ -131,7 +129,7 @@ class _Additions:
             if self.shown is not None:
                 store.show_estimates(self.shown)
             if self.questions is not None:
-                store.ask(self.agreements[0].id, self.questions.text)
+                store.keep_questions(self.agreements[0].id, self.questions.text)
 
     def _collector_key(self, store: Store, path: str) -> CollectorKey:
         """The key in a file, if it may sign the store. It is created if missing, unless another key has signed the store."""
@@ -294,7 +292,7 @@ class _Server(uvicorn.Server):
 
     def run_until_stopped(self, bound: socket.socket) -> None:
         """Serve until stopped."""
-        _allow_files()
+        _raise_file_limit()
         self.run(sockets=[bound])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -328,41 +326,38 @@ class _WorkerProcesses:
 
     def run_until_stopped(self) -> None:
         """Keep the processes running until stopped."""
-        with _handle_signals(self._stop), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
+        with _handle_signals(self._stop_workers), tempfile.TemporaryDirectory(prefix="discreet-metrics-") as folder:
             os.environ[METRICS_FOLDER] = folder  # inherited by the processes
             ready = self._context.Semaphore(0)
             self._running = [self._start_worker(ready) for _ in range(self._workers)]
             for _ in self._running:
                 while not (ready.acquire(timeout=0.1) or self._stopping.is_set()):
-                    self._check_start()
+                    if any(not each.is_alive() for each in self._running):
+                        self._signal_workers(signal.SIGTERM)
+                        raise DiscreetError("a process of the service ended before it could serve")
             self._listening()
             while not self._stopping.wait(0.2):
                 self._running = [each if each.is_alive() else self._start_worker(ready) for each in self._running]
-            self._tell(signal.SIGTERM)  # also a process that was started meanwhile
+            self._signal_workers(signal.SIGTERM)  # also a process that was started meanwhile
             for each in self._running:
                 each.join()
         del os.environ[METRICS_FOLDER]
         if any(each.exitcode not in (0, -signal.SIGTERM) for each in self._running):
             sys.exit(1)
 
-    def _check_start(self) -> None:
-        if any(not each.is_alive() for each in self._running):
-            self._tell(signal.SIGTERM)
-            raise DiscreetError("a process of the service ended before it could serve")
-
     def _start_worker(self, ready: Any) -> SpawnProcess:
         process = self._context.Process(target=_run_worker, args=(self._settings, self._bound, ready))
         process.start()
         return process
 
-    def _stop(self, sig: int, frame: FrameType | None) -> None:
+    def _stop_workers(self, sig: int, frame: FrameType | None) -> None:
         if self._stopping.is_set():
-            self._tell(getattr(signal, "SIGKILL", signal.SIGTERM))
+            self._signal_workers(getattr(signal, "SIGKILL", signal.SIGTERM))
             os._exit(128 + sig)
         self._stopping.set()
-        self._tell(signal.SIGTERM)
+        self._signal_workers(signal.SIGTERM)
 
-    def _tell(self, sig: int) -> None:
+    def _signal_workers(self, sig: int) -> None:
         for each in self._running:
             with contextlib.suppress(ProcessLookupError):
                 if each.pid is not None:
@@ -492,7 +487,7 @@ def _host_names(host: str, hosts: Sequence[str]) -> tuple[str, ...] | None:
     return LOCAL if local else None
 
 
-def _allow_files() -> None:
+def _raise_file_limit() -> None:
     """As many connections as there may be need as many open files."""
     try:
         import resource

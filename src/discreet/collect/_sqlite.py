@@ -8,7 +8,7 @@ place, needs no restart.
 
 The log keeps earlier content until it is copied to the file and its own bytes are overwritten. It is emptied (`wal_checkpoint(TRUNCATE)`)
 when the file is opened, when the log is long, and by `settle` after a transaction of fewer samples than are counted together
-(`discreet.collect._pool`). It cannot be emptied while another process reads; the next `settle` tries again. Freed bytes in the file are
+(`discreet.collect._counting`). It cannot be emptied while another process reads; the next `settle` tries again. Freed bytes in the file are
 overwritten by zeros (`secure_delete`).
 
 The file is made under another name and appears whole or not at all. It states its kind (`application_id`) and format (`user_version`). A
@@ -19,9 +19,8 @@ import os
 import sqlite3
 import stat
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.files import atomic_write, error_reason
-from discreet.agreement import Agreement
-from discreet.collect._pool import KEPT, Seal, add_outcomes, read_seal
-from discreet.collect._store import (
+from discreet.collect._counting import (
+    KEPT,
     AgreementRow,
-    AgreementRows,
     Arrival,
-    Registers,
-    Store,
-    StoredAgreement,
+    Group,
+    Seal,
     Verdict,
-    add_waiting_counts,
-    agreements_from_rows,
-    check_followed_agreement,
-    find_agreement_row,
-    new_outcomes,
-    outcome_count,
     read_outcome_counts,
+    read_seal,
 )
+from discreet.collect._store import EngineConnection, Store
 from discreet.errors import DiscreetError, StoreError
 
 WAIT_SECONDS = 10.0
@@ -97,7 +89,6 @@ _LONG_LOG = 1 << 26  # bytes, about that many pages
 _READERS_SECONDS = 0.2  # to wait for readers before emptying the log
 _SPEAK = "INSERT INTO spoken VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _SAID = "SELECT key FROM spoken WHERE collection = ? AND round = ? AND client = ?"
-_CLOSED = "SELECT 1 FROM collections WHERE collection = ? AND closed IS NOT NULL"
 _ADD = "ON CONFLICT DO UPDATE SET n = n + excluded.n"
 _DAMAGED = "the file is damaged; restore it from a copy"
 _REASONS = {
@@ -112,116 +103,55 @@ _REASONS = {
 }
 
 
-class SqliteStore(Registers):
+class SqliteStore(Store):
     """The store in a file; a missing one is created if `create` is true. `seal`: the encoding of its pool."""
 
     def __init__(
         self, path: str | Path, *, create: bool = True, wait: float = WAIT_SECONDS, seal: Seal | None = None
     ) -> None:
         self.path = Path(path)
-        self._seal = seal or Seal()
         self._unsettled = False
         if not os.path.lexists(self.path):
             if not create:
                 raise StoreError(f"there is no store {self.path}; check the name")
             _create_store_file(self.path)
-        self._writer, self._reader = _SqliteConnection(self.path, wait), _SqliteConnection(self.path, wait)
+        self._log_writer = _SqliteConnection(self.path, wait)
+        super().__init__(self._log_writer, _SqliteConnection(self.path, wait), seal)
         self.agreements()
-
-    def add(self, agreement: Agreement, *, follows: str | None = None) -> None:
-        """Keep an agreement."""
-        outcomes = outcome_count(agreement)  # before the lock, since it may take long
-        with self._writer.transaction("BEGIN IMMEDIATE") as database:
-            rows = (
-                "SELECT one.id, other.id FROM agreements one LEFT JOIN agreements other ON one.follows = other.number"
-            )
-            if not check_followed_agreement(dict(database.execute(rows)), agreement.id, follows):
-                return
-            database.execute(
-                "INSERT INTO agreements SELECT latest, ?, coalesce((SELECT collection FROM agreements WHERE id = ?), latest), "
-                "(SELECT number FROM agreements WHERE id = ?), ?, ?, ?, ?, 1 "
-                "FROM (SELECT 1 + coalesce(max(number), 0) latest FROM agreements)",
-                (agreement.id, follows, follows, agreement.rounds, outcomes, agreement.text, agreement.family.beside),
-            )
-
-    def agreements(self) -> list[StoredAgreement]:
-        """All agreements, in the order of arrival."""
-        with self._reader.transaction("BEGIN") as database:
-            rows = database.execute(
-                "SELECT first.id, other.id, one.text, one.weights, one.id, first.apart, signer, signature, addresses, closed, least, "
-                "shown, ticket, words FROM agreements one "
-                "JOIN agreements first ON one.collection = first.number LEFT JOIN agreements other ON one.follows = other.number "
-                "LEFT JOIN signatures ON signatures.agreement = one.number LEFT JOIN collections ON collections.collection = one.collection "
-                "LEFT JOIN questions ON questions.agreement = one.number "
-                "ORDER BY one.number"
-            ).fetchall()
-        return agreements_from_rows(rows)
-
-    def count(self, agreement: str, round: int, arrivals: Sequence[Arrival], day: str) -> list[Verdict]:
-        """Count arrivals, and return what became of each."""
-        with self._writer.transaction("BEGIN IMMEDIATE") as database:
-            place = _agreement_row(database, self._writer.places, agreement)
-            place.check(round, arrivals)
-            closed = database.execute(_CLOSED, (place.collection,)).fetchone() is not None
-            verdicts = [_insert_arrival(database, place.collection, round, each, closed=closed) for each in arrivals]
-            new = new_outcomes(arrivals, verdicts)
-            if new:
-                pool = self._seal.read(_read_pool(database))
-                counted = add_outcomes(pool, (place.number, round), new)
-                database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
-                rows = [
-                    (*group, *each)
-                    for group, added in counted.items()
-                    for each in _agreement_row(database, self._writer.places, group[0]).places_counted(added)
-                ]
-                database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", rows)
-                database.execute(
-                    f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (place.number, round, day, len(new))
-                )
-        self._unsettled |= 0 < len(new) < KEPT
-        return verdicts
 
     def settle(self) -> bool:
         """Empty the log after a transaction of few samples or if it is long; return whether that is done."""
-        if self._writer.empty_log(0 if self._unsettled else _LONG_LOG):
+        if self._log_writer.empty_log(0 if self._unsettled else _LONG_LOG):
             self._unsettled = False
         return not self._unsettled
 
-    def counts(self, agreement: str, round: int) -> NDArray[np.int64]:
-        """The count of each outcome."""
-        with self._reader.transaction("BEGIN") as database:
-            place = _agreement_row(database, self._reader.places, agreement)
-            rows = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
-            counts = read_outcome_counts(database.execute(rows, (place.number, round)), place)
-            return add_waiting_counts(counts, [self._seal.read(_read_pool(database))], place, round)
+    def _read_counts(
+        self, database: sqlite3.Connection, row: AgreementRow, round: int
+    ) -> tuple[NDArray[np.int64], list[bytes]]:
+        counted = "SELECT outcome, n FROM counted WHERE agreement = ? AND round = ?"
+        counts = read_outcome_counts(database.execute(counted, (row.number, round)), row)
+        return counts, [self._read_pool(database)]
 
     def check_seal(self) -> None:
-        """Seal the pool if there is a key; an error if it is sealed under another key."""
-        with self._writing() as database:
-            pool = self._seal.read(_read_pool(database))
+        with self._change_transaction() as database:
+            pool = self._seal.read(self._read_pool(database))
             if self._seal.hides:
-                database.execute("UPDATE pool SET content = ?", (self._seal.write(pool),))
+                self._write_pool(database, self._seal.write(pool))
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._writer.transaction("BEGIN IMMEDIATE") as database:
+    def _change_transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writer.transaction(writes=True) as database:
             yield database
         self._unsettled = True
         self.settle()
 
-    def _wait_for_counts(self, database: sqlite3.Connection) -> None:
-        pass  # one transaction writes at a time
-
-    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._reader.transaction("BEGIN")
-
-    def _before_writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._writer.transaction("BEGIN")
-
-    def _sql(self, statement: str) -> str:
+    def _engine_sql(self, statement: str) -> str:
         return statement
 
-    def _insert(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
+    def _hold_lock(self, database: sqlite3.Connection, lock: int, *, shared: bool = False) -> None:
+        pass  # one transaction writes at a time
+
+    def _insert_missing_rows(self, database: sqlite3.Connection, table: str, columns: Sequence[Sequence[Any]]) -> int:
         places = ", ".join("?" * len(columns))
         rows = zip(*columns, strict=True)
         return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
@@ -230,75 +160,61 @@ class SqliteStore(Registers):
         row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
         return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 
-    def by_day(self, agreement: str, round: int) -> list[tuple[str, int]]:
-        """The number of samples of each day."""
-        with self._reader.transaction("BEGIN") as database:
-            place = _agreement_row(database, self._reader.places, agreement)
-            rows = "SELECT day, n FROM arrived WHERE agreement = ? AND round = ? ORDER BY day"
-            return database.execute(rows, (place.number, round)).fetchall()
+    def _insert_arrivals(
+        self, database: sqlite3.Connection, collection: int, round: int, arrivals: Sequence[Arrival], *, closed: bool
+    ) -> list[Verdict]:
+        verdicts = []
+        for arrival in arrivals:
+            if not closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
+                verdicts.append(Verdict.COUNTED)
+                continue
+            found = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
+            known = Verdict.CLOSED if found is None else Verdict.SPOKEN
+            verdicts.append(Verdict.AGAIN if found is not None and found[0] == arrival.key else known)
+        return verdicts
 
-    def close(self) -> None:
-        """Close the file."""
-        self._reader.close()
-        self._writer.close()
+    def _read_pool(self, database: sqlite3.Connection) -> bytes:
+        found = database.execute("SELECT content FROM pool").fetchone()
+        if found is None:
+            raise StoreError(_DAMAGED)
+        return bytes(found[0])
 
+    def _write_pool(self, database: sqlite3.Connection, content: bytes) -> None:
+        database.execute("UPDATE pool SET content = ?", (content,))
 
-def _read_pool(database: sqlite3.Connection) -> bytes:
-    found = database.execute("SELECT content FROM pool").fetchone()
-    if found is None:
-        raise StoreError(_DAMAGED)
-    return bytes(found[0])
+    def _add_counts(
+        self, database: sqlite3.Connection, group: Group, row: AgreementRow, new: Sequence[tuple[int, int]]
+    ) -> None:
+        database.executemany(f"INSERT INTO counted VALUES (?, ?, ?, ?) {_ADD}", [(*group, *each) for each in new])
 
+    def _add_arrived(self, database: sqlite3.Connection, group: Group, day: str, many: int) -> None:
+        database.execute(f"INSERT INTO arrived VALUES (?, ?, ?, ?) {_ADD}", (*group, day, many))
 
-def _agreement_row(database: sqlite3.Connection, known: AgreementRows, agreement: str | int) -> AgreementRow:
-    row = f"SELECT number, collection, outcomes, rounds, text FROM agreements WHERE {'id' if isinstance(agreement, str) else 'number'} = ?"
-    return find_agreement_row(known, agreement, lambda: database.execute(row, (agreement,)).fetchone())
-
-
-def _insert_arrival(
-    database: sqlite3.Connection, collection: int, round: int, arrival: Arrival, *, closed: bool
-) -> Verdict:
-    """Whether the client's row is new; if not, whether its key is this one. A closed collection takes no new rows."""
-    if not closed and database.execute(_SPEAK, (collection, round, arrival.client, arrival.key)).rowcount:
-        return Verdict.COUNTED
-    found = database.execute(_SAID, (collection, round, arrival.client)).fetchone()
-    if found is None:
-        return Verdict.CLOSED
-    return Verdict.AGAIN if found[0] == arrival.key else Verdict.SPOKEN
+    def _note_counted(self, many: int) -> None:
+        self._unsettled |= 0 < many < KEPT
 
 
-class _SqliteConnection:
-    """One connection to the file, for one thread at a time; opened when needed, and anew after a failure or a fork."""
+class _SqliteConnection(EngineConnection):
+    """A connection to the file. Damaged texts and numbers in it are failures of the engine too."""
 
     def __init__(self, path: Path, wait: float) -> None:
-        self._path, self._wait = path, wait
-        self._lock = threading.Lock()
-        self._database: sqlite3.Connection | None = None
+        super().__init__(str(path), wait, (sqlite3.Error, UnicodeDecodeError, OverflowError))
+        self._path = path
         self._opened_as: tuple[int, ...] = ()
-        self._forgotten: list[sqlite3.Connection] = []
-        self.places: AgreementRows = {}  # of agreements, in the file that is open
 
     @contextmanager
-    def transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it on the disk at the end, or nothing. Errors of SQLite become StoreError."""
-        if not self._lock.acquire(timeout=self._wait):
-            raise self._store_error("it has been busy for too long; try again")
-        try:
-            database = self._open()
-            database.execute(begin)
-            yield database
-            self._check_in_place()
-            database.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._drop()
-            raise self._store_error(_sqlite_reason(error)) from error
-        except BaseException as error:
-            self._drop()
-            if isinstance(error, UnicodeDecodeError | OverflowError):  # raised by SQLite on a damaged file
-                raise self._store_error(_DAMAGED) from error
-            raise
-        finally:
-            self._lock.release()
+    def _transaction(self, *, writes: bool) -> Iterator[sqlite3.Connection]:
+        database = self._open()
+        database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        yield database
+        if (os.getpid(), *_file_identity(self._path)) != self._opened_as:  # the commit would be lost
+            raise self._store_error("another file has taken its place; put it back")
+        database.execute("COMMIT")
+
+    def _reason(self, error: Exception) -> str:
+        if not isinstance(error, sqlite3.Error):
+            return _DAMAGED
+        return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
     def empty_log(self, least: int) -> bool:
         """Copy the log to the file and empty it, if it has more than `least` bytes; return whether it is empty."""
@@ -312,28 +228,24 @@ class _SqliteConnection:
                 return log.stat().st_size == 0
         return False
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._drop()
-
     def _open(self) -> sqlite3.Connection:
         if self._database is not None and self._opened_as[0] != os.getpid():
-            self._forgotten.append(self._database)  # the parent's: closing it here would release its locks
+            self._forgotten.append(self._database)
             self._database = None
         if self._database is None:
             self.places.clear()
             self._opened_as = (os.getpid(), *_file_identity(self._path))
             location = f"{self._path.absolute().as_uri()}?mode=rw"
-            self._database = sqlite3.connect(
+            database = self._database = sqlite3.connect(
                 location, uri=True, timeout=self._wait, isolation_level=None, check_same_thread=False
             )
-            self._check_marks(self._database)
+            self._check_marks(database)
             for setting in _SETTINGS:
-                self._database.execute(f"PRAGMA {setting}")
+                database.execute(f"PRAGMA {setting}")
             with suppress(sqlite3.Error):  # copying the log makes room on a full disk
-                _truncate_log(self._database, self._wait)
-        return self._database
+                _truncate_log(database, self._wait)
+        opened: sqlite3.Connection = self._database
+        return opened
 
     def _check_marks(self, database: sqlite3.Connection) -> None:
         """Raise an error for a file of another program or of an unknown format."""
@@ -346,20 +258,6 @@ class _SqliteConnection:
             version = _upgrade_format(database)
         if version != FORMAT:
             raise self._store_error(f"it is of format {version}, not {FORMAT}; upgrade discreet to read it")
-
-    def _check_in_place(self) -> None:
-        """Raise an error before committing to a file that was moved or replaced: the commit would be lost."""
-        if (os.getpid(), *_file_identity(self._path)) != self._opened_as:
-            raise self._store_error("another file has taken its place; put it back")
-
-    def _drop(self) -> None:
-        if self._database is not None:
-            with suppress(sqlite3.Error):
-                self._database.close()  # rolls back what was not committed
-            self._database = None
-
-    def _store_error(self, why: str) -> StoreError:
-        return StoreError(f"store {self._path}: {why}")
 
 
 def _truncate_log(database: sqlite3.Connection, wait: float) -> None:
@@ -392,10 +290,6 @@ def _run_upgrades(database: sqlite3.Connection, version: int) -> None:
         for statement in _UPGRADES[earlier]:
             database.execute(statement)
     database.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-def _sqlite_reason(error: sqlite3.Error) -> str:
-    return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
 
 
 def _file_identity(path: Path) -> tuple[int, int]:

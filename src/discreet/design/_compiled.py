@@ -126,7 +126,7 @@ def _add_right_sides(state: Any, gradient: Any, out: Any) -> float:
 def _take_step(slacks: Any, place: Any, step: float, ceiling_step: float) -> tuple[float, float, float, float, float]:
     """Take the step of a place: how fast slacks and multipliers shrink, and the first- and second-order terms of their products.
 
-    The last value is their products after whole steps of each by itself (`SlackPair.apart`).
+    The last value is their products after whole steps of each by itself (`SlackPair.products_apart`).
     """
     slacks.step[place] = step
     other = ceiling_step - step
@@ -328,7 +328,7 @@ class CompiledSteps:
 
     def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block, state = self._block, self._state
-        bend = block.cost.look(floor[block.outcome] + block.low.s)
+        bend = block.cost.curvature_at(floor[block.outcome] + block.low.s)
         diagonal, rest = np.empty(bend.size), np.empty(block.weight.size)
         _eliminate_clients(state, total, bend, diagonal, rest)
         pull = 1.0 - state.held.coupling

@@ -84,13 +84,16 @@ def minimax_floor(laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket:
 
 def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, epsilon: float) -> FloorBracket | None:
     """The bracket by saddle points for some clients, which those that are served worst join; None if no saddle point is found."""
-    ratio, chosen = math.exp(epsilon), _choose_spread_clients(laws)
+    ratio, order = math.exp(epsilon), np.lexsort(laws.T)
+    chosen = np.unique(
+        order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)]
+    )  # clients that differ
     while True:
         saddle = _near_saddle_point(laws[chosen], f, epsilon)
         if saddle is None:
             return None
         floor, weights = saddle
-        served = np.maximum(floor_costs(everyone, f, floor, ratio), 0.0)
+        served = np.maximum(client_divergences(everyone, f, floor, ratio), 0.0)
         value = float(served.max())
         worse = np.flatnonzero(served > served[chosen].max() + _TOLERANCE * value)
         if not worse.size:
@@ -99,17 +102,6 @@ def _bracket_by_saddles(everyone: ExampleClients, laws: Floats, f: FDivergence, 
     counted = weights > _TOLERANCE * weights.max()
     mean = interior_floor(as_examples(laws[chosen][counted], weights[counted], laws.shape[1]), f, epsilon, 0.0)
     return FloorBracket(floor, value, min(mean.bound, value), mean.certificate)
-
-
-def _choose_spread_clients(laws: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Some clients that differ, in order."""
-    order = np.lexsort(laws.T)
-    return np.unique(order[np.linspace(0, len(laws) - 1, min(len(laws), _FEW)).astype(np.int64)])
-
-
-def floor_costs(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
-    """F(P_j; m) of every client, for a floor on the domain."""
-    return client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
 
 
 def _near_saddle_point(laws: Floats, f: FDivergence, epsilon: float) -> tuple[Floats, Floats] | None:
@@ -178,7 +170,7 @@ class SmoothMinimax:
             SlackPair((self.growth - share) * start, np.zeros((n, k))),
         )
         self.bound = SlackPair(self.m - self.least, np.zeros(k))
-        costs = self._costs()
+        costs = self._client_costs()
         self.time = float(costs.max()) + 1.0
         self.slack = SlackPair(self.time - costs, np.full(n, 1.0 / n))
         mu = float(np.mean(self.slack.products()))
@@ -198,25 +190,27 @@ class SmoothMinimax:
         """Step until the products and the residuals are negligible."""
         number = sum(pair.s.size for pair in self._pairs)
         for _ in range(_STEPS):
-            costs = self._costs()
+            costs = self._client_costs()
             off = np.abs(costs + self.slack.s - self.time).max()
             if max(self.gap, off) <= _TOLERANCE**1.5 * max(abs(self.time), 1e-6):
                 break
             try:
-                self._step(costs, number)
+                self._take_step(costs, number)
             except np.linalg.LinAlgError:  # further progress is below rounding
                 break
         return self.m, self.slack.z / self.slack.z.sum()
 
-    def _costs(self) -> Floats:
+    def _client_costs(self) -> Floats:
         return np.asarray(np.asarray(self.f.perspective(self.p, self.m + self.low.s)).sum(axis=1))
 
-    def _step(self, costs: Floats, number: int) -> None:
+    def _take_step(self, costs: Floats, number: int) -> None:
         q, weight = self.m + self.low.s, self.slack.z[:, None]
         held = self.p > 0.0
         t = np.where(held, self.p, 1.0) / q
-        self.first = np.where(held, self.curve.first(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0)
-        bend = weight * np.where(held, self.curve.second(t), 0.0) / q
+        self.first = np.where(
+            held, self.curve.tangent_intercept(t), self.curve.at_zero if np.isfinite(self.curve.at_zero) else 0.0
+        )
+        bend = weight * np.where(held, self.curve.scaled_curvature(t), 0.0) / q
         low, high, growth = self.low.stiffness, self.high.stiffness, self.growth
         self.inverse = 1.0 / (bend + low + high)
         self.coupling = (bend - growth * high) * self.inverse
@@ -227,11 +221,8 @@ class SmoothMinimax:
         determinant = a * c - b * b
         if not (determinant > 0.0).all():
             raise np.linalg.LinAlgError("a client's weight is lost in rounding")
-        self.small = (
-            c / determinant,
-            -b / determinant,
-            a / determinant,
-        )  # the inverse of each client's own 2 by 2 system
+        # the inverse of each client's own 2 by 2 system
+        self.small = (c / determinant, -b / determinant, a / determinant)
         matrix = np.diag(np.append(diagonal.sum(axis=0) + self.bound.stiffness, 0.0))
         first, second = self.rows
         upper, cross, lower = self.small
@@ -244,12 +235,12 @@ class SmoothMinimax:
         gap = self.gap
         for pair in self._pairs:
             pair.predict_step()
-        primal, dual = (min(1.0, length) for length in self._follow(matrix))
+        primal, dual = (min(1.0, length) for length in self._follow_floor(matrix))
         predicted = float(sum(pair.products(primal, dual).sum() for pair in self._pairs))
         mu = gap / number * min(1.0, max(predicted / gap, 0.01)) ** 3
         for pair in self._pairs:
             pair.correct_step(mu, 2.0 * gap / number)
-        primal, dual = (min(1.0, 0.99 * length) for length in self._follow(matrix))
+        primal, dual = (min(1.0, 0.99 * length) for length in self._follow_floor(matrix))
         length = min(primal, dual)
         self.m = self.m + length * self.bound.ds
         self.time += length * self.time_step
@@ -257,7 +248,7 @@ class SmoothMinimax:
         for pair in self._pairs:
             pair.move(length, length)
 
-    def _follow(self, matrix: Floats) -> tuple[float, float]:
+    def _follow_floor(self, matrix: Floats) -> tuple[float, float]:
         growth, weight = self.growth, self.slack.z
         gradient = weight[:, None] * self.first
         slack = gradient + self.multiplier[:, None] - self.low.aim + self.high.aim
@@ -269,7 +260,7 @@ class SmoothMinimax:
         first, second = self.rows
         right = -(gradient - growth * self.high.aim - self.coupling * slack).sum(axis=0) - self.multiplier.sum()
         right += self.bound.aim + first.T @ shift + second.T @ weight_shift
-        found = _solve_scaled(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
+        found = _solve_scaled_system(matrix, np.append(right, weight.sum() - 1.0 - weight_shift.sum()))
         step, self.time_step = found[:-1], float(found[-1])
         pull, push = first @ step, second @ step - self.time_step
         self.multiplier_step = upper * pull + cross * push - shift
@@ -286,7 +277,7 @@ class SmoothMinimax:
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
 
-def _solve_scaled(matrix: Floats, right: Floats) -> Floats:
+def _solve_scaled_system(matrix: Floats, right: Floats) -> Floats:
     diagonal = matrix.diagonal()
     if not (diagonal > 0.0).all():
         raise np.linalg.LinAlgError("a pivot is lost in rounding")
@@ -398,10 +389,9 @@ class PairProgramme:
         """Rows i q + s p <= g for lines below f minus its tangent at 1, near t of every entry with mass."""
         p = self.p.ravel()[self.held]
         places = np.clip(t[:, None] * np.exp(shifts), p[:, None], 1e12)
-        near = self.curve.first(places)
-        slope, intercept = (
-            part.ravel() for part in self.curve.line(near.ravel(), places.ravel())
-        )  # rounded so that they lie below f
+        near = self.curve.tangent_intercept(places)
+        # rounded so that they lie below f
+        slope, intercept = (part.ravel() for part in self.curve.line(near.ravel(), places.ravel()))
         entry = np.repeat(self.held, len(shifts))
         slope, intercept = slope - self.tilt, intercept + self.tilt
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))

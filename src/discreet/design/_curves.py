@@ -26,13 +26,8 @@ Floats = NDArray[np.float64]
 _DOWN = 2.0**-49
 _BELOW = 2.0**-40  # how far below f(0) a line starts: a line from f(0) itself would have infinite slope
 _STEP = 1e-7  # of log t, in the differences of a user's f
-_STEPS = (
-    1e-4,
-    1e-5,
-    1e-7,
-    1e-9,
-    1e-11,
-)  # the same for its lines: small for a kink, large enough to exceed rounding for a smooth f
+# the same for its lines: small for a kink, large enough to exceed rounding for a smooth f
+_STEPS = (1e-4, 1e-5, 1e-7, 1e-9, 1e-11)
 _SMALL = 1e-9  # the same where a kink is looked for
 _FAR, _HALVINGS = 12.0, 48  # of log t: how far away a line is looked for, and how finely
 _NEAR_ONE = 1e-6  # a line that touches this near to 1 is tried at 1, where most kinks are
@@ -50,10 +45,10 @@ class ConvexCurve(Protocol):
     def value(self, t: Floats) -> Floats:
         """f(t)."""
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         """f(t) - t f'(t), the intercept of the tangent at t; it falls as t grows."""
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         """t^2 f''(t)."""
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -68,10 +63,10 @@ class Logarithmic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(t * np.log(t))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -t
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -86,10 +81,10 @@ class ReverseLogarithmic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(-np.log(t))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return 1.0 - np.log(t)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.ones_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -104,10 +99,10 @@ class SquareRoot:
     def value(self, t: Floats) -> Floats:
         return np.asarray(np.square(1.0 - np.sqrt(t)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return 1.0 - np.sqrt(t)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.sqrt(t) / 2.0
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -123,10 +118,10 @@ class Quadratic:
     def value(self, t: Floats) -> Floats:
         return np.asarray(t * t - 1.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -1.0 - t * t
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return 2.0 * t * t
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -142,10 +137,10 @@ class Entropic:
     def value(self, t: Floats) -> Floats:
         return np.asarray((t * np.log(t) - (1.0 + t) * np.log((1.0 + t) / 2.0)) / 2.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return -np.log((1.0 + t) / 2.0) / 2.0
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return t / (1.0 + t) / 2.0
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -162,10 +157,10 @@ class Triangular:
     def value(self, t: Floats) -> Floats:
         return np.asarray(np.square(t - 1.0) / (2.0 * (t + 1.0)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return (1.0 - t) / (1.0 + t) * ((1.0 + 3.0 * t) / (1.0 + t)) / 2.0
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return 4.0 * t / (1.0 + t) * (t / (1.0 + t)) / (1.0 + t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -188,10 +183,10 @@ class Power:
     def value(self, t: Floats) -> Floats:
         return np.asarray((t**self.order - self.order * t + self.order - 1.0) / (self.order * (self.order - 1.0)))
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return (1.0 - t**self.order) / self.order
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.asarray(t**self.order)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -222,10 +217,10 @@ class Edge:
     def value(self, t: Floats) -> Floats:
         return np.maximum(t - self.gamma, 0.0)
 
-    def first(self, t: Floats) -> Floats:
+    def tangent_intercept(self, t: Floats) -> Floats:
         return np.where(t > self.gamma, -self.gamma, 0.0)
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         return np.zeros_like(t)
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -250,9 +245,9 @@ class FiniteDifferences:
 
     @property
     def slope_at_one(self) -> float:
-        return float(self._chords(np.ones(1), _STEP)[1][0])
+        return float(self._chord_slopes(np.ones(1), _STEP)[1][0])
 
-    def _chords(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
+    def _chord_slopes(self, t: Floats, step: float) -> tuple[Floats, Floats, Floats, Floats]:
         """f(t), the middle slope, and the slopes of the chords to the left and to the right."""
         left, right = t * math.exp(-step), t * math.exp(step)
         low, here, high = (np.asarray(self.f.f(x)) for x in (left, t, right))
@@ -262,11 +257,11 @@ class FiniteDifferences:
     def value(self, t: Floats) -> Floats:
         return np.asarray(self.f.f(t))
 
-    def first(self, t: Floats) -> Floats:
-        here, slope, _, _ = self._chords(t, _STEP)
+    def tangent_intercept(self, t: Floats) -> Floats:
+        here, slope, _, _ = self._chord_slopes(t, _STEP)
         return here - t * slope
 
-    def second(self, t: Floats) -> Floats:
+    def scaled_curvature(self, t: Floats) -> Floats:
         wide = 1e-3  # second differences lose twice as many digits
         low, here, high = (np.asarray(self.f.f(t * math.exp(h))) for h in (-wide, 0.0, wide))
         slope = (high - low) / (2.0 * wide)  # in log t, where f_ss = t^2 f'' + t f'
@@ -274,7 +269,7 @@ class FiniteDifferences:
 
     def line(self, intercept: Floats, t: Floats) -> tuple[Floats, Floats]:
         with np.errstate(all="ignore"):  # a candidate that overflows is never the best
-            touching = self._touching(intercept, t)
+            touching = self._touching_places(intercept, t)
             places = t, touching, np.where(np.abs(touching - 1.0) < _NEAR_ONE, 1.0, touching)
             found = [self._line_at(intercept, place, step) for place in places for step in _STEPS]
             slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
@@ -287,25 +282,25 @@ class FiniteDifferences:
         with np.errstate(all="ignore"):
             found = []
             for step in _STEPS:
-                here, middle, _, _ = self._chords(t, step)
+                here, middle, _, _ = self._chord_slopes(t, step)
                 slope, intercept = self._line_at(here - middle * t, t, step)
                 found.append((slope * t + intercept - here, middle, here - middle * t))
             lost, slopes, intercepts = (np.stack(values) for values in zip(*found, strict=True))
             return _best_candidates(lost, slopes, intercepts)
 
-    def _touching(self, intercept: Floats, t: Floats) -> Floats:
+    def _touching_places(self, intercept: Floats, t: Floats) -> Floats:
         """About where a line with that intercept touches f; at a kink, within the smallest step that leaves slopes their digits."""
         low, high = np.log(t) - _FAR, np.log(t) + _FAR
         for _ in range(_HALVINGS):
             middle = np.exp((low + high) / 2.0)
-            here, slope, _, _ = self._chords(middle, _SMALL)
+            here, slope, _, _ = self._chord_slopes(middle, _SMALL)
             above = here - middle * slope > intercept  # the intercept falls as t grows
             low, high = np.where(above, np.log(middle), low), np.where(above, high, np.log(middle))
         return np.exp((low + high) / 2.0)
 
     def _line_at(self, intercept: Floats, t: Floats, step: float) -> tuple[Floats, Floats]:
         """The line through (t, f(t)) with about that intercept, lowered until it is below f."""
-        here, middle, before, after = self._chords(t, step)
+        here, middle, before, after = self._chord_slopes(t, step)
         rounding = _OWN_ERROR * (np.abs(here) + np.abs(middle) * t + t)
         unsure = 4.0 * rounding / (step * t)
         before, after = before - unsure, after + unsure
@@ -326,7 +321,7 @@ def tangent_line(curve: ConvexCurve, t: Floats) -> tuple[Floats, Floats]:
     """(slope, intercept) of the tangent of f at t, up to rounding."""
     if isinstance(curve, FiniteDifferences):
         return curve.tangent(t)
-    intercept = curve.first(t)
+    intercept = curve.tangent_intercept(t)
     return (curve.value(t) - intercept) / t, intercept
 
 
@@ -377,9 +372,8 @@ def curve_of(f: FDivergence) -> ConvexCurve:
     order = _shipped_parameter(f, "alpha")
     if order is None:
         return FiniteDifferences(f)
-    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(
-        order
-    )  # the same divergences between distributions
+    # the same divergences between distributions
+    return {0.0: SMOOTH["reverse_kl"], 1.0: SMOOTH["kl"]}.get(order) or Power(order)
 
 
 def _shipped_parameter(f: FDivergence, stem: str) -> float | None:

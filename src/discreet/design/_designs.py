@@ -38,7 +38,7 @@ from discreet import divergences
 from discreet._base.doors import OldName
 from discreet._base.quadrature import Panels
 from discreet._base.showing import pluralise
-from discreet.design._convex_hulls import floor_costs, minimax_floor
+from discreet.design._convex_hulls import minimax_floor
 from discreet.design._floors import DesignCertificate, ExampleClients, Floats, as_examples, band_of_floor
 from discreet.design._smoothing import (
     KEEP_SMOOTHED as KEEP_SMOOTHED,
@@ -46,7 +46,7 @@ from discreet.design._smoothing import (
     Smoother,
     Smoothing,
 )
-from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence
+from discreet.design._solving import NEGLIGIBLE, FloorBracket, Progress, best_floor, mean_divergence, worst_divergence
 from discreet.divergences import FDivergence, RenyiDivergence
 from discreet.errors import (
     POSITIVE,
@@ -496,7 +496,7 @@ def design(
             f"clients hold {examples.seen.size:,} different outcomes, more than {LARGEST_SEEN:,}; merge rare outcomes into one, "
             "or take fewer examples"
         )
-    _refuse_infinite_divergence(f, bool(examples.partial.any()))
+    _refuse_infinite_divergence(f, bool(examples.leaves_out.any()))
     found = best_floor(examples, f, _solver_epsilon(epsilon), kept, progress)
     _check_bracket(found, f, tolerance)
     if epsilon != _solver_epsilon(epsilon):
@@ -557,7 +557,7 @@ def _worst_case_design(
     _check_bracket(found, f, tolerance)
     if epsilon != _solver_epsilon(epsilon):
         everyone = as_examples(laws, None, family.size)
-        found = _move_floor(found, epsilon, lambda floor, ratio: float(floor_costs(everyone, f, floor, ratio).max()))
+        found = _move_floor(found, epsilon, lambda floor, ratio: worst_divergence(everyone, f, floor, ratio))
     return _design_of_floor(found, family, epsilon, f, "worst", 0.0, len(laws))
 
 

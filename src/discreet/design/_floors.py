@@ -156,7 +156,7 @@ class ExampleClients:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.support_sizes)
 
     @cached_property
-    def partial(self) -> Floats:
+    def leaves_out(self) -> Floats:
         """1 for clients that leave outcomes out, 0 for clients with full support."""
         return np.asarray(self.support_sizes < self.size, dtype=np.float64)
 
@@ -279,7 +279,7 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
     """q of every entry, and the output mass outside each client's support (n,), for a floor of the seen outcomes."""
     low = floor[examples.outcome]
     high = ratio * low
-    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.partial
+    rest = np.maximum(total - examples.by_client(low), 0.0) * examples.leaves_out
     p, client = examples.mass, examples.client
     at_most = examples.by_client(high) + rest
     lifted = at_most <= 1.0
@@ -306,14 +306,14 @@ def floor_outputs(examples: ExampleClients, floor: Floats, total: float, ratio: 
         settled |= stuck
         slope = np.where(settled, slope, moved)
     q = np.where(lifted[client], high, np.clip(slope[client] * p, low, high))
-    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.partial
+    return q, np.where(lifted, np.maximum(1.0 - examples.by_client(q), 0.0), rest) * examples.leaves_out
 
 
-def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, total: float, ratio: float) -> Floats:
-    """F(P_j; m) of every client (n,)."""
+def client_divergences(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> Floats:
+    """F(P_j; m) of every client (n,), for a floor on the domain."""
     found = []
     for part in examples.parts():
-        q, rest = floor_outputs(part, floor, total, ratio)
+        q, rest = floor_outputs(part, floor[examples.seen], float(floor.sum()), ratio)
         held = part.by_client(np.asarray(f.perspective(part.mass, q)))
         found.append(held + np.asarray(f.perspective(np.zeros(len(rest)), rest)))
     return np.concatenate(found)
@@ -348,7 +348,7 @@ class DesignCertificate:
 
     def lower_bound(self) -> float:
         """A float that is at most the exact bound."""
-        examples, growth = self.examples, _float_above(self.floors.growth)
+        examples, growth = self.examples, math.nextafter(float(self.floors.growth), math.inf)
         terms = examples.mass.size + 2 * len(examples)
         kinds = examples.seen.size
         price, price_size = np.zeros(kinds), np.zeros(kinds)
@@ -361,14 +361,10 @@ class DesignCertificate:
             price += part.by_outcome(weight[client] * (held - rest[client]))
             price_size += part.by_outcome(weight[client] * (np.abs(held) + np.abs(rest[client])))
             idle, idle_size = idle + float(weight @ rest), idle_size + float(weight @ np.abs(rest))
-            gained, paid = (
-                weight[client] * self._gains(entries, client, rows),
-                weight * (multiplier - self._slope_centres(rows)),
-            )
-            gain, gain_size = (
-                gain + float(gained.sum() - paid.sum()),
-                gain_size + float(np.abs(gained).sum() + np.abs(paid).sum()),
-            )
+            centre = 0.0 if self.enclosure is None else self.enclosure[2][rows]
+            gained, paid = weight[client] * self._gains(entries, client, rows), weight * (multiplier - centre)
+            gain += float(gained.sum() - paid.sum())
+            gain_size += float(np.abs(gained).sum() + np.abs(paid).sum())
         unseen = float(_sum_lower_bound(idle, idle_size, terms))
         seen = _sum_lower_bound(price, price_size, terms) + unseen
         seen -= 2.0 * _UNIT * (np.abs(seen) + abs(unseen))
@@ -376,11 +372,8 @@ class DesignCertificate:
         spread = min(float(seen.min()), unseen) if hidden else float(seen.min())
         everywhere = _sum_lower_bound(seen.sum() + hidden * unseen, np.abs(seen).sum() + hidden * abs(unseen), kinds)
         bound = self.floors.least(Fraction(spread), Fraction(float(everywhere)))
-        return _float_below(bound + Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant))
-
-    def _slope_centres(self, rows: slice) -> Floats | float:
-        """The c_j of some examples."""
-        return 0.0 if self.enclosure is None else self.enclosure[2][rows]
+        bound += Fraction(float(_sum_lower_bound(gain, gain_size, terms))) + Fraction(self.constant)
+        return math.nextafter(float(bound), -math.inf)
 
     def _gains(self, entries: slice, client: NDArray[np.int32], rows: slice) -> Floats:
         """A lower bound of p (s - c) of each entry, rounding aside, over all p within its enclosure."""
@@ -442,11 +435,3 @@ def _entry_prices(intercept: Floats, multiplier: Floats, growth: float) -> Float
 def _sum_lower_bound(total: Floats | float, size: Floats | float, terms: int) -> Floats:
     """A lower bound of a sum of that many terms, computed as `total`, with sizes that sum to `size`."""
     return np.asarray(total - 2.0 * (terms + 8) * _UNIT * size)
-
-
-def _float_above(value: Fraction) -> float:
-    return math.nextafter(float(value), math.inf)
-
-
-def _float_below(value: Fraction) -> float:
-    return math.nextafter(float(value), -math.inf)

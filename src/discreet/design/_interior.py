@@ -52,7 +52,7 @@ class PlainSteps:
 
     def eliminate(self, share: MatrixShare, floor: Floats, total: float) -> None:
         block = self._block
-        growth, bend = block.growth, block.cost.look(floor[block.outcome] + block.low.s)
+        growth, bend = block.growth, block.cost.curvature_at(floor[block.outcome] + block.low.s)
         low, high, rest_low, rest_high = (
             pair.stiffness for pair in (block.low, block.high, block.rest_low, block.rest_high)
         )
@@ -123,7 +123,7 @@ class PlainSteps:
         return self._block.weighted_sum(lambda pair: pair.products(primal, dual))
 
     def predicted_gap_apart(self) -> float:
-        return self._block.weighted_sum(lambda pair: pair.apart())
+        return self._block.weighted_sum(lambda pair: pair.products_apart())
 
     @property
     def gap(self) -> float:
@@ -264,7 +264,7 @@ class InteriorPoint:
         shared = len(self.blocks) >= (2 if compiled else _WORTH_SHARING)
         self._shares = processor_count() if shared else 1
         self._pool = ThreadPoolExecutor(self._shares) if self._shares > 1 else None
-        self.number = self._of_floor(lambda pair: pair.part * np.ones_like(pair.s))
+        self.number = self._sum_over_floor_pairs(lambda pair: pair.part * np.ones_like(pair.s))
         self.number += sum(block.weighted_sum(lambda pair: pair.part * np.ones_like(pair.s)) for block in self.blocks)
 
     @property
@@ -280,12 +280,12 @@ class InteriorPoint:
     @property
     def value(self) -> float:
         floor, total = self.floor, self.total
-        return sum(self._each(lambda block: block.value(floor, total), self.blocks))
+        return sum(self._map_in_threads(lambda block: block.value(floor, total), self.blocks))
 
     @property
     def gap(self) -> float:
         """The products of slacks and multipliers: the distance from the optimum, once the gradients have settled."""
-        return self._of_floor(lambda pair: pair.products()) + sum(self._each_step(lambda steps: steps.gap))
+        return self._sum_over_floor_pairs(lambda pair: pair.products()) + sum(self._map_steps(lambda steps: steps.gap))
 
     def step(self, value: float) -> None:
         """One predictor and corrector step; `value` is the current value."""
@@ -295,23 +295,23 @@ class InteriorPoint:
             for steps in self._all_steps[number :: self._shares]:
                 steps.eliminate(matrix.shares[number], floor, total)
 
-        self._each(eliminate, list(range(self._shares)))
+        self._map_in_threads(eliminate, list(range(self._shares)))
         factored = matrix.factor(self.bounds.stiffness, self._cap, float(self.cap.stiffness[0]))
         gap = self.gap
         average = gap / self.number
-        primal, dual = (min(1.0, length) for length in self._follow(factored, lambda aimed: aimed.predict_step()))
+        primal, dual = (min(1.0, length) for length in self._follow_floor(factored, lambda aimed: aimed.predict_step()))
         if self._together or min(primal, dual) >= _LONG:
-            predicted = self._of_floor(lambda pair: pair.products(primal, dual))
-            predicted += sum(self._each_step(lambda steps: steps.predicted_gap(primal, dual)))
+            predicted = self._sum_over_floor_pairs(lambda pair: pair.products(primal, dual))
+            predicted += sum(self._map_steps(lambda steps: steps.predicted_gap(primal, dual)))
         else:
-            predicted = self._of_floor(lambda pair: pair.apart())
-            predicted += sum(self._each_step(lambda steps: steps.predicted_gap_apart()))
+            predicted = self._sum_over_floor_pairs(lambda pair: pair.products_apart())
+            predicted += sum(self._map_steps(lambda steps: steps.predicted_gap_apart()))
         mu = average * min(1.0, max(predicted / gap, 0.01)) ** 3
         part = min(max(_SHORTEST, 1.0 - gap / max(abs(value), 1e-300)), _LONGEST)
-        lengths = self._follow(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
+        lengths = self._follow_floor(factored, lambda aimed: aimed.correct_step(mu, 2.0 * average))
         apart = not self._together and min(lengths) < _LONG and gap > _NEARLY * abs(value)
         if apart:
-            (one, other), (cap_one, cap_other) = self.bounds.room, self.cap.room
+            (one, other), (cap_one, cap_other) = self.bounds.longest_steps, self.cap.longest_steps
             lengths = min(one, cap_one), min(other, cap_other)
         primal, dual = (min(1.0, part * length) for length in lengths)
         self.v += primal * self.bounds.ds[:-1]
@@ -320,11 +320,13 @@ class InteriorPoint:
             pair.move(primal, dual)
         if apart:
             total = self.total
-            self._each_step(lambda steps: steps.move_apart(primal, total))
+            self._map_steps(lambda steps: steps.move_apart(primal, total))
         else:
-            self._each_step(lambda steps: steps.move(primal, dual))
+            self._map_steps(lambda steps: steps.move(primal, dual))
 
-    def _follow(self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]) -> tuple[float, float]:
+    def _follow_floor(
+        self, factored: FactoredMatrix, aim: Callable[[SlackPair | NewtonSteps], None]
+    ) -> tuple[float, float]:
         right = np.append(np.zeros(self.seen), 0.0)
         whole = 0.0
         aim(self.bounds)
@@ -334,7 +336,7 @@ class InteriorPoint:
             aim(steps)
             return steps.right_side(self.seen)
 
-        for of_outcome, of_total in self._each_step(right_side):
+        for of_outcome, of_total in self._map_steps(right_side):
             right[:-1] += of_outcome
             right[-1] += of_outcome.sum()
             whole += of_total
@@ -343,7 +345,7 @@ class InteriorPoint:
         found = factored.solve(right)
         step, total_step = found[:-1] + found[-1], float(found[:-1].sum() + self.size * found[-1])
         limits = [self.bounds.follow(found), self.cap.follow(-np.array([float(self._cap @ found)]))]
-        limits += self._each_step(lambda steps: steps.follow(step, total_step))
+        limits += self._map_steps(lambda steps: steps.follow(step, total_step))
         return min(one[0] for one in limits), min(one[1] for one in limits)
 
     def _first_mu(self, cost: CostOf) -> float:
@@ -352,7 +354,7 @@ class InteriorPoint:
         for block in self.blocks:
             q = self.floor[block.outcome] + block.low.s
             found = cost(block.p, q, 1e-3, 1.0)
-            found.look(q)
+            found.curvature_at(q)
             slack = np.abs(found.multiplier() + block.multiplier[block.client])
             products += float(np.sum(block.entry_weight * slack * np.minimum(block.low.s, block.high.s)))
             entries += float(np.sum(block.entry_weight * np.ones_like(slack)))
@@ -360,13 +362,13 @@ class InteriorPoint:
         times = _CAUTIOUS_MU if self._together else _FIRST_MU
         return max(times * products / entries, value / (self.seen + 2.0 * entries), 1e-9)
 
-    def _of_floor(self, values: Callable[[SlackPair], Floats]) -> float:
+    def _sum_over_floor_pairs(self, values: Callable[[SlackPair], Floats]) -> float:
         return sum(float(np.sum(values(pair))) for pair in (self.bounds, self.cap))
 
-    def _each_step(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
-        return self._each(work, self._all_steps)
+    def _map_steps(self, work: Callable[[NewtonSteps], Result]) -> list[Result]:
+        return self._map_in_threads(work, self._all_steps)
 
-    def _each(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
+    def _map_in_threads(self, work: Callable[[One], Result], ones: list[One]) -> list[Result]:
         """The work on every block, in order; with several threads where that is faster."""
         return list(map(work, ones)) if self._pool is None else list(self._pool.map(work, ones))
 

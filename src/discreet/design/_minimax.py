@@ -32,9 +32,10 @@ import math
 import numpy as np
 
 from discreet import divergences
-from discreet.design._convex_hulls import floor_costs, notion_bracket
+from discreet.design._convex_hulls import notion_bracket
 from discreet.design._designs import design
 from discreet.design._floors import Floats, as_examples
+from discreet.design._solving import worst_divergence
 from discreet.design.mixtures import BRACKET_CELLS, KernelsOnCells, bracket_sides, worst_kernel_divergence
 from discreet.divergences import FDivergence, RenyiDivergence, tv
 from discreet.errors import DiscreetError, check_count
@@ -142,10 +143,8 @@ _FEW_KERNELS, _KERNELS, _COARSE = 9, 17, 100  # on cells, for divergences other 
 _NARROW = 1.5  # radius in scales up to which few kernels represent all
 _MODERATE = 4.0  # epsilon beyond which the programme cannot distinguish many kernels
 _LARGEST_EXPONENT = 700.0
-_SMALLEST_ON_LINE, _LARGEST_ON_LINE = (
-    1e-6,
-    30.0,
-)  # budgets at which the line's programmes are solved; the bound of a larger one holds for smaller ones
+# budgets at which the line's programmes are solved; the bound of a larger one holds for smaller ones
+_SMALLEST_ON_LINE, _LARGEST_ON_LINE = (1e-6, 30.0)
 _LOST = 1e-9  # bound on the rounding of the kernels' masses on cells
 
 
@@ -208,8 +207,11 @@ def _risk_bracket(family: Family, notion: Privacy, f: FDivergence, formula: floa
         return _bracket_under_notion(family, notion, f, formula)
     epsilon = notion.epsilon
     match family:
+        case Band() if math.isinf(f.at_zero) and family.bounds.lower == 0.0 and family.size <= LARGEST_BRACKETED:
+            lower = upper = math.inf  # a vertex leaves an outcome out
         case Band(reference=np.ndarray()) if family.size <= LARGEST_ENUMERATED:
-            lower, upper = _bracket_by_vertices(family, epsilon, f)
+            found = design(family, epsilon=epsilon, divergence=f, over="worst")
+            lower, upper = found.bound, found.value
         case Band(reference=float()) if family.size <= LARGEST_UNIFORM:
             lower, upper = _bracket_around_uniform(family, epsilon, f)
         case Band() if family.size <= LARGEST_BRACKETED:
@@ -247,16 +249,7 @@ def _bracket_under_notion(family: Family, notion: Privacy, f: FDivergence, formu
     return Risk(upper, False, upper == own, min(lower, upper))
 
 
-def _bracket_by_vertices(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
-    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
-        return math.inf, math.inf  # a vertex leaves an outcome out
-    found = design(band, epsilon=epsilon, divergence=f, over="worst")
-    return found.bound, found.value
-
-
 def _bound_by_random_vertices(band: Band, epsilon: float, f: FDivergence) -> float:
-    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
-        return math.inf
     laws, outcomes = _random_vertices(band, min(4 * band.size, _VERTICES // band.size)), Simplex(band.size)
     if band.size <= _FEW:
         return design(outcomes, epsilon=epsilon, clients=laws, divergence=f, over="worst").bound
@@ -278,8 +271,6 @@ def _random_vertices(band: Band, number: int) -> Floats:
 
 
 def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple[float, float]:
-    if math.isinf(f.at_zero) and band.bounds.lower == 0.0:
-        return math.inf, math.inf
     size = band.size
     atoms = uniform_vertex(size, band.bounds.lower, band.bounds.upper)
     places = np.rint(atoms.reference * size).astype(np.int64)
@@ -288,8 +279,8 @@ def _bracket_around_uniform(band: Band, epsilon: float, f: FDivergence) -> tuple
     found = design(Simplex(size), epsilon=epsilon, clients=shifts, divergence=f, keep=0.0)
     ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
     total = 1.0 / (1.0 + math.expm1(min(epsilon, _LARGEST_EXPONENT)) / found.family.bounds.upper)
-    served = floor_costs(as_examples(law[None, :], None, size), f, np.full(size, total / size), ratio)
-    return found.bound, max(0.0, float(served[0]))
+    alone = as_examples(law[None, :], None, size)
+    return found.bound, worst_divergence(alone, f, np.full(size, total / size), ratio)
 
 
 def _bracket_on_cells(

@@ -74,13 +74,13 @@ class SlackPair:
     def follow(self, ds: Floats) -> tuple[float, float]:
         """Take the slack's step; return how far slack and multiplier may move before they vanish."""
         self.ds = ds
-        return self.room
+        return self.longest_steps
 
     def products(self, primal: float = 0.0, dual: float = 0.0) -> Floats:
         """s z after steps of these lengths."""
         return (self.s + primal * self.ds) * (self.z + dual * self.dz) if primal or dual else self.s * self.z
 
-    def apart(self) -> Floats:
+    def products_apart(self) -> Floats:
         """s z after whole steps of each pair by itself, cut where little is left of it."""
         return np.asarray(
             np.maximum(self.s + self.ds, LEAST_FORESEEN * self.s)
@@ -88,7 +88,7 @@ class SlackPair:
         )
 
     @property
-    def room(self) -> tuple[float, float]:
+    def longest_steps(self) -> tuple[float, float]:
         """How far slack and multiplier may move along the step before they vanish."""
         return _longest_step(self.s, self.ds), _longest_step(self.z, self.dz)
 
@@ -118,7 +118,7 @@ class EntryCost(Protocol):
     @property
     def pairs(self) -> tuple[SlackPair, ...]: ...
     def value(self, q: Floats) -> Floats: ...
-    def look(self, q: Floats) -> Floats:
+    def curvature_at(self, q: Floats) -> Floats:
         """The curvature at q; `gradient` is then taken at the same q."""
 
     def gradient(self) -> Floats: ...
@@ -146,10 +146,10 @@ class SmoothCost:
     def value(self, q: Floats) -> Floats:
         return q * self.curve.value(self.p / q)
 
-    def look(self, q: Floats) -> Floats:
+    def curvature_at(self, q: Floats) -> Floats:
         t = self.p / q
-        self._gradient = self.curve.first(t)
-        return self.curve.second(t) / q
+        self._gradient = self.curve.tangent_intercept(t)
+        return self.curve.scaled_curvature(t) / q
 
     def gradient(self) -> Floats:
         return self._gradient
@@ -161,7 +161,7 @@ class SmoothCost:
         return np.inf, np.inf
 
     def lines(self, level: Floats, floor: Floats, q: Floats, ceiling: Floats) -> tuple[Floats, Floats]:
-        at_floor, at_ceiling = (self.curve.first(self.p / bound) for bound in (floor, ceiling))
+        at_floor, at_ceiling = (self.curve.tangent_intercept(self.p / bound) for bound in (floor, ceiling))
         intercept = np.clip(level, at_floor, at_ceiling)
         return self.curve.line(intercept, self.p / q)
 
@@ -180,7 +180,7 @@ class HingeCost:
     def value(self, q: Floats) -> Floats:
         return np.maximum(self.p - self.gamma * q, 0.0)
 
-    def look(self, q: Floats) -> Floats:
+    def curvature_at(self, q: Floats) -> Floats:
         first, second = (pair.stiffness for pair in self.pairs)
         self._stiffness = first + second
         return self.gamma**2 * first * second / self._stiffness
@@ -414,9 +414,8 @@ def _add_squares(
     if compiled_alone(_PAIR_SECONDS * float(np.square(counts, dtype=np.float64).sum())):
         from discreet.design._compiled import add_squares
 
-        ends = np.append(starts, outcome.size).astype(
-            np.uintp
-        )  # unsigned, so that no index is tested for being negative
+        # unsigned, so that no index is tested for being negative
+        ends = np.append(starts, outcome.size).astype(np.uintp)
         add_squares(out, cross, ends, outcome.view(np.uint32), rest, rank, alpha, pull)
         return
     from scipy import sparse

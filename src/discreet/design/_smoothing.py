@@ -44,13 +44,8 @@ BandSampler = OptimalSampler[Band[Any]]
 Rule = Callable[[Floats, Floats], BandSampler]  # from examples (n, k) and their weights (n,)
 
 JUDGES = ("kl", "tv", "hellinger")
-PARTS = (
-    (0.01, 0.0),
-    (0.1, 0.0),
-    (0.3, 0.0),
-    (0.1, 0.001),
-    (0.1, 0.003),
-)  # shares of the weight: redrawn examples, point masses
+# shares of the weight: redrawn examples, point masses
+PARTS = ((0.01, 0.0), (0.1, 0.0), (0.3, 0.0), (0.1, 0.001), (0.1, 0.003))
 FOLDS = 3
 ENOUGH = 1000  # redrawn examples, or as many as there are examples
 SPREADS = 25
@@ -139,7 +134,7 @@ class Smoother:
         weights = _equal_weights(examples) if weights is None else weights
         if len(examples) < 2:
             return SmoothingChoice(
-                self.halfway(examples, weights), Smoothing("model", *self._model_parts(examples), None, None)
+                self.halfway_sampler(examples, weights), Smoothing("model", *self._model_parts(examples), None, None)
             )
         bare = self._held_out_costs(examples, weights, self._rule_of_parts((0.0, 0.0)))[self.f.name]
         unsmoothed = float(weights @ bare)
@@ -156,7 +151,7 @@ class Smoother:
         copies = len(again) // len(examples)
         shares = (1.0 - sum(parts), *parts)
         each = (weights, np.tile(weights, copies) / copies, np.full(k, 1.0 / k))
-        return self._design(
+        return self._make_design(
             np.vstack([examples, again, np.eye(k)]),
             np.concatenate([share * part for share, part in zip(shares, each, strict=True)]),
         )
@@ -175,7 +170,7 @@ class Smoother:
             MODEL * np.tile(weights[~sure], copies) / copies,
             MODEL * weights[sure].sum() * popularity + point,
         )
-        return self._design(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
+        return self._make_design(np.vstack([examples, drawn, np.eye(k)]), np.concatenate(counted))
 
     def best_uniform(self, examples: Floats, weights: Floats | None = None) -> Sampler[FiniteFamily]:
         """The uniform floor with the smallest mean over the examples."""
@@ -184,15 +179,18 @@ class Smoother:
         samplers = [OptimalSampler(family.spread(float(s)), epsilon=self.epsilon) for s in spreads]
         return min(samplers, key=lambda one: float(weights @ sampler_costs(examples, one, (self.f,))[self.f.name]))
 
-    def halfway(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
+    def halfway_sampler(self, examples: Floats, weights: Floats | None = None) -> BandSampler:
         """The sampler of the floor halfway between the model's and `MARGIN` times the largest shares seen, where the latter is larger."""
-        outcomes, model = Simplex(examples.shape[1]), self._floor(self.model_design(examples, weights).sampler)
-        seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor(
+        outcomes, model = (
+            Simplex(examples.shape[1]),
+            self._floor_of_sampler(self.model_design(examples, weights).sampler),
+        )
+        seen = np.minimum(1.0, MARGIN * examples.max(axis=0)) * self._floor_of_sampler(
             OptimalSampler(outcomes, epsilon=self.epsilon)
         )
         return self._sampler_keeping_share((1.0 - HALF) * model + HALF * np.maximum(model, seen))
 
-    def _design(self, clients: Floats, weights: Floats) -> "Design":
+    def _make_design(self, clients: Floats, weights: Floats) -> "Design":
         from discreet.design._designs import design  # a circular import
 
         return design(
@@ -212,9 +210,9 @@ class Smoother:
 
     def _judge_parts(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
         optimal = self._sampler_keeping_share(
-            self._floor(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
+            self._floor_of_sampler(OptimalSampler(Simplex(examples.shape[1]), epsilon=self.epsilon))
         )
-        safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._kept_uniform}
+        safe: dict[str, Rule] = {"optimal": lambda clients, counted: optimal, "uniform": self._best_uniform_sampler}
         cautious = {rule: self._held_out_costs(examples, weights, made)[self.f.name] for rule, made in safe.items()}
         bold = {
             parts: self._held_out_costs(examples, weights, self._rule_of_parts(parts))[self.f.name] for parts in PARTS
@@ -226,7 +224,7 @@ class Smoother:
         return "parts", best, float(weights @ bold[best]), self._sampler_of_parts(best, examples, weights)
 
     def _judge_model(self, examples: Floats, weights: Floats) -> tuple[str, tuple[float, float], float, BandSampler]:
-        stands, trusted = self._held_out_costs(examples, weights, self.halfway), {}
+        stands, trusted = self._held_out_costs(examples, weights, self.halfway_sampler), {}
         for parts in PARTS:
             found = self._held_out_costs(examples, weights, self._rule_of_parts(parts))
             gains = {name: stands[name] - found[name] for name in stands}
@@ -237,26 +235,27 @@ class Smoother:
             best = min(trusted, key=lambda parts: trusted[parts])
             return "parts", best, trusted[best], self._sampler_of_parts(best, examples, weights)
         held_out = float(weights @ stands[self.f.name])
-        return "model", self._model_parts(examples), held_out, self.halfway(examples, weights)
+        return "model", self._model_parts(examples), held_out, self.halfway_sampler(examples, weights)
 
     def _model_parts(self, examples: Floats) -> tuple[float, float]:
         return MODEL, examples.shape[1] * ANYBODY * math.exp(-self.epsilon)
 
-    def _kept_uniform(self, examples: Floats, weights: Floats) -> BandSampler:
-        return self._sampler_keeping_share(self._floor(self.best_uniform(examples, weights)))
+    def _best_uniform_sampler(self, examples: Floats, weights: Floats) -> BandSampler:
+        return self._sampler_keeping_share(self._floor_of_sampler(self.best_uniform(examples, weights)))
 
     def _held_out_costs(self, examples: Floats, weights: Floats, made: Rule) -> dict[str, Floats]:
         """The cost of every example under the sampler from the other folds."""
         judges = tuple({f.name: f for f in (self.f, *map(divergence, JUDGES))}.values())
         found = {f.name: np.zeros(len(examples)) for f in judges}
-        for held in _random_folds(len(examples)):
+        order = np.random.default_rng(0).permutation(len(examples))
+        for held in (fold for fold in np.array_split(order, FOLDS) if fold.size):
             others = np.delete(weights, held)
             sampler = made(np.delete(examples, held, axis=0), others / others.sum())
             for name, score in sampler_costs(examples[held], sampler, judges).items():
                 found[name][held] = score
         return found
 
-    def _floor(self, sampler: Sampler[FiniteFamily]) -> Floats:
+    def _floor_of_sampler(self, sampler: Sampler[FiniteFamily]) -> Floats:
         """m of a sampler whose family is a Simplex or a band with lower = 0 (`discreet.design._floors`)."""
         family = sampler.family
         total = 1.0 / (1.0 + math.expm1(self.epsilon) / family.bounds.upper)
@@ -293,7 +292,3 @@ def _is_gain(gain: Floats, weights: Floats, errors: float) -> bool:
     """Whether the mean gain exceeds that many standard errors."""
     mean = float(weights @ gain)
     return mean > errors * math.sqrt(float(weights @ np.square(gain - mean)) / _effective_number(weights))
-
-
-def _random_folds(number: int) -> list[NDArray[np.int64]]:
-    return [held for held in np.array_split(np.random.default_rng(0).permutation(number), FOLDS) if held.size]

@@ -80,8 +80,8 @@ class CutProblem:
         """Solutions of finer and finer programmes; the first has lines around 1 and around the masses q of the entries."""
         rows = _CutProgramme(self)
         p = self.examples.mass
-        lines = self._tangents(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
-        lines = lines.concat(self._tangents(p / np.clip(q, 1e-12, 1.0), _FIRST))
+        lines = self._tangent_lines(np.ones(p.size), np.concatenate([_FIRST, [-_AT_ONE, _AT_ONE]]))
+        lines = lines.concat(self._tangent_lines(p / np.clip(q, 1e-12, 1.0), _FIRST))
         reach = _REACH
         for _ in range(_ROUNDS):
             found = rows.solve(lines)
@@ -89,14 +89,14 @@ class CutProblem:
                 return
             solution, kept = found
             yield solution
-            touching = self._touching(solution)
+            touching = self._touching_places(solution)
             here = p / np.maximum(solution.q, 1e-300)
             lines = lines.only(kept)
             for t in (here, touching):
-                lines = lines.concat(self._tangents(t, np.array([-reach, 0.0, reach])))
+                lines = lines.concat(self._tangent_lines(t, np.array([-reach, 0.0, reach])))
             reach = max(_NEARER * reach, _NEAREST)
 
-    def _tangents(self, t: Floats, shifts: Floats) -> "_EntryLines":
+    def _tangent_lines(self, t: Floats, shifts: Floats) -> "_EntryLines":
         """The tangents at t e^shift for every entry, where a distribution can be: t = p/q is at least p."""
         places = np.clip(t[:, None] * np.exp(shifts), self.examples.mass[:, None], 1e100)
         with np.errstate(all="ignore"):
@@ -105,14 +105,14 @@ class CutProblem:
         entry = np.broadcast_to(np.arange(t.size)[:, None], places.shape)
         return _EntryLines(entry[usable], slope[usable], intercept[usable])
 
-    def _touching(self, solution: CutSolution) -> Floats:
+    def _touching_places(self, solution: CutSolution) -> Floats:
         """t where a line whose intercept is the client's level touches f, within the bounds of the entry."""
         p, floor = self.examples.mass, solution.floor[self.examples.outcome]
         level = -solution.multiplier[self.examples.client]
         low, high = np.log(p / floor) - self.epsilon, np.log(p / floor)
         for _ in range(40):
             middle = (low + high) / 2.0
-            above = self.curve.first(np.exp(middle)) > level  # the intercept falls as t grows
+            above = self.curve.tangent_intercept(np.exp(middle)) > level  # the intercept falls as t grows
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return np.exp((low + high) / 2.0)
 
@@ -146,7 +146,7 @@ class _CutProgramme:
         examples, ratio = problem.examples, math.exp(problem.epsilon)
         n, kinds, size = len(examples), examples.seen.size, examples.mass.size
         hidden = examples.size - kinds
-        self.open = np.flatnonzero(examples.partial)
+        self.open = np.flatnonzero(examples.leaves_out)
         rests = self.open.size
         self.start = np.cumsum([0, kinds, 1, 1, size, rests, size, 1])
         floor, other, total, q, rest, g, time = self.start[:-1]
@@ -214,10 +214,8 @@ class _CutProgramme:
         examples, sparse = self.problem.examples, self._sparse
         p, number = examples.mass, lines.entry.size
         floor, other, _, q, _, g, _ = self.start[:-1]
-        slope, intercept = (
-            lines.slope - self.tilt,
-            lines.intercept + self.tilt,
-        )  # of f less its tangent at 1, whose costs are small
+        # of f less its tangent at 1, whose costs are small
+        slope, intercept = (lines.slope - self.tilt, lines.intercept + self.tilt)
         scale = 1.0 / np.maximum(1.0, np.abs(intercept))
         each = np.arange(number)
         cuts = sparse.csr_array(
@@ -244,7 +242,7 @@ class _CutProgramme:
         with np.errstate(all="ignore"):
             own = np.bincount(lines.entry, weights=mixing * lines.intercept, minlength=p.size) / mixed
             multiplier = -np.asarray(found.eqlin.marginals)[:n] / weights + self.tilt
-            tangent = self.problem.curve.first(p / masses)
+            tangent = self.problem.curve.tangent_intercept(p / masses)
         ratio, size = math.exp(self.problem.epsilon), examples.size
         inside = _INSIDE / (ratio + size - 1)
         low = np.maximum(x / ratio, self.problem.least) * (1.0 - _INSIDE) + inside
@@ -390,7 +388,10 @@ def _cut_certificates(
     multiplier, curve = solution.multiplier[counted], objective.curve
     level, ratio = -multiplier[clients.client], math.exp(floors.epsilon)
     with np.errstate(all="ignore"):
-        wanted = solution.intercept[entries], np.clip(level, curve.first(p / floor), curve.first(p / (ratio * floor)))
+        wanted = (
+            solution.intercept[entries],
+            np.clip(level, curve.tangent_intercept(p / floor), curve.tangent_intercept(p / (ratio * floor))),
+        )
         found = [(one, *curve.line(one, p / q)) for one in wanted]
     proofs = []
     for asked, slope, intercept in found:
@@ -476,13 +477,12 @@ def _progress_share(first: float, gap: float, last: float) -> float:
 
 def mean_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The mean divergence over the examples under a floor."""
-    found = client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio)
-    return max(0.0, float(np.sum(examples.weight * found)))
+    return max(0.0, float(np.sum(examples.weight * client_divergences(examples, f, floor, ratio))))
 
 
 def worst_divergence(examples: ExampleClients, f: FDivergence, floor: Floats, ratio: float) -> float:
     """The largest divergence over the examples under a floor."""
-    return max(0.0, float(client_divergences(examples, f, floor[examples.seen], float(floor.sum()), ratio).max()))
+    return max(0.0, float(client_divergences(examples, f, floor, ratio).max()))
 
 
 def interior_certificate(point: InteriorPoint, objective: Objective, floors: AllowedFloors) -> DesignCertificate:

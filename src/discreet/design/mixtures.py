@@ -194,12 +194,11 @@ class FineCells:
         left, right = log_density[:-1] - np.log(parts), log_density[1:] - np.log(parts)
         whole = np.repeat(parts.reshape(-1, _PARTS).sum(axis=1), _PARTS)
         masses = np.repeat(floor, _PARTS) * parts / whole
-        if (
-            line.family.box is None
-        ):  # a tail of the outermost kernel beyond each end, which takes a little of the last cell
+        # a tail of the outermost kernel beyond each end, which takes a little of the last cell
+        if line.family.box is None:
             ends = np.array([coarse[0], coarse[-1]])
-            beyond = line.below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
-            share = beyond / (beyond + np.diff(line.below(edges[:2], np.array([-line.family.radius])))[0])
+            beyond = line.kernel_mass_below(np.array([-abs(ends[1])]), np.array([-line.family.radius]))[0]
+            share = beyond / (beyond + np.diff(line.kernel_mass_below(edges[:2], np.array([-line.family.radius])))[0])
             log_tail = line.log_density(ends[1:], np.array([line.family.radius])) - math.log(beyond)
             outer = share * masses[[0, -1]]
             masses = np.concatenate([[outer[0]], masses, [outer[1]]])
@@ -210,7 +209,7 @@ class FineCells:
 
     def laws(self, centres: Floats) -> Floats:
         """The kernels on the cells (n, cells)."""
-        laws = np.diff(self.line.below(self.edges, centres[:, None]), axis=1)
+        laws = np.diff(self.line.kernel_mass_below(self.edges, centres[:, None]), axis=1)
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     def costs(self, centres: Floats, half: float, q: Floats, shape: ShiftedDivergence) -> Floats:
@@ -266,18 +265,15 @@ class KernelsOnCells:
         left, right = (np.linspace(a, b, outer + 1) for a, b in ((low, inner[0]), (inner[-1], high)))
         self.edges = np.unique(np.concatenate([left, inner, right]))
 
-    def below(self, x: Floats, centres: Floats, scale: float | None = None) -> Floats:
+    def kernel_mass_below(self, x: Floats, centres: Floats, scale: float | None = None) -> Floats:
         """P_c(-inf, x) of the kernel on all of the line, of the family's scale or another."""
-        from scipy.special import ndtr
-
-        t = (x - centres) / (self.scale if scale is None else scale)
-        if self.name == "gaussian":
-            return np.asarray(ndtr(t))
-        return np.where(t < 0.0, 0.5 * np.exp(np.minimum(t, 0.0)), 1.0 - 0.5 * np.exp(-np.maximum(t, 0.0)))
+        return self.family.kernel.cdf((x - centres) / (self.scale if scale is None else scale))
 
     def mass(self, centres: Floats, scale: float | None = None) -> Floats:
         """The mass of each kernel inside the interval."""
-        return self.below(np.array(self.high), centres, scale) - self.below(np.array(self.low), centres, scale)
+        return self.kernel_mass_below(np.array(self.high), centres, scale) - self.kernel_mass_below(
+            np.array(self.low), centres, scale
+        )
 
     def log_density(self, x: Floats, centres: Floats) -> Floats:
         """log p_c(x) of the kernel on all of the line, or on its interval."""
@@ -302,7 +298,7 @@ class KernelsOnCells:
         """The kernels on the cells (n, cells); mass beyond the outermost edges is in the outermost cells."""
         edges = self.edges.copy()
         edges[0], edges[-1] = self.low, self.high
-        laws = np.diff(self.below(edges, centres[:, None], scale), axis=1)
+        laws = np.diff(self.kernel_mass_below(edges, centres[:, None], scale), axis=1)
         return np.asarray(laws / laws.sum(axis=1, keepdims=True))
 
     @property
@@ -330,10 +326,9 @@ class KernelsOnCells:
     def costs(self, floor: "LogLinear", centres: Floats, ratio: float) -> Floats:
         """F(P_c; m) of each centre."""
         mass = self.mass(centres)
-        inside = np.diff(self.below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
-        over = self._excess(floor, ratio, centres, mass) + (
-            1.0 - inside
-        )  # nothing is released beyond the outermost edges
+        inside = np.diff(self.kernel_mass_below(self.edges[[0, -1]], centres[:, None]), axis=1)[:, 0] / mass
+        # nothing is released beyond the outermost edges
+        over = self._excess(floor, ratio, centres, mass) + (1.0 - inside)
         under = self._excess(floor, 1.0, centres, mass) - inside + floor.total
         return np.maximum(over, under)
 
@@ -349,7 +344,7 @@ class KernelsOnCells:
             left, right = -above / (1.0 - tilt), above / (1.0 + tilt)
         low = np.clip(centre + self.scale * left, floor.nodes[:-1], floor.nodes[1:])
         high = np.maximum(low, np.clip(centre + self.scale * right, floor.nodes[:-1], floor.nodes[1:]))
-        gained = (self.below(high, centre) - self.below(low, centre)) / mass[:, None]
+        gained = (self.kernel_mass_below(high, centre) - self.kernel_mass_below(low, centre)) / mass[:, None]
         return np.asarray((gained - times * floor.masses_between(low, high)).sum(axis=1))
 
     def worst(self, floor: "LogLinear", ratio: float, tolerance: float) -> float:

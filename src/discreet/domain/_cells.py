@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.showing import short_repr
-from discreet.domain._domain import Domain, Numbers, first_few, list_records
-from discreet.domain._labels import LARGEST_VALUE
+from discreet.domain._domain import LARGEST_VALUE, Domain, Numbers, first_few, list_records
 from discreet.errors import DiscreetError, Range, check_count
 
 MOST_CELLS = 2**40

@@ -1,23 +1,11 @@
 """Families of client distributions: a reference measure mu and a band c1 <= dP/dmu <= c2 [paper, eq. (possibleDensityAssumption)]."""
 
-from discreet.families._band import (
-    LARGEST_ENUMERATED as LARGEST_ENUMERATED,
-    Bounds as Bounds,
-    WorstMembers as WorstMembers,
-    check_everybody as check_everybody,
-    extreme_laws as extreme_laws,
-    splits_evenly as splits_evenly,
-    uniform_vertex as uniform_vertex,
-    vertices as vertices,
-)
 from discreet.families._continuous import (
     ANY as ANY,
     LARGEST_CHARTED as LARGEST_CHARTED,
     CellPartition as CellPartition,
     ContinuousFamily,
     Nodes as Nodes,
-    check_family as check_family,
-    serves_everybody as serves_everybody,
 )
 from discreet.families._densities import (
     BoundedDensity,
@@ -42,9 +30,12 @@ from discreet.families._integration import (
 from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
 from discreet.families._laws import (
     SUM_TOLERANCE as SUM_TOLERANCE,
+    Bounds as Bounds,
     Outsiders as Outsiders,
     as_floats as as_floats,
     as_laws as as_laws,
+    check_everybody as check_everybody,
+    check_family as check_family,
     check_laws as check_laws,
     is_law as is_law,
     law_of_logits as law_of_logits,
@@ -53,6 +44,7 @@ from discreet.families._laws import (
     refuse_bad_law as refuse_bad_law,
     renormalise_laws as renormalise_laws,
     report_outsiders as report_outsiders,
+    serves_everybody as serves_everybody,
     sum_rounding as sum_rounding,
 )
 from discreet.families._membership import (
@@ -74,6 +66,14 @@ from discreet.families._membership import (
     warn_of_unresolved_masses as warn_of_unresolved_masses,
 )
 from discreet.families._mixtures import GaussianMixtures, LaplaceMixtures
+from discreet.families._worst_members import (
+    LARGEST_ENUMERATED as LARGEST_ENUMERATED,
+    WorstMembers as WorstMembers,
+    extreme_laws as extreme_laws,
+    splits_evenly as splits_evenly,
+    uniform_vertex as uniform_vertex,
+    vertices as vertices,
+)
 
 __all__ = [
     "Band",

@@ -6,8 +6,6 @@ and the constructor raises an error.
 
 A family provides its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
 known mass, and as a distribution to draw from. None of these depend on any client.
-
-`check_family` and `serves_everybody` apply to every family, finite or continuous.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import abc
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,11 +25,10 @@ from discreet._base.doors import OldName
 from discreet._base.quadrature import ORDER, Panels
 from discreet._base.showing import notebook_table, short_repr, with_short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import Bounds, describe_bounds
 from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
-from discreet.families._finite import Band
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
 from discreet.families._integration import Chart, features_of, split_at
+from discreet.families._laws import BandFamily, Bounds, describe_bounds
 from discreet.families._membership import as_clients, look_at_clients, seen_outsiders
 
 Floats = NDArray[np.float64]
@@ -79,7 +76,7 @@ class Nodes:
         )
 
 
-class ContinuousFamily(abc.ABC):
+class ContinuousFamily(BandFamily, abc.ABC):
     """A band around an atomless reference density h on R^dim. Subclasses define h.
 
     Attributes:
@@ -90,10 +87,7 @@ class ContinuousFamily(abc.ABC):
     """
 
     dim: int
-    bounds: Bounds
     box: list[tuple[float, float]] | None
-    any_client: bool = False
-    everybody = OldName("any_client")
 
     @property
     def space(self) -> tuple[Floats, Floats]:
@@ -114,11 +108,6 @@ class ContinuousFamily(abc.ABC):
     @property
     def decomposable(self) -> bool:
         """True: a reference without atoms can be cut into sets of any mass [paper, App. C.4.2]."""
-        return True
-
-    @property
-    def fills_band(self) -> bool:
-        """Whether the family contains its whole band."""
         return True
 
     @property
@@ -257,7 +246,6 @@ class ContinuousFamily(abc.ABC):
     def _partitions(self) -> dict[int, CellPartition]:
         return {}
 
-    served = OldName("served_bounds")
     given = OldName("given_densities")
 
 
@@ -324,14 +312,14 @@ class CellPartition:
         key = edges.tobytes()
         if key not in self._pieces:
             self._pieces.clear()  # usually one list of edges is used many times
-            self._pieces[key] = self._cut(edges)
+            self._pieces[key] = self._cut_at_edges(edges)
         return self._pieces[key]
 
     @cached_property
     def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
         return {}
 
-    def _cut(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         order = np.argsort(self.panels.lower[:, 0])
         start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
         places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
@@ -352,7 +340,8 @@ class CellPartition:
         """The cell of each point (n, dim); -1 outside all cells."""
         t = self.family.chart.coordinates(x)
         found = np.full(len(x), -1, dtype=np.int64)
-        for rows in _row_slices(len(x), len(self.panels)):
+        step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
+        for rows in (slice(start, start + step) for start in range(0, len(x), step)):
             inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
             found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
         return found
@@ -387,9 +376,10 @@ def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
     return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
 
 
-def _row_slices(rows: int, columns: int) -> Iterator[slice]:
-    step = max(1, _CELLS_IN_A_ROUND // max(columns, 1))
-    return (slice(start, start + step) for start in range(0, rows, step))
+def check_charted(dim: int) -> None:
+    """Reject a dimension for which there are no coordinates."""
+    if dim > LARGEST_CHARTED:
+        raise DiscreetError(f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {dim}")
 
 
 def singular_error(what: str, fix: str) -> ImpossibleError:
@@ -401,34 +391,20 @@ def singular_error(what: str, fix: str) -> ImpossibleError:
     )
 
 
-def as_box(box: Any, dim: int, name: str = "box") -> list[tuple[float, float]]:
+def as_box(box: Any, dim: int) -> list[tuple[float, float]]:
     """One (low, high) for each axis, from such a list or from one pair for all axes; infinite ends are allowed."""
     try:
         pairs = np.asarray(box, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise DiscreetError(f"{name} = {box!r} is not a list of (low, high) pairs") from None
+        raise DiscreetError(f"box = {box!r} is not a list of (low, high) pairs") from None
     if pairs.shape == (2,):
         pairs = np.tile(pairs, (dim, 1))
     if pairs.shape != (dim, 2):
-        raise DiscreetError(f"{name} has shape {pairs.shape}; give one (low, high) for each of the {dim} axes")
+        raise DiscreetError(f"box has shape {pairs.shape}; give one (low, high) for each of the {dim} axes")
     if not (pairs[:, 0] < pairs[:, 1]).all():
-        raise DiscreetError(f"{name} = {pairs.tolist()}: every low must be less than its high")
+        raise DiscreetError(f"box = {pairs.tolist()}: every low must be less than its high")
     ends = pairs[np.isfinite(pairs)]
     with np.errstate(over="ignore"):
         if (np.abs(ends) > LENGTH.high).any() or (pairs[:, 1] - pairs[:, 0] < LENGTH.low).any():
-            raise DiscreetError(
-                f"{name} = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units"
-            )
+            raise DiscreetError(f"box = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units")
     return [(float(low), float(high)) for low, high in pairs]
-
-
-def check_family(family: Any) -> None:
-    """Reject an argument that is not a family: a number of outcomes, a sampler, a class instead of a value."""
-    known = isinstance(getattr(family, "bounds", None), Bounds)
-    if not known or not (isinstance(family, ContinuousFamily) or isinstance(getattr(family, "size", None), int)):
-        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
-
-
-def serves_everybody(family: Any) -> bool:
-    """Whether it is a band that only chooses a box, as designs do; risks then hold for all distributions."""
-    return isinstance(family, (Band, ContinuousFamily)) and family.any_client

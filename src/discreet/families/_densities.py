@@ -101,7 +101,7 @@ class _WrongShapeError(DiscreetError):
 class FunctionDensity:
     """A density given as a function of points: rows (n, dim); in one dimension numbers (n,), or rows if it needs them."""
 
-    def __init__(self, function: Callable[[Any], Any], dim: int, name: str = "p", logarithmic: bool = False) -> None:
+    def __init__(self, function: Callable[[Any], Any], dim: int, name: str, logarithmic: bool = False) -> None:
         self.dim = dim
         self._function = function
         self._name = name
@@ -109,19 +109,19 @@ class FunctionDensity:
 
     def log_density(self, x: Floats) -> Floats:
         if self.dim > 1:
-            return self._check_and_log(self._values(x), x)
+            return self._check_and_log(self._evaluate(x), x)
         try:
-            return self._check_and_log(self._values(x[:, 0]), x)
+            return self._check_and_log(self._evaluate(x[:, 0]), x)
         except _WrongShapeError:
             try:
-                values = self._values(x)
+                values = self._evaluate(x)
             except _WrongShapeError:
                 values = None
             if values is None:
                 raise
             return self._check_and_log(values, x)
 
-    def _values(self, points: Floats) -> Floats:
+    def _evaluate(self, points: Floats) -> Floats:
         """One value for each point; otherwise an error that describes what was returned."""
         try:
             with np.errstate(all="ignore"):
@@ -140,17 +140,16 @@ class FunctionDensity:
         return values
 
     def _check_and_log(self, values: Floats, x: Floats) -> Floats:
+        self._refuse_values(np.isnan(values), values, x, "is not a number")
+        if not self._logarithmic:
+            self._refuse_values(values < 0.0, values, x, "is negative; a density is at least 0")
+        self._refuse_values(np.isposinf(values), values, x, "is infinite; a density is finite")
         if self._logarithmic:
-            self._refuse(np.isnan(values), values, x, "is not a number")
-            self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
             return values
-        self._refuse(np.isnan(values), values, x, "is not a number")
-        self._refuse(values < 0.0, values, x, "is negative; a density is at least 0")
-        self._refuse(np.isposinf(values), values, x, "is infinite; a density is finite")
         with np.errstate(divide="ignore"):
             return np.log(values)
 
-    def _refuse(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
+    def _refuse_values(self, bad: NDArray[np.bool_], values: Floats, x: Floats, why: str) -> None:
         if bad.any():
             first = int(np.argmax(bad))
             raise DiscreetError(f"{self._name}({point_text(x[first])}) = {values[first]:g} {why}")
@@ -205,7 +204,7 @@ class ScipyDensity(FunctionDensity):
 class KernelEstimate(FunctionDensity):
     """scipy.stats.gaussian_kde, which takes its points as columns."""
 
-    def __init__(self, estimate: Any, dim: int, name: str = "p") -> None:
+    def __init__(self, estimate: Any, dim: int, name: str) -> None:
         if estimate.d != dim:
             raise DiscreetError(f"{name} is a law in dimension {estimate.d}, the family lives in dimension {dim}")
         super().__init__(lambda x: estimate.logpdf(x.T), dim, f"{name}.logpdf", logarithmic=True)

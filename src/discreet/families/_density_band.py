@@ -10,7 +10,7 @@ for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h 
 
 This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
 a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
-smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._band`).
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._laws`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,19 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import DiscreetError, Range
-from discreet.families._band import claims_nothing, normalised_bounds
-from discreet.families._continuous import ANY, LARGEST_CHARTED, CellPartition, ContinuousFamily, as_box, singular_error
+from discreet.families._continuous import (
+    ANY,
+    LARGEST_CHARTED,
+    CellPartition,
+    ContinuousFamily,
+    as_box,
+    check_charted,
+    singular_error,
+)
 from discreet.families._densities import Drawable, LogDensity, Tabulated, as_density
 from discreet.families._finite import Band
 from discreet.families._integration import AxisMap, Cartesian, Chart, HalfLine, Identity, WholeLine
+from discreet.families._laws import check_any_client, normalised_bounds
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +78,7 @@ class DensityBand(ContinuousFamily):
 
     @old_keywords(everybody="any_client")
     def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = claims_nothing(any_client, lower)
+        self.any_client = check_any_client(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise singular_error("upper = inf", "take a finite upper bound on p/h")
         self.box: list[tuple[float, float]] = _box_of(density, box)
@@ -145,15 +153,12 @@ class DensityBand(ContinuousFamily):
 
     @cached_property
     def chart(self) -> Chart:
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+        check_charted(self.dim)
         maps: list[AxisMap] = []
         breaks: list[Floats] = []
         edges: list[Floats] = []
         for axis, (low, high) in enumerate(self.box):
-            axis_map, start, stop = self._axis(axis, low, high)
+            axis_map, start, stop = self._axis_map(axis, low, high)
             maps.append(axis_map)
             inner = np.empty(0)
             if isinstance(self.density, Tabulated):
@@ -165,18 +170,18 @@ class DensityBand(ContinuousFamily):
             edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
         return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
 
-    def _axis(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
+    def _axis_map(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
         """The map of one axis and the range of its coordinate."""
         if math.isfinite(low) and math.isfinite(high):
             return Identity(), low, high
-        centre, scale = self._location(axis)
+        centre, scale = self._bulk_of_axis(axis)
         if math.isfinite(low):
             return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
         if math.isfinite(high):
             return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
         return WholeLine(centre, scale), 0.0, 1.0
 
-    def _location(self, axis: int) -> tuple[float, float]:
+    def _bulk_of_axis(self, axis: int) -> tuple[float, float]:
         """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
         if not isinstance(self.density, Drawable):
             return 0.0, 1.0
@@ -217,12 +222,12 @@ class DensityBand(ContinuousFamily):
         return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DensityBand) and self._identity() == other._identity()
+        return isinstance(other, DensityBand) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash(self._identity())
+        return hash(self._comparison_key())
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         density, lower, upper = self._given
         same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
         return (same, tuple(self.box), lower, upper, self.any_client)

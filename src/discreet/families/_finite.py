@@ -29,20 +29,28 @@ from discreet._base.labelled import LawLike, labelled_values
 from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
-from discreet.families._band import (
-    LARGEST_ENUMERATED,
+from discreet.families._laws import (
+    BandFamily,
     Bounds,
-    WorstMembers,
+    as_floats,
+    as_laws,
     attained_bounds,
-    claims_nothing,
-    covers_evenly,
+    check_any_client,
+    check_laws,
     describe_bounds,
-    divides_evenly,
+    is_outside,
+    law_of_counts,
+    law_of_logits,
     normalised_bounds,
+)
+from discreet.families._worst_members import (
+    LARGEST_ENUMERATED,
+    WorstMembers,
+    covers_evenly,
+    divides_evenly,
     uniform_vertex,
     vertices,
 )
-from discreet.families._laws import as_floats, as_laws, check_laws, is_outside, law_of_counts, law_of_logits
 
 LARGEST_DOMAIN = 2**40  # outcomes, so that each gets a share of 2^62
 
@@ -77,12 +85,8 @@ class FiniteFamily(Protocol[Outcome]):
     def as_rows(self, p: Any, name: str = "p") -> NDArray[np.float64]: ...
 
 
-class FiniteFamilyBase(Generic[Outcome]):
+class FiniteFamilyBase(BandFamily, Generic[Outcome]):
     """The common parts of finite families."""
-
-    bounds: Bounds
-    any_client: bool = False  # whether the bounds only choose a box, and make no claim about clients
-    everybody = OldName("any_client")
 
     def __init__(self, domain: Domain[Outcome]) -> None:
         if domain.size > LARGEST_DOMAIN:
@@ -103,16 +107,6 @@ class FiniteFamilyBase(Generic[Outcome]):
     def labels(self) -> tuple[Outcome, ...] | None:
         """Names of the outcomes, or None when they are the numbers 0..size-1 or cells."""
         return self.domain.labels
-
-    @property
-    def served_bounds(self) -> Bounds:
-        """Bounds of dP/dmu for the clients that risks hold for: the members."""
-        return self.bounds
-
-    @property
-    def fills_band(self) -> bool:
-        """Whether the family contains its whole band: True."""
-        return True
 
     def law(
         self,
@@ -154,6 +148,25 @@ class FiniteFamilyBase(Generic[Outcome]):
             return law_of_counts(self.in_order(counts, "counts"), self.size)
         return law_of_logits(self.in_order(logits, "logits", -math.inf), self.size)
 
+    def contains(self, p: LawLike) -> bool:
+        """Whether every given distribution obeys the bounds, up to rounding. An argument that is not a distribution is an error.
+
+        Args:
+            p: one distribution or many, (k,) or (..., k), or by label.
+
+        Returns:
+            Whether all of them are members.
+
+        Raises:
+            DiscreetError: if p is not a distribution.
+        """
+        laws = self.as_rows(p)
+        check_laws(laws)
+        return self._are_members(laws)
+
+    def _are_members(self, laws: NDArray[np.float64]) -> bool:
+        return True
+
     def _repr_html_(self) -> str:
         said, rows = describe_bounds(self.bounds, "dP/dmu", any_client=self.any_client)
         return notebook_table(
@@ -186,7 +199,6 @@ class FiniteFamilyBase(Generic[Outcome]):
         """Values (labels, outcome numbers, points of an interval) as checked outcome numbers."""
         return self.domain.numbers(records)
 
-    served = OldName("served_bounds")
     named = OldName("to_samples")
 
 
@@ -245,21 +257,6 @@ class Simplex(FiniteFamilyBase[Outcome]):
     @property
     def decomposable(self) -> bool:
         """True: the k single outcomes are disjoint and have mass alpha each."""
-        return True
-
-    def contains(self, p: LawLike) -> bool:
-        """True: every distribution is a member. An argument that is not a distribution is an error.
-
-        Args:
-            p: one distribution or many, (k,) or (..., k), or by label.
-
-        Returns:
-            Whether all of them are members.
-
-        Raises:
-            DiscreetError: if p is not a distribution.
-        """
-        check_laws(self.as_rows(p))
         return True
 
     def spread(self, outcomes: float) -> Band[Outcome]:
@@ -382,7 +379,7 @@ class Band(FiniteFamilyBase[Outcome]):
             what = "domain" if labels is None else "labels"
             raise DiscreetError(f"{what} has {self.size} names for {raw.size} weights; give one for each")
         scaled = raw / raw.max()  # so that the sum cannot overflow
-        self.any_client = claims_nothing(any_client, lower)
+        self.any_client = check_any_client(any_client, lower)
         given = normalised_bounds(lower, upper)
         attained = self._attainable_bounds(given, scaled)
         self.bounds = given if self.any_client else attained
@@ -436,20 +433,7 @@ class Band(FiniteFamilyBase[Outcome]):
         """Bounds of dP/dmu for the clients that risks hold for: the members, or all distributions."""
         return Bounds(0.0, 1.0 / self.least_mass) if self.any_client else self.bounds
 
-    def contains(self, p: LawLike) -> bool:
-        """Whether every given distribution obeys the band, up to rounding. An argument that is not a distribution is an error.
-
-        Args:
-            p: one distribution or many, (k,) or (..., k), or by label.
-
-        Returns:
-            Whether all of them are members.
-
-        Raises:
-            DiscreetError: if p is not a distribution.
-        """
-        laws = self.as_rows(p)
-        check_laws(laws)
+    def _are_members(self, laws: NDArray[np.float64]) -> bool:
         return not is_outside(laws, self._mu, self.bounds).any()
 
     def __repr__(self) -> str:

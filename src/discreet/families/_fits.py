@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet._base.quadrature import ORDER, integrate_element
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
-from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_points, point_text, shape_of_points
 from discreet.families._integration import Features, features_of, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, MixtureKernel
+from discreet.families._laws import Bounds
 
 if TYPE_CHECKING:
     from discreet.families._continuous import CellPartition, ContinuousFamily
@@ -64,13 +64,9 @@ class ClippedLaw:
         log_reference = self.family.log_reference(x)
         with np.errstate(invalid="ignore"):
             log_ratio = self.p.log_density(x) - self.log_scale - log_reference
-        return np.asarray(
-            np.where(np.isneginf(log_reference), -np.inf, self._clip_log_ratio(log_ratio) + log_reference)
-        )
-
-    def _clip_log_ratio(self, log_ratio: Floats) -> Floats:
         with np.errstate(divide="ignore"):
-            return np.clip(log_ratio, np.log(self.family.bounds.lower), np.log(self.family.bounds.upper))
+            inside = np.clip(log_ratio, np.log(self.family.bounds.lower), np.log(self.family.bounds.upper))
+        return np.asarray(np.where(np.isneginf(log_reference), -np.inf, inside + log_reference))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """The density at points (n,) in one dimension or (n, dim)."""

@@ -158,7 +158,7 @@ class Cartesian:
         return 0.0
 
 
-def cartesian(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
+def cartesian_chart(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
     """Straight axes within a box, cut at the breaks and at the edges, with at most `width` between the two edges next to the origin."""
     origin = int(np.searchsorted(edges, 0.0))
     near = subdivide_breaks(edges[origin - 1 : origin + 2], width, {1: 4096, 2: 64, 3: 8}[len(box)])
@@ -354,7 +354,7 @@ def kernel_rows(mixtures: Sequence[Any], edges: Floats) -> Floats:
         some = mixtures[first : first + step]
         weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
         centres = np.concatenate([p.means[:, 0] for p in some])
-        below = some[0].kernel.below((edges - centres[:, None]) / scales[:, None])
+        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
         below *= weights[:, None]
         starts = np.cumsum([0, *(len(p.weights) for p in some[:-1])])
         rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)

@@ -59,7 +59,7 @@ class CorrelatedGaussian:
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
 
-    def below(self, x: Floats) -> Floats:
+    def cdf(self, x: Floats) -> Floats:
         raise DiscreetError(_CORRELATED)
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
@@ -147,7 +147,7 @@ class MixtureKernel(Protocol):
     def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """log of the mass of one axis of K between low and high."""
 
-    def below(self, x: Floats) -> Floats:
+    def cdf(self, x: Floats) -> Floats:
         """The distribution function of one axis of K."""
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
@@ -185,7 +185,7 @@ class _GaussianKernel:
             above, below = scipy.special.log_ndtr(right), scipy.special.log_ndtr(left)
             return np.asarray(above + np.log1p(-np.exp(below - above)))
 
-    def below(self, x: Floats) -> Floats:
+    def cdf(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(x))
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
@@ -223,7 +223,7 @@ class _LaplaceKernel:
             one_sided = end + np.log(-np.expm1(left - end)) - math.log(2.0)
             return np.where(right <= 0.0, one_sided, np.log(laplace_cdf(right) - laplace_cdf(left)))
 
-    def below(self, x: Floats) -> Floats:
+    def cdf(self, x: Floats) -> Floats:
         return laplace_cdf(x)
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:

@@ -1,6 +1,15 @@
-"""Distributions as arrays: shape (..., k), non-negative, finite, each row summing to one within `SUM_TOLERANCE`.
+"""The bounds c1 <= dP/dmu <= c2 that make a family, distributions as arrays, and the message about clients outside.
 
-A row passed as a distribution must be one. Declare counts and logits with `family.law(counts=...)` and `family.law(logits=...)`.
+**Bounds.** alpha = (1 - c1)/(c2 - c1) determines the box and the risk. The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the
+reference is always normalised to a probability measure [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or
+contains mu alone; both are errors.
+
+If mu has atoms, no member may attain a bound. If all other outcomes are at c1, an outcome of mass m has density at most c1 + (1 - c1)/m;
+likewise its density is at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be. Both are extreme at
+the smallest atom. It has mass at most 1/2, so moving one bound in never makes the other one move.
+
+**Distributions** have shape (..., k), are non-negative and finite, and each row sums to one within `SUM_TOLERANCE`. A row passed as a
+distribution must be one. Declare counts and logits with `family.law(counts=...)` and `family.law(logits=...)`.
 
 A row that was normalised in float32 or float16 does not sum to one in float64. Normalising k numbers with unit roundoff u, added up in any
 order, leaves a sum within (k + 4) u of one to first order. This error is accepted in such arrays, up to `_MOST_ROUNDING`, and they are
@@ -15,15 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.errors import DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
+from discreet._base.doors import OldName
+from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError, OutsideFamilyError, OutsideFamilyWarning, warn_caller
 
 if TYPE_CHECKING:
-    from discreet.families._band import Bounds
     from discreet.families._finite import FiniteFamily
 
 Floats = NDArray[np.float64]
@@ -37,6 +47,109 @@ _HINTS = {  # for what other packages compute with
     ),
 }
 _MOST_ROUNDING = 0.01  # of a sum: a larger error is a mistake in any precision
+_PAST = Fraction(2**1023)  # where floats end, nearly
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """0 <= lower < 1 < upper: bounds of dP/dmu for a probability measure mu."""
+
+    lower: float
+    upper: float
+
+    @property
+    def alpha(self) -> float:
+        """The mu-mass of the set where an extreme client is at the upper bound: alpha upper + (1 - alpha) lower = 1."""
+        return (1.0 - self.lower) / (self.upper - self.lower)
+
+
+def describe_bounds(bounds: Bounds, ratio: str, *, any_client: bool) -> tuple[str, list[tuple[str, str]]]:
+    """The bounds as a heading and rows of a table; a band that serves everybody shows only its box."""
+    if any_client:
+        return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
+    return "the client distributions", [
+        (f"least {ratio}", f"{bounds.lower:g}"),
+        (f"most {ratio}", f"{bounds.upper:g}"),
+    ]
+
+
+def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
+    """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are errors."""
+    lower = NON_NEGATIVE.check("lower", lower) * reference_mass
+    upper = POSITIVE.check("upper", upper, "give an upper bound of dP/dmu") * reference_mass
+    scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
+    take = f"take lower < {1.0 / reference_mass:g} < upper"
+    if lower > upper:
+        raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{scaled}: no law satisfies both; swap them")
+    if lower > 1.0 or upper < 1.0:
+        raise DiscreetError(f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; {take}")
+    if lower == 1.0 or upper == 1.0:
+        raise DiscreetError(
+            f"{lower:g} <= dP/dmu <= {upper:g}{scaled} holds for the reference alone: there is nothing to keep private; "
+            f"{take}"
+        )
+    return Bounds(lower, upper)
+
+
+def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
+    """The bounds that members of the band attain if the smallest atom of the reference has this mass."""
+    lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
+    most = lower + (1 - lower) / least_mass
+    least = upper - (upper - 1) / least_mass
+    if (most < _PAST and float(most) == bounds.upper) or (least >= 0 and float(least) == bounds.lower):
+        return bounds  # equal up to rounding; else on two equal atoms each bound would move the other for ever
+    if upper > most:
+        return Bounds(bounds.lower, float(most))
+    return Bounds(float(least), bounds.upper) if lower < least else bounds
+
+
+def check_any_client(any_client: Any, lower: Any) -> bool:
+    """Whether a band is to serve everybody; it then needs a lower bound of 0."""
+    if not isinstance(any_client, (bool, np.bool_)):
+        raise DiscreetError(f"any_client = {any_client!r} is neither True nor False")
+    if any_client and NON_NEGATIVE.check("lower", lower) != 0.0:
+        raise DiscreetError(f"lower = {lower!r} is a claim about clients; any_client=True needs lower=0")
+    return bool(any_client)
+
+
+def check_everybody(stated: Any, lower: float) -> bool | None:
+    """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
+    if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
+        return stated
+    raise DiscreetError(
+        f"family.everybody = {stated!r} with family.lower = {lower:g}; give true with family.lower = 0, or leave it out"
+    )
+
+
+class BandFamily:
+    """The common parts of all families: the bounds of dP/dmu, and whether they make a claim about clients."""
+
+    bounds: Bounds
+    any_client: bool = False  # whether the bounds only choose a box, and make no claim about clients
+    everybody = OldName("any_client")
+    served = OldName("served_bounds")
+
+    @property
+    def served_bounds(self) -> Bounds:
+        """Bounds of dP/dmu for the clients that risks hold for: the members."""
+        return self.bounds
+
+    @property
+    def fills_band(self) -> bool:
+        """Whether the family contains its whole band."""
+        return True
+
+
+def check_family(family: Any) -> None:
+    """Reject an argument that is not a family: a number of outcomes, a sampler, a class instead of a value."""
+    known = isinstance(getattr(family, "bounds", None), Bounds)
+    if not known or not (isinstance(family, BandFamily) or isinstance(getattr(family, "size", None), int)):
+        raise DiscreetError(f"family = {family!r} is not a family; pass Simplex(...), Band(...) or a continuous one")
+
+
+def serves_everybody(family: Any) -> bool:
+    """Whether it is a band that only chooses a box, as designs do; risks then hold for all distributions."""
+    return isinstance(family, BandFamily) and family.any_client
 
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:

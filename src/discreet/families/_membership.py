@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels, integrate_parts
 from discreet.errors import DiscreetError, UnresolvedWarning, warn_caller
-from discreet.families._band import Bounds
 from discreet.families._densities import LogDensity, as_density
 from discreet.families._integration import Chart, features_of, kernel_rows, split_at, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, log_densities, masses_between
-from discreet.families._laws import Outsiders, name_clients
+from discreet.families._laws import Bounds, Outsiders, name_clients
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily, Nodes

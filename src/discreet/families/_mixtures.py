@@ -30,16 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
-from discreet.families._band import (
-    WorstMembers,
-    gaussian_in_space,
-    gaussian_on_line,
-    laplace_on_line,
-    normalised_bounds,
-)
-from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, singular_error
-from discreet.families._integration import Chart, Polar, Spherical, cartesian
+from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
+from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
+from discreet.families._laws import normalised_bounds
+from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
 
 Floats = NDArray[np.float64]
 
@@ -95,7 +90,7 @@ class _Mixtures(ContinuousFamily):
             and bool((self.kernel.size(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
         )
 
-    def _inside(self, x: Floats) -> NDArray[np.bool_]:
+    def _is_inside_box(self, x: Floats) -> NDArray[np.bool_]:
         assert self.box is not None
         low, high = np.array(self.box).T
         return np.asarray(np.all((x >= low) & (x <= high), axis=1))
@@ -105,12 +100,12 @@ class _Mixtures(ContinuousFamily):
         return f"{type(self).__name__}(dim={self.dim}, radius={self.radius:g}, scale={self.scale:g}{box})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Mixtures) and self._identity() == other._identity()
+        return isinstance(other, _Mixtures) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash(self._identity())
+        return hash(self._comparison_key())
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (type(self), self.dim, self.radius, self.scale, None if self.box is None else tuple(self.box))
 
 
@@ -120,8 +115,8 @@ class GaussianMixtures(_Mixtures):
 
     Args:
         dim: the dimension of the space.
-        radius: the largest distance of a centre from the origin.
-        scale: the width of one component.
+        radius: the largest Euclidean distance of a centre from the origin.
+        scale: the standard deviation of one component along each axis.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
@@ -162,7 +157,7 @@ class GaussianMixtures(_Mixtures):
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
-        return found if self.box is None else np.where(self._inside(x), found, -np.inf)
+        return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
@@ -200,7 +195,7 @@ class GaussianMixtures(_Mixtures):
         if self.box is None:
             return self._log_height + float(scipy.special.logsumexp(self._log_radial_terms))
         if self.dim == 1:
-            return self._log_height + math.log(self._lengths.sum())
+            return self._log_height + math.log(self._envelope_integrals.sum())
         start = Panels.from_edges(self.chart.edges)
 
         def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
@@ -226,7 +221,7 @@ class GaussianMixtures(_Mixtures):
         return np.asarray(sphere + np.concatenate([[n * log_rho - math.log(n)], shells]))
 
     @cached_property
-    def _lengths(self) -> Floats:
+    def _envelope_integrals(self) -> Floats:
         """In one dimension with a box: the integrals of the unnormalised envelope left of, inside and right of the radius."""
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
@@ -257,7 +252,7 @@ class GaussianMixtures(_Mixtures):
         low, high = np.array(self.box).T
         if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
             x = self._draw_freely(tries, rng)
-            return x[self._inside(x)]
+            return x[self._is_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
         return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
 
@@ -275,7 +270,7 @@ class GaussianMixtures(_Mixtures):
         """One dimension with a box: a piece by its length, then by inversion."""
         assert self.box is not None
         (low, high), rho, s = self.box[0], self.radius, self.scale
-        piece = rng.choice(3, size=count, p=self._lengths / self._lengths.sum())
+        piece = rng.choice(3, size=count, p=self._envelope_integrals / self._envelope_integrals.sum())
         uniform = rng.random(count)
         middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
         left = -rho + s * _normal_between((low + rho) / s, min(0.0, (high + rho) / s), uniform)
@@ -289,11 +284,8 @@ class GaussianMixtures(_Mixtures):
             outermost = rho + s * _TAIL[-1]
             whole = [(-outermost, outermost)] * self.dim
             both = np.concatenate([-rho - s * _TAIL[::-1], [0.0], rho + s * _TAIL])
-            return cartesian(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+            return cartesian_chart(self.box or whole, both, np.array([-rho, 0.0, rho]), s)
+        check_charted(self.dim)
         outer = rho + s * _TAIL
         # r^(n-1) exp(-(r - rho)^2/(2 s^2)) has its mode where r (r - rho) = (n - 1) s^2
         mode = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * (self.dim - 1) * s * s))
@@ -315,8 +307,8 @@ class LaplaceMixtures(_Mixtures):
 
     Args:
         dim: the dimension of the space.
-        radius: the largest distance of a centre from the origin.
-        scale: the width of one component.
+        radius: the largest sum of the absolute coordinates of a centre.
+        scale: the mean distance of a component from its centre along each axis.
         box: None for all of R^dim, one (low, high) for every axis, or a list with one for each.
 
     Raises:
@@ -356,11 +348,11 @@ class LaplaceMixtures(_Mixtures):
         return laplace_on_line(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._height - LAPLACE.size(x) / self.scale
-        return found if self.box is None else np.where(self._inside(x), found, -np.inf)
+        found = self._log_reference_height - LAPLACE.size(x) / self.scale
+        return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
 
     @cached_property
-    def _height(self) -> float:
+    def _log_reference_height(self) -> float:
         free = LAPLACE.log_scale_factor(self.dim) - self.dim * math.log(self.scale)
         if self.box is None:
             return free
@@ -378,15 +370,12 @@ class LaplaceMixtures(_Mixtures):
 
     @cached_property
     def chart(self) -> Chart:
-        if self.dim > LARGEST_CHARTED:
-            raise DiscreetError(
-                f"coordinates are for dimension at most {LARGEST_CHARTED}; use Points in dimension {self.dim}"
-            )
+        check_charted(self.dim)
         tail = _EXPONENTIAL_TAIL if self.dim < 3 else _EXPONENTIAL_TAIL[[0, 2, 4, 6, 9]]
         reach = self.radius + self.scale * tail
         both = np.concatenate([-reach[::-1], [0.0], reach])
         whole = [(-float(reach[-1]), float(reach[-1]))] * self.dim
-        return cartesian(self.box or whole, both, np.array([0.0]), self.scale)
+        return cartesian_chart(self.box or whole, both, np.array([0.0]), self.scale)
 
 
 def _normal_between(low: float, high: float, uniform: Floats) -> Floats:

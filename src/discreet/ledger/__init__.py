@@ -1,7 +1,6 @@
 """Ledgers of privacy budgets: one client's in a file, a population's in a folder. Each charge is durable before its sample leaves."""
 
-from discreet.ledger._book import Rounds as Rounds
-from discreet.ledger._budget import Budget, Spent
+from discreet.ledger._book import Budget, Rounds as Rounds, Spent
 from discreet.ledger._client_ledger import (
     IDENTITY as IDENTITY,
     PASSING as PASSING,

@@ -1,6 +1,23 @@
-"""`Book`, an append-only SQLite file that detects changes, and `Rounds`, the book of the rounds released under a secret.
+"""What was spent: `Budget` decides whether a release is allowed, `Book` is a file that keeps charges, `Rounds` those of a secret.
 
-A book is a list of lines. Each line is durable before it counts, and every lost or changed bit is detected:
+**Budget.** Releases stay within (epsilon, delta) even if each is chosen after seeing earlier samples. Three sums are kept, and a release is
+allowed if any of them stays within the budget:
+
+* basic: the epsilons, as exact rationals, add up to at most epsilon. An epsilon counts as the decimal that was written if the
+  nearest float is larger (ten times 0.1 is 1). Samplers draw at most at that epsilon (`stated_decimal`), so the sum holds for the draws;
+* same: all releases have one profile, and their exact composition is at most epsilon at delta/2. Stopping early is a
+  function of the whole sequence, so the bound for the largest number of releases holds at every stopping time;
+* Renyi: the divergences at one order, fixed with the budget, add up to at most epsilon at delta/2. This also holds if later
+  releases depend on earlier samples (Feldman and Zrnic, NeurIPS 2021, Theorem 3.1: a Renyi filter).
+
+A run ends within at least one of the three sums. Split any event by which sum that is. The parts lose (epsilon, 0), (epsilon, delta/2) and
+(epsilon, delta/2), together (epsilon, delta). At delta = 0 only the first sum is used.
+
+A single release may use the whole delta: it is chosen before any sample is seen, so nothing has to be split. If it does not fit into
+delta/2, nothing is allowed after it, because all three sums grow with every release. So a release that promises (epsilon, delta) fits into
+a budget of (epsilon, delta), by its promise (`covers`) if not by its profile.
+
+**Book**, an append-only SQLite file that detects changes. Each line is durable before it counts, and every lost or changed bit is detected:
 
     mark of a line  =  BLAKE2b-128(mark of the line before | the line),      last = (number of lines, mark of the last one)
 
@@ -12,7 +29,7 @@ The file uses a rollback journal with synchronous = EXTRA. Under SQLite's defaul
 cut. A journal that comes back would undo a line after its release. (A write-ahead log with FULL is as safe, but needs three files.) File
 and journal are readable by their owner alone (0600). Each operation opens the file anew, so processes, threads and forks can share a book.
 
-`Rounds` ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
+**Rounds** ensures that a round is released once under a secret. Equal data give equal samples, so a second release of a round on changed data
 would reveal, by the samples that differ, that they changed (`discreet.release._keyed`). Before any sample of a round appears, the book
 therefore notes its agreement, question and number with a keyed digest of the whole input. Releasing the same input again is allowed and
 gives the same samples. Another input is an error.
@@ -30,15 +47,120 @@ import secrets
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from discreet._base.files import NEW_FILE, check_can_keep_private, check_private, error_reason
+from discreet._base.numerics import stated_decimal
+from discreet.accounting import MOST_SAMPLES, BoxProfile, compose, renyi
 from discreet.agreement import Agreement
 from discreet.errors import NON_NEGATIVE, DiscreetError, LedgerError, check_path
+from discreet.privacy import DELTA, EXPONENT, Privacy, Pure, check_epsilon
 from discreet.release import Question, Secret
+
+_ROUNDING = 1.0 + 1e-12
+_ORDERS = (1e-3, 1e6)  # above 1
+_NO_DELTA = 1e-250  # too small to gain anything
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What releases have cost.
+
+    Attributes:
+        basic: the plain sum of their epsilons.
+        accounted: the accountant's epsilon at the budget's delta.
+    """
+
+    basic: Fraction
+    accounted: float
+
+    @property
+    def epsilon(self) -> float:
+        """The smaller of the two."""
+        return min(float(self.basic), self.accounted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """All releases of one client together are to be (epsilon, delta)-LDP.
+
+    Args:
+        epsilon: of all releases together.
+        delta: of all releases together; 0 for the pure guarantee.
+
+    Raises:
+        DiscreetError: for arguments out of range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        delta = DELTA.check(
+            "delta", self.delta, "the chance with which the budget may be exceeded; 0 for the pure guarantee"
+        )
+        object.__setattr__(self, "delta", delta)
+
+    @property
+    def order(self) -> float:
+        """The Renyi order of the filter: the best one for a total of epsilon spread over many small releases."""
+        doubt = -math.log(self.delta / 2.0)
+        best = math.sqrt(doubt) * (math.sqrt(doubt + self.epsilon) + math.sqrt(doubt)) / self.epsilon
+        return 1.0 + min(max(best, _ORDERS[0]), _ORDERS[1])
+
+    def spent(self, releases: Sequence[tuple[BoxProfile, int]]) -> Spent:
+        """The cost of the given number of releases from each box."""
+        basic = sum((Fraction(stated_decimal(profile.epsilon)) * count for profile, count in releases), Fraction(0))
+        accounted = math.inf
+        if self.delta > _NO_DELTA and releases:
+            accounted = self._by_renyi(releases)
+            if len(releases) == 1 and releases[0][1] <= MOST_SAMPLES:
+                allowed = self.delta if releases[0][1] == 1 else self.delta / 2.0
+                accounted = min(accounted, compose(releases).epsilon(allowed))
+        return Spent(basic, accounted)
+
+    def allows(self, spent: Spent) -> bool:
+        """Whether `spent` is within the budget."""
+        return spent.basic <= Fraction(stated_decimal(self.epsilon)) or spent.accounted <= self.epsilon
+
+    def covers(self, privacy: Privacy) -> bool:
+        """Whether a single release with that promise is within the budget."""
+        if not self.delta and not isinstance(privacy, Pure):  # a positive profile may underflow to 0
+            return False
+        return privacy.profile(min(self.epsilon, EXPONENT.high)) <= self.delta
+
+    def left(self, spent: Spent) -> float:
+        """The remaining epsilon, rounded down."""
+        by_sum = max(Fraction(0), Fraction(stated_decimal(self.epsilon)) - spent.basic)
+        rounded = float(by_sum)
+        if Fraction(stated_decimal(rounded)) > by_sum:
+            rounded = math.nextafter(rounded, 0.0)
+        return max(rounded, self.epsilon - spent.accounted)
+
+    def _by_renyi(self, releases: Sequence[tuple[BoxProfile, int]]) -> float:
+        order = self.order
+        total = math.fsum(count * renyi(profile, order=order) for profile, count in releases) * _ROUNDING
+        return total + math.log1p(-1.0 / order) - math.log(self.delta / 2.0 * order) / (order - 1.0)
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.epsilon:g}" + (f" at delta = {self.delta:g}" if self.delta else "")
+
+
+def distinguishable_numbers(one: float, other: float) -> tuple[str, str]:
+    """Two different numbers as texts with enough digits to tell them apart."""
+    for digits in range(6, 18):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return repr(one), repr(other)
+
 
 WAIT_SECONDS = 10.0
 PARTIAL = ".new-"  # in the name of a file that is not a book yet
@@ -133,7 +255,7 @@ class Book:
         with self._connection() as database, self._transaction(database):
             lines = self._lines(database)
             if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                raise LedgerError(self._refusal(_DAMAGED))
+                raise LedgerError(self._refusal_text(_DAMAGED))
             yield BookWriter(database, lines)
 
     def _lines(self, database: sqlite3.Connection) -> list[Any]:
@@ -149,9 +271,9 @@ class Book:
         for place, (number, line, stored) in enumerate(rows):
             mark = _line_mark(mark, line) if isinstance(line, str) else b""
             if number != place or stored != mark:
-                raise LedgerError(self._refusal(_DAMAGED))
+                raise LedgerError(self._refusal_text(_DAMAGED))
         if ends != [(len(rows), mark)] or not rows:
-            raise LedgerError(self._refusal(_DAMAGED))
+            raise LedgerError(self._refusal_text(_DAMAGED))
         lines = [json.loads(line) for _, line, _ in rows]
         if lines[0].get("format") not in (self.kind, *self.older):
             raise LedgerError(
@@ -160,7 +282,7 @@ class Book:
             )
         return lines
 
-    def _refusal(self, why: str) -> str:
+    def _refusal_text(self, why: str) -> str:
         return f"{self.what} {self.path}: {why}; no sample was released"
 
     @contextmanager
@@ -186,9 +308,9 @@ class Book:
                 yield database
         except sqlite3.Error as error:
             why = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error))
-            raise LedgerError(self._refusal(why)) from error
+            raise LedgerError(self._refusal_text(why)) from error
         except (UnicodeDecodeError, OverflowError) as error:  # raised by SQLite on a damaged file
-            raise LedgerError(self._refusal(_DAMAGED)) from error
+            raise LedgerError(self._refusal_text(_DAMAGED)) from error
 
 
 class BookWriter:
@@ -220,6 +342,11 @@ def _line_mark(before: bytes, line: str) -> bytes:
     return hashlib.blake2b(before + line.encode(), digest_size=16, person=b"discreet line").digest()
 
 
+def utc_timestamp() -> str:
+    """The present second, for people: nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 @contextmanager
 def sqlite_connection(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
     """A connection to an SQLite file, closed at the end."""
@@ -246,15 +373,12 @@ _NOTES_IN_MEMORY: dict[bytes, list[Any]] = {}  # by a digest of the secret, for 
 _MEMORY_LOCK = threading.RLock()
 
 
-class _Notes(Protocol):
+@dataclass(frozen=True)
+class _Notes:
+    """What is noted under a secret, and how to add a line."""
+
     lines: list[Any]
-
-    def add(self, line: Any) -> None: ...
-
-
-class _NotesInMemory:
-    def __init__(self, lines: list[Any]) -> None:
-        self.lines, self.add = lines, lines.append
+    add: Callable[[Any], None]
 
 
 class Rounds:
@@ -309,13 +433,10 @@ class Rounds:
 
     def check_without_ledger(self) -> None:
         """Raise an error if this secret serves a ledger."""
-        self._refuse_ledger(self._read_notes())
-
-    def _read_notes(self) -> list[Any]:
-        """All notes, for reading only."""
         if self._book is None:
-            return _NOTES_IN_MEMORY.get(self._name, [])
-        return [] if self._is_unwritten(self._book) else self._book.lines()[1:]
+            self._refuse_ledger(_NOTES_IN_MEMORY.get(self._secret_digest, []))
+        elif not self._is_unwritten(self._book):
+            self._refuse_ledger(self._book.lines()[1:])
 
     def _refuse_ledger(self, lines: list[Any]) -> None:
         if any(line[0] == _LEDGER for line in lines):
@@ -324,20 +445,21 @@ class Rounds:
             )
 
     @property
-    def _name(self) -> bytes:
+    def _secret_digest(self) -> bytes:
         return hashlib.blake2b(b"held", key=self._secret.value, digest_size=32).digest()
 
     @contextmanager
     def _writing(self) -> Iterator[_Notes]:
         if self._book is None:
             with _MEMORY_LOCK:
-                yield _NotesInMemory(_NOTES_IN_MEMORY.setdefault(self._name, []))
+                lines = _NOTES_IN_MEMORY.setdefault(self._secret_digest, [])
+                yield _Notes(lines, lines.append)
             return
         if self._is_unwritten(self._book):
             with _MEMORY_LOCK:
                 self._make_book(self._book)
         with self._book.writing() as pen:
-            yield _NotesInBook(pen)
+            yield _Notes(pen.lines[1:], pen.add)
 
     def _is_unwritten(self, book: Book) -> bool:
         """Whether there is no book, or one without its first line: somebody is making it, or was interrupted."""
@@ -353,13 +475,6 @@ class Rounds:
                     f"{error}; say where else to keep it: read_secret(path, state=) (--state), the same place for every release"
                 ) from None
             book.lines()
-
-
-class _NotesInBook:
-    """The lines of a book after its first one."""
-
-    def __init__(self, pen: _Notes) -> None:
-        self.lines, self.add = pen.lines[1:], pen.add
 
 
 def forget_rounds_in_memory() -> None:

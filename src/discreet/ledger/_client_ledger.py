@@ -34,7 +34,6 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,7 @@ from discreet.accounting import BoxProfile, profile_of
 from discreet.agreement import Agreement
 from discreet.errors import BudgetError, CollectorError, DiscreetError, LedgerError, check_count
 from discreet.families import ContinuousFamily, check_laws
-from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter
-from discreet.ledger._budget import Budget, Spent, distinguishable_numbers
+from discreet.ledger._book import WAIT_SECONDS, Book, BookWriter, Budget, Spent, distinguishable_numbers, utc_timestamp
 from discreet.mechanisms import AnyFamily, Client, JointSampler, ReportSampler, Sampler, check_sampler
 from discreet.privacy import Privacy
 from discreet.survey import SurveySampler
@@ -196,7 +194,8 @@ class Ledger:
             ) from None
         except (OSError, ValueError):  # the book raises the error that explains it
             pass
-        self.budget = _stated_budget(self._book.lines()[0])
+        terms = self._book.lines()[0]
+        self.budget = Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
 
     @classmethod
     def create(cls, path: str | Path, budget: Budget) -> "Ledger":
@@ -372,8 +371,8 @@ class Ledger:
             known = self._find_entry(pen.lines, agreement=agreement, round=round, to=to)
             if known is not None:
                 return known
-            self._check(pen.lines, profile, privacy)
-            line = [agreement, round, profile.epsilon, profile.alpha, number, _utc_timestamp(), place]
+            self._check_budget(pen.lines, profile, privacy)
+            line = [agreement, round, profile.epsilon, profile.alpha, number, utc_timestamp(), place]
             pen.add([*line, to.line] if to is not None else line[: 6 if place is None else 7])
             return _charge_entries(pen.lines)[-1]
 
@@ -400,7 +399,7 @@ class Ledger:
         """The cost of all charges together."""
         return self.budget.spent(_charged_releases(self._book.lines()))
 
-    def _check(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
+    def _check_budget(self, lines: list[Any], profile: BoxProfile, privacy: Privacy | None) -> None:
         before = _charged_releases(lines)
         if not before and privacy is not None and self.budget.covers(privacy):
             return
@@ -469,10 +468,6 @@ def refuse_forgetting(ledger: str | Path, identity: str | Path) -> None:
         )
 
 
-def _stated_budget(terms: Any) -> Budget:
-    return Budget(epsilon=float.fromhex(terms["epsilon"]), delta=float.fromhex(terms["delta"]))
-
-
 def _charge_entries(lines: list[Any]) -> list[Entry]:
     """The charges among the lines of a ledger, numbered from 1."""
     charges = (line for line in lines[1:] if line[0] != _BOUND and not is_key_note(line))
@@ -487,7 +482,3 @@ def _charged_releases(lines: list[Any]) -> list[tuple[BoxProfile, int]]:
     for entry in _charge_entries(lines):
         counts[entry.epsilon, entry.alpha] = counts.get((entry.epsilon, entry.alpha), 0) + 1
     return [(BoxProfile(epsilon=epsilon, alpha=alpha), count) for (epsilon, alpha), count in counts.items()]
-
-
-def _utc_timestamp() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

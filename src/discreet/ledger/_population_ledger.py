@@ -28,7 +28,6 @@ import secrets
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -40,8 +39,7 @@ from discreet._base.doors import OldName
 from discreet._base.files import atomic_write, check_private, error_reason
 from discreet._base.numerics import stated_decimal
 from discreet.errors import BudgetError, DiscreetError, LedgerError, check_choice, check_path
-from discreet.ledger._book import PARTIAL, Book, Rounds
-from discreet.ledger._budget import Budget
+from discreet.ledger._book import PARTIAL, Book, Budget, Rounds, utc_timestamp
 from discreet.ledger._client_ledger import Destination, is_key_note
 from discreet.release import Question, RunKey, Secret, as_secret
 
@@ -245,12 +243,12 @@ class PopulationLedger:
 
     def names_key(self) -> RunKey:
         """The key under which this ledger computes the digests of clients' names."""
-        return self._key(b"names")
+        return self._derive_key(b"names")
 
     def order_key(self, asked: Round) -> RunKey:
         """The key of an order of clients that depends on the round and not on their data."""
         columns = "\0".join(repr(part) for part in asked.key)
-        return self._key(b"order" + columns.encode("utf-8", "surrogatepass"))
+        return self._derive_key(b"order" + columns.encode("utf-8", "surrogatepass"))
 
     def settle(
         self,
@@ -275,15 +273,15 @@ class PopulationLedger:
             self._check_destination(asked, runs)
             if note is not None:
                 pen.add(note)
-            known = self._recall(drawn, [run for run in runs if run.round.key == asked.key])
-            over = self._over(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
+            known = self._recall_samples(drawn, [run for run in runs if run.round.key == asked.key])
+            over = self._clients_over_budget(names, ~known, asked, [run for run in runs if run.round.key != asked.key])
             if over.any() and over_budget == "refuse":
                 raise BudgetError(
                     f"{int(over.sum()):,} of {len(names):,} clients would spend more than epsilon = {self.budget.epsilon:g} in "
                     f"ledger {self.folder}; nothing was charged: leave them out with over_budget='drop' (--over-budget drop)"
                 )
             new = ~known & ~over
-            self._sweep(runs)
+            self._remove_stray_files(runs)
             if new.any():
                 pen.add(self._write_run(asked, drawn, new).line)
         back = np.empty_like(order)
@@ -330,7 +328,7 @@ class PopulationLedger:
                     "(--agreement). Other clients than those need another secret and ledger"
                 )
 
-    def _recall(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
+    def _recall_samples(self, drawn: Segment, runs: Sequence[Run]) -> NDArray[np.bool_]:
         """Replace draws by the stored samples of this round; return which clients had one."""
         known = np.zeros(len(drawn.names), dtype=np.bool_)
         for run in runs:
@@ -343,7 +341,7 @@ class PopulationLedger:
             known |= here
         return known
 
-    def _over(
+    def _clients_over_budget(
         self, names: ClientDigests, asking: NDArray[np.bool_], asked: Round, runs: Sequence[Run]
     ) -> NDArray[np.bool_]:
         """Which of the asking clients cannot pay."""
@@ -367,20 +365,17 @@ class PopulationLedger:
         segment = Segment(drawn.names.select(new), drawn.outcomes[new], within)
         file = secrets.token_hex(8) + _SUFFIX
         digest = segment.write(self.folder / file)
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        cells = bool(within.size)
-        return Run(
-            round=asked, clients=len(segment.names), cells=cells, file=file, digest=digest, time=time, to=self._to
-        )
+        number, cells, time = len(segment.names), bool(within.size), utc_timestamp()
+        return Run(round=asked, clients=number, cells=cells, file=file, digest=digest, time=time, to=self._to)
 
-    def _sweep(self, runs: Sequence[Run]) -> None:
+    def _remove_stray_files(self, runs: Sequence[Run]) -> None:
         """Remove the files of interrupted runs. The lock is held, so no run is still writing."""
         named = {run.file for run in runs}
         for path in self.folder.iterdir():
             if path.name not in named and _SUFFIX in path.suffixes:  # whole or partial
                 path.unlink()
 
-    def _key(self, about: bytes) -> RunKey:
+    def _derive_key(self, about: bytes) -> RunKey:
         content = bytes.fromhex(self.id) + about
         return RunKey(hashlib.blake2b(content, key=self._secret.value, person=b"discreet books 1").digest())
 

@@ -10,12 +10,14 @@ from discreet._base.numerics import (
     log_bracket,
     stated_decimal,
 )
-from discreet.privacy._functional import Functional
-from discreet.privacy._gaussian import (
+from discreet.privacy._gaussian_and_functional import (
     LEAST_PROBABILITY as LEAST_PROBABILITY,
+    Functional,
     Gaussian,
     normal_cdf as normal_cdf,
     normal_quantile_below as normal_quantile_below,
+    privacy_document as privacy_document,
+    read_privacy as read_privacy,
 )
 from discreet.privacy._notion import (
     DELTA as DELTA,
@@ -30,7 +32,6 @@ from discreet.privacy._notion import (
     chosen_privacy,
     extreme_masses,
 )
-from discreet.privacy._parsing import privacy_document as privacy_document, read_privacy as read_privacy
 
 __all__ = [
     "LARGEST_EXPONENT",

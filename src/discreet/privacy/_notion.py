@@ -1,4 +1,4 @@
-"""Notions of privacy as trade-off functions f: a box keeps a notion if and only if two points lie above f.
+"""Notions of privacy as trade-off functions f, the best box of each for a band, and warnings of weak ones.
 
 A test that distinguishes two clients' outputs Q, Q' by a sample has error probabilities x and y; T(Q, Q')(x) is the least y at a given x. A
 sampler is f-LDP if T(Q, Q') >= f for any two clients, where f is convex, non-increasing and at most 1 - x. In terms of the hockey-stick
@@ -58,6 +58,20 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
 
 A box has b > 0 as long as lambda < 1. So delta here is not the probability of total disclosure: the sampler is purely log(B/b)-LDP as well. A
 delta so large that it would allow the raw draw itself is an error (`refuse_raw`).
+
+**The constants of a box.** For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box is
+
+    b = 1/(alpha e^eps + 1 - alpha),   B = b e^eps                                            [paper, Thms 3.1, 3.3, C.4]
+
+A box (b, B) contains lambda P + (1 - lambda) mu for every client as soon as lambda <= min((1-b)/(1-c1), (B-1)/(c2-1)). This bounds dP/dQ by
+r1 = c1/(1 - lambda (1-c1)) and r2 = c2/(1 + lambda (c2-1)). If c2 <= c1 e^eps the identity is eps-LDP and lambda = 1. The differences 1 - r1
+and r2 - 1 are far smaller than the rounding of r1 and r2 for a large epsilon. They are computed by themselves, without a difference of nearly
+equal numbers where lower = 0: with q = e^(-eps) and d = c2 q - c1,
+
+    1 - r1 = alpha d/q,    r2 - 1 = (1 - alpha) d                                                        (optimal box)
+    1 - r1 = (1 - lambda) (1 - c1)/(1 - lambda (1-c1)),    r2 - 1 = (1 - lambda) (c2 - 1)/(1 + lambda (c2-1))       (any box)
+
+so that the digits hold until e^(-eps) itself underflows, above epsilon = 708.
 """
 
 from __future__ import annotations
@@ -71,8 +85,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from discreet._base.numerics import exp_lower, stated_decimal
-from discreet.errors import POSITIVE, DiscreetError, Range, check_rational
+from discreet._base.numerics import exp_lower, exp_nearest, expm1_nearest, stated_decimal
+from discreet.errors import (
+    POSITIVE,
+    DiscreetError,
+    LargeEpsilonWarning,
+    Range,
+    check_rational,
+    is_called_by_user,
+    warn_caller,
+)
 from discreet.families import Bounds
 
 EXPONENT = Range(0.0, 1e6)
@@ -349,3 +371,139 @@ def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
             f"privacy = {privacy!r} is not a notion of privacy; pass Pure(...), Approximate(...), Gaussian(...) or Functional(...)"
         )
     return Pure(privacy.epsilon) if isinstance(privacy, Approximate) and not privacy.delta else privacy
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The paper's constants of a band and a box around its reference [paper, Def. C.1].
+
+    `gamma` is the largest weight lambda with lambda P + (1 - lambda) mu in the box for every client: 1 for the identity. `below` is 1 - r1
+    and `above` is r2 - 1, to all digits.
+
+    Attributes:
+        alpha: the reference mass of the set where an extreme client is at the upper bound.
+        b: the floor of the box, relative to the reference.
+        B: its ceiling, b e^epsilon.
+        r1: the smallest dP/dQ.
+        r2: the largest dP/dQ.
+        gamma: the weight of the client in the linear mechanism.
+        below: 1 - r1.
+        above: r2 - 1.
+    """
+
+    alpha: float
+    b: float
+    B: float
+    r1: float
+    r2: float
+    gamma: float
+    below: float
+    above: float
+
+
+def is_identity(bounds: Bounds, epsilon: float) -> bool:
+    """Whether publishing a raw draw is already eps-LDP: c2 <= c1 e^eps [paper, Section 3.2]."""
+    return bounds.upper * exp_nearest(-epsilon) <= bounds.lower
+
+
+def optimal_constants(bounds: Bounds, epsilon: float) -> Constants:
+    """b, B, r1, r2, gamma of the optimal box. For an identity class, the box from c1 that contains the whole band."""
+    epsilon = check_epsilon(epsilon)
+    alpha, shrink = bounds.alpha, exp_nearest(-epsilon)
+    if is_identity(bounds, epsilon):
+        top = bounds.lower / shrink if shrink else math.inf
+        return Constants(alpha, bounds.lower, top, 1.0, 1.0, 1.0, 0.0, 0.0)
+    upper = 1.0 / (alpha + (1.0 - alpha) * shrink)
+    gamma = -expm1_nearest(-epsilon) / (
+        -expm1_nearest(-epsilon) * (1.0 - bounds.lower) + (bounds.upper - bounds.lower) * shrink
+    )
+    r1 = bounds.lower / (upper * shrink) if bounds.lower else 0.0
+    room = bounds.upper * shrink - bounds.lower  # not an identity: positive
+    below = alpha * room / shrink if bounds.lower else 1.0
+    above = (bounds.upper - 1.0) / (bounds.upper - bounds.lower) * room
+    return Constants(alpha, upper * shrink, upper, r1, bounds.upper / upper, gamma, below, above)
+
+
+def constants_for_privacy(privacy: Privacy, bounds: Bounds) -> Constants:
+    """b, B, r1, r2, gamma of the best box that keeps a notion: gamma is its lambda (`discreet.privacy._notion`); 1 - lambda is not rounded.
+
+    If the notion allows a raw draw of every member, the box is the band itself, or that of `optimal_constants` for a pure one.
+    """
+    if isinstance(privacy, Pure):
+        return optimal_constants(bounds, privacy.epsilon)
+    weight, c1, c2 = privacy.mixing(bounds), Fraction(bounds.lower), Fraction(bounds.upper)
+    b, B, left = 1 - weight * (1 - c1), 1 + weight * (c2 - 1), 1 - weight
+    if left == 0:
+        return Constants(bounds.alpha, bounds.lower, bounds.upper, 1.0, 1.0, 1.0, 0.0, 0.0)
+    found = (b, B, c1 / b, c2 / B, weight, left * (1 - c1) / b, left * (c2 - 1) / B)
+    return Constants(bounds.alpha, *map(float, found))
+
+
+LARGE_EPSILON = 10.0  # odds shift by a factor of 22,000
+_LARGE_DELTA = 1e-3
+
+
+def large_epsilon_warning(epsilon: float) -> str | None:
+    """The warning for a release at that epsilon; None if it is not too large."""
+    if not LARGE_EPSILON < epsilon < math.inf:  # an invalid epsilon has an error of its own
+        return None
+    return (
+        f"epsilon = {epsilon:g} hides next to nothing: already at {LARGE_EPSILON:g} a sample may shift the odds between two versions of a "
+        "client's data by a factor of 22,000; 0.5 to 4 is usual, and epsilon is not a percentage"
+    )
+
+
+_MAKERS = "privacy", "mechanisms", "agreement", "design", "torch"  # the rooms through which samplers are made
+
+
+def warn_of_large_epsilon(epsilon: float) -> None:
+    """Warn a user who makes a sampler with too large an epsilon. Samplers that the library makes for computations release nothing."""
+    doubt = large_epsilon_warning(epsilon)
+    if doubt is not None and is_called_by_user(*_MAKERS):
+        warn_caller(doubt, LargeEpsilonWarning)
+
+
+def weak_privacy_warning(privacy: Privacy) -> str | None:
+    """The warning for a notion with a weak guarantee, by its own numbers; None if the guarantee is strong enough.
+
+    Weak are an epsilon above 10, a delta above 0.001; for other notions their values at epsilon = 10. With a delta the guarantee bounds no
+    odds, for any epsilon: an event that is impossible from one client may have probability delta from another. The sampler's box bounds them,
+    but is not considered here.
+    """
+    stated = getattr(privacy, "epsilon", None)
+    if stated is not None and not stated <= LARGE_EPSILON:
+        return large_epsilon_warning(stated)
+    if isinstance(privacy, Pure):
+        return None
+    exponent = LARGE_EPSILON if stated is None else stated
+    delta = privacy.profile(exponent)
+    if delta <= _LARGE_DELTA:
+        return None
+    return (
+        f"{privacy} is a weak guarantee: an event may be likelier from one client than from another by a factor of e^{exponent:g}, plus "
+        f"{delta:.2g}, so that no bound on the odds follows from the guarantee alone; take a smaller budget (a delta of 1e-6 is "
+        "usual). The sampler's own .epsilon bounds them"
+    )
+
+
+def weak_rounds_warning(each: Privacy, together: Privacy, rounds: int) -> str | None:
+    """The warning for rounds with strong guarantees each and a weak one together; None otherwise."""
+    if rounds == 1 or weak_privacy_warning(each) is not None:
+        return None
+    doubt = weak_privacy_warning(together)
+    return None if doubt is None else f"{rounds:,} rounds at {each} each are {together} together: {doubt}"
+
+
+def weak_pure_rounds_warning(epsilon: float, rounds: Any) -> str | None:
+    """The same for rounds of a pure epsilon, before the two are checked."""
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds <= 1 or not 0.0 < epsilon < math.inf:
+        return None
+    total = epsilon * rounds
+    return weak_rounds_warning(Pure(epsilon), Pure(total), rounds) if total < math.inf else None
+
+
+def warn_of_weak_privacy(privacy: Privacy) -> None:
+    """Warn a user who makes a sampler with a weak guarantee."""
+    doubt = weak_privacy_warning(privacy)
+    if doubt is not None and is_called_by_user(*_MAKERS):
+        warn_caller(doubt, LargeEpsilonWarning)

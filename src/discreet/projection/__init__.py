@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names
 from discreet._base.kernels import first_bad_row as first_bad_row, processor_count as processor_count
-from discreet.projection._box import Affine, Box, numpy_seconds as numpy_seconds
-from discreet.projection._vectorised import (
+from discreet.projection._box import (
     NARROW as NARROW,
     NEGLIGIBLE as NEGLIGIBLE,
+    Affine,
+    Box,
     blocks as blocks,
-    first_bad as first_bad,
+    estimated_numpy_seconds as estimated_numpy_seconds,
+    first_invalid_row as first_invalid_row,
     improve_slopes as improve_slopes,
     scale_laws as scale_laws,
     solve_held_rows as solve_held_rows,

@@ -7,19 +7,28 @@ breakpoints lower_x/p_x and upper_x/p_x. On the segment where M is the unclipped
 
     a = (1 - clipped mass) / P(M)
 
-so r is found exactly by finitely many Newton steps (`discreet.projection._vectorised`), without a tolerance. If G(infinity) < 1, P sits on a
-set S too small for any r. Then the projection is `upper` on S and a multiple `lift` of `lower` off it. The same pair (slope, lift) also
-describes the linear mechanism lambda P + (1 - lambda) mu, so one affine form covers every mechanism:
+so r is found exactly by finitely many Newton steps, without a tolerance. If G(infinity) < 1, P sits on a set S too small for any r. Then the
+projection is `upper` on S and a multiple `lift` of `lower` off it. The same pair (slope, lift) also describes the linear mechanism
+lambda P + (1 - lambda) mu, so one affine form covers every mechanism:
 
     q_x = clip(slope p_x + lift lower_x, lower_x, upper_x)          with inf * 0 = 0 (and masses below 1e-280 taken as 0)
 
-The implementations `_compiled` (numba) and `_vectorised` (numpy) return the same result, bit for bit.
+**The solver in numpy** takes all rows at once, in blocks to bound memory. `_compiled` has the same functions in numba, with the same results
+bit for bit: both take the same steps and add every sum in the same order.
+
+Newton's steps on G are kept between the largest slope known to be too small and the smallest known to be too large, so they cannot cycle.
+After `PATIENT` steps every other one halves the distance between the two (on a logarithmic scale, where it is at most 2^11). So
+`NEWTON_STEPS` of them bring it down to neighbouring floats, and the slope is right even if Newton's steps make no progress.
+
+Floating-point sums depend on their order, so the order is part of the definition. Numbers are taken in blocks of `BLOCK`, which are added one
+after the other. Within a block number i goes to lane i mod `LANES`, in order, and the lanes are then added by halves: 0 + 4, 1 + 5, 2 + 6, 3
++ 7, then 0 + 2, 1 + 3, then 0 + 1. Zeros after the last number change nothing.
 """
 
-import importlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,23 +36,30 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.kernels import compiled_for
 from discreet._base.numerics import exp_nearest
 from discreet._base.showing import with_short_repr
-from discreet.families import as_laws, refuse_bad_law
+from discreet.families import SUM_TOLERANCE, as_laws, is_law, refuse_bad_law
 from discreet.privacy.tradeoff import Constants
-from discreet.projection._vectorised import ROUNDING
 
-Bound = float | NDArray[np.float64]
+Floats = NDArray[np.float64]
+Bound = float | Floats
+NEWTON_STEPS = 200
+PATIENT = 40  # steps after which every other one is a bisection
+SETTLED = 1e-15  # relative change of the slope below which the unclipped set is unchanged
+NEGLIGIBLE = 1e-280  # a smaller mass counts as 0: a bound divided by it, in units of 2^-62, would overflow
+ROUNDING = 1e-14  # bound on the rounding of a summed mass
+BEYOND = 2.0 / NEGLIGIBLE  # larger than every breakpoint
+PAST = 2.0**-50  # a step this far beyond a breakpoint is beyond it in floating point too
+FARTHEST = 1e100  # how far beyond a breakpoint a step may go
+LANES = 8
+BLOCK = 1 << 10
+NARROW = 1 << 12  # up to this length a vector pass is faster than filtering
+_ENTRIES = 1 << 20  # in a block of rows
+_IMPROVING_STEPS = 12
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 _LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
-def projection_module(entries: int) -> ModuleType:
-    """The module that projects rows of that many entries in total, `_compiled` or `_vectorised`, with the same results."""
-    found = "compiled" if compiled_for(numpy_seconds(entries)) else "vectorised"
-    return importlib.import_module(f"discreet.projection._{found}")
-
-
-def numpy_seconds(entries: int) -> float:
-    """Roughly how long `_vectorised` takes for rows of that many entries in total."""
+def estimated_numpy_seconds(entries: int) -> float:
+    """Roughly how long the solver in numpy takes for rows of that many entries in total."""
     return 1e-3 + 1e-7 * entries
 
 
@@ -81,7 +97,9 @@ class Box:
         with np.errstate(invalid="ignore", over="ignore"):  # B may be infinite
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
-        lower = np.maximum(lower, np.nextafter(upper / _exp_rounded_down(min(epsilon, _LARGEST_EXPONENT)), 1.0))
+        lower = np.maximum(
+            lower, np.nextafter(upper / math.nextafter(exp_nearest(min(epsilon, _LARGEST_EXPONENT)), 0.0), 1.0)
+        )
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
             return cls(size, float(lower), float(upper))
@@ -102,47 +120,284 @@ class Box:
 
     def project(self, p: ArrayLike) -> NDArray[np.float64]:
         """The projection of each distribution (..., k) onto the box."""
-        rows, shape = self._rows(p)
+        rows, shape = self._law_rows(p)
         law = np.empty_like(rows)
-        self._affine(rows, None, law)
+        self._solve_and_fill(rows, None, law)
         return law.reshape(shape)
 
     def mix(self, p: ArrayLike, mixing: Affine) -> NDArray[np.float64]:
         """clip(slope p + lift lower): the linear mechanism, kept in the box."""
-        rows, shape = self._rows(p)
+        rows, shape = self._law_rows(p)
         law = np.empty_like(rows)
-        self._affine(rows, mixing, law)
+        self._solve_and_fill(rows, mixing, law)
         return law.reshape(shape)
 
     def scale(self, p: ArrayLike) -> NDArray[np.float64]:
         """r_P for each distribution (...,): one of them if several exist, 0 if P sits on too small a set and none exists."""
-        rows, shape = self._rows(p)
-        slope, _ = self._affine(rows, None, np.empty((0, self.size)))
+        rows, shape = self._law_rows(p)
+        slope, _ = self._solve_and_fill(rows, None, np.empty((0, self.size)))
         return (1.0 / slope).reshape(shape[:-1])
 
     def slope_and_lift(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """(slope, lift) of the projection of one distribution (k,): q = clip(slope p + lift lower, lower, upper)."""
-        slope, lift = self._affine(p[None, :], None, np.empty((0, self.size)))
+        slope, lift = self._solve_and_fill(p[None, :], None, np.empty((0, self.size)))
         return float(slope[0]), float(lift[0])
 
-    def _affine(
+    def _solve_and_fill(
         self, rows: NDArray[np.float64], mixing: Affine | None, law: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = np.ascontiguousarray(rows)  # as the compiled code requires
         slope = np.full(len(rows), 1.0 if mixing is None else mixing.slope)
         lift = np.full(len(rows), 0.0 if mixing is None else mixing.lift)
-        bad = projection_module(rows.size).affine(
-            rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law
-        )
+        compiled = compiled_for(estimated_numpy_seconds(rows.size))
+        fill = import_module("discreet.projection._compiled").fill_affine_laws if compiled else fill_affine_laws
+        bad = fill(rows, self.lower, self.upper, self.ceiling, mixing is None, slope, lift, law)
         if bad >= 0:
             refuse_bad_law(rows, bad)
         return slope, lift
 
-    def _rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+    def _law_rows(self, p: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         laws = as_laws(p, "p", self.size)
         return laws.reshape(-1, self.size), laws.shape
 
 
-def _exp_rounded_down(epsilon: float) -> float:
-    """A float below e^epsilon, by at most one unit in the last place and a half."""
-    return math.nextafter(exp_nearest(epsilon), 0.0)
+def fill_affine_laws(
+    laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
+) -> int:
+    """Solve for slope and lift (n,) under `ceiling` if `projecting`, then fill `out`, if it has rows, with the affine law.
+
+    Returns the number of the first row that is not a distribution (the results are then invalid), or -1.
+    """
+    for rows in blocks(*laws.shape):
+        bad = first_invalid_row(laws[rows])
+        if bad >= 0:
+            return int(rows.start) + bad
+        if projecting:
+            slope[rows], lift[rows] = solve_rows(laws[rows], lower, ceiling)
+        if len(out):
+            own = scale_laws(laws[rows], slope[rows, None])
+            out[rows] = np.clip(own + lift[rows, None] * lower, lower, upper)
+    return -1
+
+
+def blocks(rows: int, size: int) -> list[slice]:
+    """Slices of rows that hold about `_ENTRIES` entries each."""
+    step = max(1, _ENTRIES // size)
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def first_invalid_row(laws: Floats) -> int:
+    """The number of the first row that is not a distribution, or -1."""
+    good = is_law(laws)
+    return -1 if good.all() else int(np.argmin(good))
+
+
+def scale_laws(laws: Floats, slope: Floats) -> Floats:
+    """slope * p, with inf * 0 = 0 and no warning."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((slope != np.inf) | (laws > NEGLIGIBLE), laws * slope, 0.0)
+
+
+def solve_rows(laws: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row: from all outcomes, or from the support alone if the reference is uniform."""
+    if isinstance(lower, np.ndarray):
+        return _solve_held(laws, np.zeros(len(laws)), lower, upper, np.ones(laws.shape, dtype=np.bool_))
+    slope, lift = np.empty(len(laws)), np.empty(len(laws))
+    for rows, line, place, to in _support_entries(laws):
+        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
+        slope[rows], lift[rows] = solve_uniform(mass, number, laws.shape[1], lower, float(upper))
+    return slope, lift
+
+
+def solve_held_rows(laws: Floats, lower: Floats, upper: Floats, unheld: Floats) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from its support alone, over any reference; `unheld` sums the lower bounds of the other outcomes."""
+    slope, lift = np.empty(len(laws)), np.empty(len(laws))
+    for rows, line, place, to in _support_entries(laws):
+        mass, number = _pad_rows(laws[rows][line, place], line, to, len(rows))
+        low, high = (_pad_rows(bound[place], line, to, len(rows))[0] for bound in (lower, upper))
+        slope[rows], lift[rows] = solve_listed(mass, number, low, high, unheld[rows])
+    return slope, lift
+
+
+def _support_entries(
+    laws: Floats,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """(rows, line among them, outcome, place in a list) of all entries in the supports, for rows of similar length."""
+    held = laws > NEGLIGIBLE
+    for rows in _rows_of_similar_length(held.sum(axis=1)):
+        line, place = np.nonzero(held[rows])
+        yield rows, line, place, (np.cumsum(held[rows], axis=1) - 1)[line, place]
+
+
+def _pad_rows(
+    values: Floats, line: NDArray[np.int64], to: NDArray[np.int64], rows: int
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Values as a list for each row, padded with zeros, and their numbers."""
+    number = np.bincount(line, minlength=rows)
+    packed = np.zeros((rows, int(number.max(initial=0))))
+    packed[line, to] = values
+    return packed, number
+
+
+def _rows_of_similar_length(number: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Groups of rows whose lists may be padded with zeros to one length: short ones together, each long one alone."""
+    together = np.flatnonzero(number <= NARROW)
+    if together.size:
+        yield together
+    yield from np.flatnonzero(number > NARROW)[:, None]
+
+
+def solve_uniform(
+    mass: Floats, number: NDArray[np.int64], size: int, lower: float, upper: float
+) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row over a uniform reference on `size` outcomes, from the `number` masses of the support, padded with zeros.
+
+    No row is longer than `NARROW`, or there is only one row.
+    """
+    unheld = size - number
+    if upper == np.inf:
+        return _solve_convex(mass, number, unheld, lower), np.zeros(len(mass))
+    return _solve_held(
+        mass, np.asarray(unheld * lower, dtype=np.float64), lower, upper, np.arange(mass.shape[1]) < number[:, None]
+    )
+
+
+def solve_listed(
+    mass: Floats, number: NDArray[np.int64], lower: Floats, upper: Floats, unheld: Floats
+) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row from lists of the `number` masses of the support and their bounds, padded with zeros."""
+    return _solve_held(mass, unheld, lower, upper, np.arange(mass.shape[1]) < number[:, None])
+
+
+def _row_sums(values: Floats) -> Floats:
+    """The sum of each row, in the order defined above."""
+    rows, size = values.shape
+    width = min(BLOCK, -(-size // LANES) * LANES)
+    blocks = -(-size // width)
+    padded = np.zeros((rows, blocks * width))
+    padded[:, :size] = values
+    lanes = np.add.reduce(padded.reshape(rows, blocks, width // LANES, LANES), axis=2)
+    while lanes.shape[2] > 1:
+        half = lanes.shape[2] // 2
+        lanes = lanes[:, :, :half] + lanes[:, :, half:]
+    return np.asarray(np.cumsum(lanes[:, :, 0], axis=1)[:, -1])
+
+
+def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
+    """As `compiled._solve_convex`, on many rows, or a single one that may be long."""
+    found = np.ones(len(mass))
+    active, slope = np.arange(len(mass)), np.ones(len(mass))
+    for _ in range(NEWTON_STEPS):
+        over = mass * slope[:, None] > lower
+        above, mass_above = over.sum(axis=1), _row_sums(np.where(over, mass, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (1.0 - (unheld + number - above) * lower) / mass_above
+        going = (mass_above > NEGLIGIBLE) & (step > 0.0) & (step < slope * (1.0 - SETTLED))
+        near = (mass_above > NEGLIGIBLE) & (np.abs(step - slope) <= SUM_TOLERANCE * slope)
+        found[active] = np.where(going | near, step, slope)
+        if not going.any():
+            break
+        active, slope, mass = active[going], step[going], mass[going]
+        number, unheld = number[going], unheld[going]
+        if mass.shape[1] > NARROW:  # a single row: an outcome once clipped from below stays so
+            kept = mass[:, mass[0] * slope[0] > lower]
+            unheld, number, mass = unheld + (mass.shape[1] - kept.shape[1]), np.array([kept.shape[1]]), kept
+    return found
+
+
+def _solve_held(
+    mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """As `_compiled.solve_held`, on many rows at once.
+
+    Entries that are not `present` are padding. Bounds are one number, one for each outcome, or one for each entry.
+    """
+    found, lift = np.ones(len(mass)), np.zeros(len(mass))
+    active, slope = np.arange(len(mass)), np.ones(len(mass))
+    too_small, too_large, stretch = np.zeros(len(mass)), np.full(len(mass), np.inf), np.full(len(mass), 1.0 + PAST)
+    for turn in range(NEWTON_STEPS):
+        value = mass * slope[:, None]
+        inside = np.minimum(np.maximum(value, lower), upper)
+        unclipped = inside == value
+        clipped = _row_sums(np.where(present & ~unclipped, inside, 0.0)) + unheld
+        middle = _row_sums(np.where(present & unclipped, mass, 0.0))
+        sloped = middle > NEGLIGIBLE
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.where(sloped, (1.0 - clipped) / middle, np.inf)
+        excess = clipped + slope * middle - 1.0
+        at_one = np.abs(excess) <= ROUNDING
+        below, above = _nearest_breakpoints(mass, value, lower, upper)
+        beyond = ~sloped & ~at_one & (excess < 0.0) & (above == np.inf)
+        done = beyond | at_one | (sloped & (np.abs(step - slope) <= SETTLED * slope))
+        near = np.abs(step - slope) <= SUM_TOLERANCE * slope
+        at_end = np.where(sloped, np.where(near, step, slope), np.where(below > 0.0, below, slope))
+        found[active] = np.where(beyond, np.inf, at_end)
+        if beyond.any():
+            low, high = _bound_of_rows(lower, beyond), _bound_of_rows(upper, beyond)
+            lift[active[beyond]] = _lift_off_support(mass[beyond], unheld[beyond], low, high, present[beyond])
+        too_large, too_small = np.where(excess > 0.0, slope, too_large), np.where(excess > 0.0, too_small, slope)
+        with np.errstate(over="ignore"):
+            past = np.where(excess > 0.0, below / stretch, np.minimum(above * stretch, BEYOND))
+        step = np.where(sloped, np.where(step <= 0.0, 0.5 * slope, step), past)
+        stretch = np.where(sloped, stretch, np.minimum(np.maximum(2.0, stretch * stretch), FARTHEST))
+        halving = ~sloped | ~((too_small < step) & (step < too_large)) | (turn >= PATIENT and turn % 2 == 1)
+        bracketed = (too_small > 0.0) & (too_large < np.inf)
+        with np.errstate(invalid="ignore"):
+            step = np.where(bracketed & halving, np.sqrt(too_small) * np.sqrt(too_large), step)
+        going = ~done
+        found[active[going]] = step[going]
+        if done.all():
+            break
+        active, slope, mass, present, unheld = active[going], step[going], mass[going], present[going], unheld[going]
+        too_small, too_large, stretch = too_small[going], too_large[going], stretch[going]
+        lower, upper = _bound_of_rows(lower, going), _bound_of_rows(upper, going)
+    return found, lift
+
+
+def _bound_of_rows(bound: Bound, rows: NDArray[np.bool_]) -> Bound:
+    """A bound of these rows, if each row has its own."""
+    return bound[rows] if isinstance(bound, np.ndarray) and bound.ndim == 2 else bound
+
+
+def _nearest_breakpoints(mass: Floats, value: Floats, lower: Bound, upper: Bound) -> tuple[Floats, Floats]:
+    """The nearest breakpoints on either side of each row's slope: 0 or infinity if there is none."""
+    held = mass > NEGLIGIBLE
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        above = np.where(held & (value < lower), lower / mass, np.inf).min(axis=1)
+        below = np.where(held & (value >= lower) & (value > upper), upper / mass, 0.0).max(axis=1)
+    return below, above
+
+
+def _lift_off_support(mass: Floats, unheld: Floats, lower: Bound, upper: Bound, present: NDArray[np.bool_]) -> Floats:
+    """The multiple of `lower` for outcomes without mass if those with mass are all clipped from above."""
+    held = mass > NEGLIGIBLE
+    on = np.cumsum(np.where(held, upper, 0.0), axis=1)[:, -1]
+    off = np.cumsum(np.column_stack((unheld, np.where(present & ~held, lower, 0.0))), axis=1)[:, -1]
+    return np.asarray(np.divide(1.0 - on, off, out=np.zeros(len(mass)), where=off > 0.0))
+
+
+def _newton_step(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> tuple[Floats, NDArray[np.bool_]]:
+    """(1 - clipped mass) / unclipped mass of each row; on a flat piece at height one, its near end, and True."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = laws * slope[:, None]
+        low, high = value < lower, value > upper
+        clipped = np.where(low, lower, np.where(high, upper, 0.0)).sum(axis=1)
+        middle = np.where(low | high, 0.0, laws).sum(axis=1)
+        step = np.where(middle > NEGLIGIBLE, (1.0 - clipped) / middle, np.nan)
+        flat = (middle <= NEGLIGIBLE) & (np.abs(1.0 - clipped) <= ROUNDING)
+        if flat.any():
+            near = np.where(high[flat], np.broadcast_to(upper, laws.shape)[flat] / laws[flat], 0.0).max(axis=1)
+            step[flat] = np.where(near > 0.0, near, slope[flat])
+    return step, flat
+
+
+def improve_slopes(laws: Floats, slope: Floats, lower: Bound, upper: Bound) -> Floats:
+    """Newton's method from nearly right slopes (n,), where the bounds may differ from row to row (n, k)."""
+    for _ in range(_IMPROVING_STEPS):
+        step, _ = _newton_step(laws, slope, lower, upper)
+        usable = (step > 0.0) & np.isfinite(step)
+        settled = np.abs(step - slope) <= SETTLED * slope
+        slope = np.where(usable, step, slope)
+        if np.all(settled | ~usable):
+            break
+    return slope

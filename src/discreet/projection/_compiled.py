@@ -1,7 +1,7 @@
 """The projection in numba: one pass over memory, branch-free inner loops, rows shared among threads.
 
-It has the same functions as `_vectorised`, with the same results, bit for bit: the order of every sum that a result depends on is defined
-there.
+It has the same functions as the solver in numpy (`_box`), with the same results, bit for bit: the order of every sum that a result depends
+on is defined there.
 
 A compiler may not change the order of a floating-point sum. If it were allowed to, it would choose one for the processor at hand, and the
 last bit would depend on the machine. So the vectors are written out here as LLVM instructions: lane i of one vector of eight takes numbers i,
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import first_bad_row, kernel
 from discreet.families import SUM_TOLERANCE
-from discreet.projection._vectorised import (
+from discreet.projection._box import (
     BEYOND,
     BLOCK,
     FARTHEST,
@@ -73,7 +73,7 @@ def _build_sums(
                 where = builder.bitcast(builder.gep(lines[number], [place]), _VECTOR.as_pointer())
                 found.append(builder.load(where, align=8))
             else:
-                found.append(_splat(builder, value))
+                found.append(_repeat_in_vector(builder, value))
         return found
 
     rest = builder.srem(builder.sub(stop, start), ir.Constant(stop.type, LANES))
@@ -82,9 +82,9 @@ def _build_sums(
         for vector, more in zip(vectors, terms(builder, operands(place)), strict=True):
             builder.store(builder.fadd(builder.load(vector), more), vector)
     with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(rest.type, 0))):
-        there = builder.icmp_signed("<", _PLACES, _splat(builder, builder.trunc(rest, _PLACE), _PLACE))
+        there = builder.icmp_signed("<", _PLACES, _repeat_in_vector(builder, builder.trunc(rest, _PLACE), _PLACE))
         last = [
-            _masked_load(builder, lines[number], whole, there) if number in lines else _splat(builder, value)
+            _masked_load(builder, lines[number], whole, there) if number in lines else _repeat_in_vector(builder, value)
             for number, value in enumerate(values)
         ]
         for vector, more in zip(vectors, terms(builder, last), strict=True):
@@ -100,7 +100,7 @@ def _masked_load(builder: Any, line: Any, first: Any, there: Any) -> Any:
     return builder.call(load, [where, ir.Constant(_PLACE, 8), there, _NOTHING])
 
 
-def _splat(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
+def _repeat_in_vector(builder: Any, number: Any, kind: Any = _DOUBLE) -> Any:
     vector = ir.Constant(ir.VectorType(kind, LANES), ir.Undefined)
     for lane in range(LANES):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
@@ -146,41 +146,38 @@ def _build_clipped_and_middle(typing: Any, mass: Any, start: Any, stop: Any, slo
     return signature, _sum_code_generator(kinds, 2, terms)
 
 
-def _build_mass_above(typing: Any, mass: Any, start: Any, stop: Any, slope: Any, lower: Any) -> Any:
-    """(the sum of the entries of mass[start:stop] that exceed `lower` after multiplication by the slope; their number)."""
-    if not _is_contiguous_array(mass):
-        return None
-    kinds = (mass, _types.float64, _types.float64)
-    signature = _types.UniTuple(_types.float64, 2)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
+def _sums_over_mass(number: int, terms: Terms) -> Any:
+    """An intrinsic of (mass, start, stop, first, second): so many sums over mass[start:stop], beside two numbers."""
 
-    def terms(builder: Any, operands: list[Any]) -> list[Any]:
-        masses, slopes, low = operands
-        exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
-        return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
+    def build(typing: Any, mass: Any, start: Any, stop: Any, first: Any, second: Any) -> Any:
+        if not _is_contiguous_array(mass):
+            return None
+        kinds = (mass, _types.float64, _types.float64)
+        signature = _types.UniTuple(_types.float64, number)(mass, _types.intp, _types.intp, *kinds[1:])
+        return signature, _sum_code_generator(kinds, number, terms)
 
-    return signature, _sum_code_generator(kinds, 2, terms)
+    return intrinsic(build)
 
 
-def _build_law_sums(typing: Any, mass: Any, start: Any, stop: Any, negligible: Any, lower: Any) -> Any:
-    """Of mass[start:stop]: the sum; how many are negative; how many exceed `negligible`; and as `_build_mass_above` at slope one."""
-    if not _is_contiguous_array(mass):
-        return None
-    kinds = (mass, _types.float64, _types.float64)
-    signature = _types.UniTuple(_types.float64, 5)(mass, _types.intp, _types.intp, _types.float64, _types.float64)
+def _terms_above(builder: Any, operands: list[Any]) -> list[Any]:
+    """The masses that exceed a bound after multiplication by a slope, and their number."""
+    masses, slopes, low = operands
+    exceeds = builder.fcmp_ordered(">", builder.fmul(slopes, masses), low)
+    return [builder.select(exceeds, masses, _NOTHING), builder.select(exceeds, _ONE, _NOTHING)]
 
-    def terms(builder: Any, operands: list[Any]) -> list[Any]:
-        masses, least, low = operands
-        negative = builder.fcmp_ordered("<", masses, _NOTHING)
-        held, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
-        chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
-        return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
 
-    return signature, _sum_code_generator(kinds, 5, terms)
+def _terms_of_law(builder: Any, operands: list[Any]) -> list[Any]:
+    """The masses; how many are negative, and how many exceed a least mass; and as `_terms_above` at slope one."""
+    masses, least, low = operands
+    negative = builder.fcmp_ordered("<", masses, _NOTHING)
+    held, exceeds = (builder.fcmp_ordered(">", masses, bound) for bound in (least, low))
+    chosen = ((negative, _ONE), (held, _ONE), (exceeds, masses), (exceeds, _ONE))
+    return [masses, *(builder.select(which, what, _NOTHING) for which, what in chosen)]
 
 
 clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)
-mass_above: Any = intrinsic(_build_mass_above)
-law_sums: Any = intrinsic(_build_law_sums)
+mass_above: Any = _sums_over_mass(2, _terms_above)
+law_sums: Any = _sums_over_mass(5, _terms_of_law)
 
 
 Floats = NDArray[np.float64]
@@ -426,10 +423,10 @@ def _solve_and_fill_rows(
     return -1
 
 
-def affine(
+def fill_affine_laws(
     laws: Floats, lower: Bound, upper: Bound, ceiling: Bound, projecting: bool, slope: Floats, lift: Floats, out: Floats
 ) -> int:
-    """As `vectorised.affine`."""
+    """As `discreet.projection._box.fill_affine_laws`."""
 
     def work(rows: slice) -> int:
         return int(

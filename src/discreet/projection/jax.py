@@ -72,7 +72,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
     def project_rows(p: Any) -> Any:
         lower, upper = jnp.asarray(low, dtype=p.dtype), jnp.asarray(high, dtype=p.dtype)
         fixed = stop_gradient(p)
-        slope = _slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
+        slope = _unit_mass_slope(jnp, fixed, lower, jnp.asarray(ceiling, dtype=p.dtype))
         free = (slope * fixed > lower) & (slope * fixed < upper)
         clipped = jnp.where(free, 0.0, jnp.clip(slope * fixed, lower, upper))
         left = 1.0 - clipped.sum(-1, keepdims=True)
@@ -88,7 +88,7 @@ def output_function(sampler: BoxSampler) -> Callable[[Any], Any]:
     return project_rows if mixing is None else mix_rows
 
 
-def _slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
+def _unit_mass_slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     """The slope a with mass 1 in each row (..., 1); where there is none, one at which all held outcomes are at their ceilings."""
     some = p > 0.0
     starts, ends = (jnp.where(some, bound / jnp.where(some, p, 1.0), jnp.inf) for bound in (lower, upper))
@@ -100,9 +100,8 @@ def _slope(jnp: Any, p: Any, lower: Any, upper: Any) -> Any:
     rises = jnp.cumsum(steps, axis=-1)[..., :-1]
     widths = jnp.where(jnp.isfinite(places[..., 1:]), finite[..., 1:] - finite[..., :-1], 0.0)
     masses = jnp.sum(lower) + jnp.cumsum(rises * widths, axis=-1)
-    reached = (
-        masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
-    )  # a flat piece at 1 may be a little below it
+    # a flat piece at 1 may be a little below it
+    reached = masses >= 1.0 - _ROUNDING * p.shape[-1] * jnp.finfo(p.dtype).eps
     past = jnp.isfinite(places).sum(-1, keepdims=True) - 1  # the segment after the last break, which has no end
     segment = jnp.where(reached.any(-1, keepdims=True), jnp.argmax(reached, axis=-1, keepdims=True), past)
     left = jnp.take_along_axis(finite, segment, axis=-1)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from discreet._base.doors import lazy_names, old_names
-from discreet.release._drawing import outcome_in_constant_time, outcomes, weights
 from discreet.release._keyed import (
     DIGEST_WORDS as DIGEST_WORDS,
     WORDS as WORDS,
@@ -24,7 +23,7 @@ from discreet.release._keyed import (
     secret_line as secret_line,
     write_secret as write_secret,
 )
-from discreet.release._lattice import TOTAL, Lattice
+from discreet.release._lattice import TOTAL, Lattice, outcome_in_constant_time, outcomes, weights
 from discreet.release._randomness import (
     BITS as BITS,
     FixedIntegers as FixedIntegers,
@@ -37,7 +36,7 @@ from discreet.release._randomness import (
 )
 
 if TYPE_CHECKING:
-    from discreet.release._clients import (
+    from discreet.release._plain import (
         AFFINE_BLOCKS as AFFINE_BLOCKS,
         MASKED_BLOCKS as MASKED_BLOCKS,
         RANKED_BLOCKS as RANKED_BLOCKS,
@@ -49,13 +48,11 @@ if TYPE_CHECKING:
         REFUSED_TOO_MANY as REFUSED_TOO_MANY,
         SINGLE_BLOCKS as SINGLE_BLOCKS,
         ClientColumns as ClientColumns,
-        ReportPlan as ReportPlan,
-        plan_of as plan_of,
-    )
-    from discreet.release._plain import (
         RefusedRow as RefusedRow,
+        ReportPlan as ReportPlan,
         laws_and_messages as laws_and_messages,
         note_words as note_words,
+        plan_of as plan_of,
         word_rows as word_rows,
     )
 
@@ -77,11 +74,11 @@ __getattr__ = old_names(
     lazy_names(
         __name__,
         {
-            "_clients": (
+            "_plain": (
                 "ClientColumns REFUSED_INFINITE REFUSED_NAN REFUSED_NEGATIVE REFUSED_OUTSIDE REFUSED_OVERFLOW REFUSED_TOO_MANY "
-                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS ReportPlan plan_of"
+                "AFFINE_BLOCKS MASKED_BLOCKS RANKED_BLOCKS SINGLE_BLOCKS RefusedRow ReportPlan laws_and_messages note_words plan_of "
+                "word_rows"
             ),
-            "_plain": "RefusedRow laws_and_messages note_words word_rows",
         },
     ),
 )

@@ -19,8 +19,8 @@ import numpy as np
 
 from discreet._base.kernels import kernel
 from discreet.projection import NEGLIGIBLE
-from discreet.release._clients import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 from discreet.release._keyed import NARROW_FORM, NOTHING_BITS, SHARE_BITS, WIDE_FORM
+from discreet.release._plain import REFUSED_INFINITE, REFUSED_NAN, REFUSED_NEGATIVE, REFUSED_OUTSIDE, REFUSED_OVERFLOW
 
 LIMBS = 72  # of the largest float times 2^31 rows times 2^54, with room to spare
 

@@ -101,7 +101,7 @@ def excess_over_lower(value: float, low: Any, high: Any) -> Any:
 
 def _scale_mass(mass: float, steep: float, floors: Any) -> Any:
     """A mass times the slope, with infinity times 0 = 0; over a reference that is not uniform a negligible mass counts as 0."""
-    raise TypeError("_scaled is called from compiled code")
+    raise TypeError("_scale_mass is called from compiled code")
 
 
 @overload(_scale_mass, inline="always")
@@ -224,7 +224,7 @@ def _solve_row(
     p: Any, seen: tuple[int, float, float], floors: Any, ceilings: Any, lower: Any, upper: Any, shared: Any
 ) -> Any:
     """(slope, lift) of one row that `inspect_law` has checked."""
-    raise TypeError("_solved is called from compiled code")
+    raise TypeError("_solve_row is called from compiled code")
 
 
 @overload(_solve_row)

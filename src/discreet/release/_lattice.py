@@ -1,13 +1,13 @@
-"""Epsilon-LDP as a statement about integers: the `Lattice` of allowed weights, and how weights are filled up to 2^62.
+"""Epsilon-LDP as a statement about integers: the `Lattice` of allowed weights, and the draws from it, also in constant time.
 
 A distribution is drawn as integer weights W_x with sum 2^62, by one uniform 62-bit integer. All weights that can be drawn with obey
 
     L_x <= W_x <= U_x,      U_x <= e^epsilon L_x        (e^epsilon replaced by a rational lower bound)
 
 so W_x <= e^epsilon W'_x for any two inputs: no error in a floating-point number can break it. Other notions of privacy are kept likewise
-(`Lattice.keeping`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two rows of weights of the lattice and every beta. The weights are the
-client's affine law rounded down to the box and cut off where their sum would exceed 2^62. The missing units are then added to the outcomes
-that have room, in order:
+(`Lattice.for_privacy`): sum (W - e^beta W')_+ <= delta(beta) 2^62 for any two rows of weights of the lattice and every beta. The weights are
+the client's affine law rounded down to the box and cut off where their sum would exceed 2^62. The missing units are then added to the
+outcomes that have room, in order:
 
     E_x  = clip(floor(2^62 (slope p_x + lift lower_x)), L_x, U_x) - L_x            the rounded excess over L
     W_x  = L_x + (min(C_x, R) - min(C_{x-1}, R)) + fill_x,   C = running sum of E,  R = 2^62 - sum L
@@ -32,32 +32,60 @@ outcomes that have room, in order.
 = 1 - U(held) - b H. This is at most R H = (1 - b) H because U(held) >= mu(held): the box contains mu. For the same reason a client without
 records gets L_x + (1 - b) mu_x, the reference itself, up to rounding. And S_x R <= U_x - L_x is mu_x <= U_x, so S is reduced only for
 outcomes of a few units.
+
+**Draws.** `outcomes` and `weights` use the same arithmetic. `outcomes` is fast because it stops early. A draw in the shared part ignores the
+client, a search ends at its outcome, and a solver ends when it has converged. So its running time reveals more than the sample.
+`outcome_in_constant_time` executes the same instructions for every client and every integer:
+
+* The slope is found by bisection on the bits of a float, in exactly `_HALVINGS` steps. It is the smallest float in [2^-64, 2^960] whose mass
+is at least one, or the largest of them if P sits on so small a set that there is none.
+* The shared part, the excess, the portions and the fill are all computed and searched to their ends by counting. Running sums are kept in two
+halves, so that all sizes take one path. Selections replace branches.
+* Negligible masses are set to zero before any multiplication, so that no float is subnormal.
+
+Its distribution is that of `Lattice.weights` up to the last bits of the slope, and lies in the same lattice. So the guarantee is the same
+statement about integers. Two differences remain: effects outside a program's control (caches, the processor's clock), and rejected input, for
+which no sample leaves.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.doors import OldName
+from discreet._base.kernels import compiled_for
 from discreet._base.numerics import floor_product
 from discreet._base.showing import with_short_repr
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, check_count, check_kind
+from discreet.families import is_law, refuse_bad_law
 from discreet.privacy import Privacy, Pure, at_most_exp, extreme_masses
-from discreet.projection import NEGLIGIBLE, Box, scale_laws
+from discreet.projection import (
+    NEGLIGIBLE,
+    Affine,
+    Box,
+    blocks,
+    estimated_numpy_seconds,
+    first_invalid_row,
+    scale_laws,
+    solve_held_rows,
+    solve_rows,
+)
 from discreet.release._randomness import BITS
 
 TOTAL = 1 << BITS
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _HALF = 31
 _MASK = (1 << _HALF) - 1
 
 
-def portion_sizes(floors: NDArray[np.float64], lower: Integers, upper: Integers, shared: int) -> Integers:
+def portion_sizes(floors: Floats, lower: Integers, upper: Integers, shared: int) -> Integers:
     """S: the floors in units that sum to at most 2^62, each reduced where its room requires it."""
     whole = np.ldexp(floors, BITS - 1 - int(np.frexp(floors.max())[1])).astype(np.int64)
     fine = floor_product(whole, Fraction(TOTAL, exact_sum(whole)), TOTAL)
@@ -126,7 +154,7 @@ class Lattice:
     @classmethod
     def of(cls, box: Box, epsilon: float) -> "Lattice":
         """The integer box nearest to a box, with upper <= e^epsilon lower exactly."""
-        lattice = cls._within(box, at_most_exp(epsilon))
+        lattice = cls._nearest_within(box, at_most_exp(epsilon))
         if lattice is None:
             raise DiscreetError(
                 f"epsilon = {epsilon:g} is too small for an exact release over {box.size} outcomes in {BITS}-bit integers; "
@@ -148,7 +176,7 @@ class Lattice:
         for units in (0, *(1 << shift for shift in range(_INWARDS))):
             ratio = 1 + (Fraction(widest) - 1) * (1 - Fraction(units, 1 << 52))
             for raised in (1.0, 1.0 + units * 2.0**-52):
-                lattice = cls._within(box, ratio, raised=raised)
+                lattice = cls._nearest_within(box, ratio, raised=raised)
                 if lattice is not None and lattice.keeps_privacy(privacy):
                     return lattice
         raise DiscreetError(
@@ -158,7 +186,7 @@ class Lattice:
     keeping = OldName("for_privacy", of_class=True)
 
     @classmethod
-    def _within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
+    def _nearest_within(cls, box: Box, ratio: Fraction, *, raised: float | None = None) -> "Lattice | None":
         """The integer box nearest to a box with upper <= ratio lower exactly, or None; `raised`: a factor that raises the lower bounds."""
         ceiling = np.ceil(np.asarray(box.upper) * TOTAL).astype(np.int64)
         for lower in _lower_candidates(
@@ -182,7 +210,7 @@ class Lattice:
         """1 <= L <= U <= 2^62, and sum L <= 2^62 <= sum U."""
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         ordered = (lower >= 1).all() and (lower <= upper).all() and (upper <= TOTAL).all()
-        return bool(ordered) and self.shared_total <= TOTAL <= self._total(self.upper)
+        return bool(ordered) and self.shared_total <= TOTAL <= self._bound_total(self.upper)
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -195,14 +223,14 @@ class Lattice:
     @cached_property
     def shared_total(self) -> int:
         """sum L: how many of the 2^62 integers are answered independently of the client."""
-        return self._total(self.lower)
+        return self._bound_total(self.lower)
 
     @cached_property
     def shared_edges(self) -> Integers:
         """Running sums of L, for a reference that is not uniform (empty when it is)."""
         return np.empty(0, dtype=np.int64) if isinstance(self.lower, int) else np.cumsum(self.lower)
 
-    def _total(self, bound: int | Integers) -> int:
+    def _bound_total(self, bound: int | Integers) -> int:
         if isinstance(bound, int):
             return bound * self.box.size
         return exact_sum(bound)
@@ -216,9 +244,7 @@ class Lattice:
         found.setflags(write=False)
         return found
 
-    def parts(
-        self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
-    ) -> tuple[Integers, ...]:
+    def parts(self, laws: Floats, slope: Floats, lift: NDArray[np.float64]) -> tuple[Integers, ...]:
         """The parts that every row adds to L, in the order in which integers fall on them.
 
         These are the excess (rounded down, cut off at 2^62), the portions unless the reference is uniform, and the fill that makes the sum
@@ -241,16 +267,16 @@ class Lattice:
             excess[row] = hand_out_units(wanted[row], room)
         missing = room - excess.sum(axis=1)
         if isinstance(self.lower, int):
-            return excess, self._fill(excess, missing)
+            return excess, self._hand_out_missing(excess, missing)
         portion = np.zeros_like(excess)
         for bits, rows in ((16, missing < 1 << 16), (BITS + 1, missing >= 1 << 16)):
             some = rows & portioning[:, 0]
             if some.any():
                 parts = np.where(held[some], 0, self.portions)
                 portion[some] = portion_out(parts, missing[some, None], self.shared_total, bits)
-        return excess, portion, self._fill(excess + portion, missing - portion.sum(axis=1))
+        return excess, portion, self._hand_out_missing(excess + portion, missing - portion.sum(axis=1))
 
-    def _fill(self, given: Integers, missing: Integers) -> Integers:
+    def _hand_out_missing(self, given: Integers, missing: Integers) -> Integers:
         """The missing units, for the outcomes that have room, in order."""
         capacity = np.asarray(self.upper) - np.asarray(self.lower)
         fill = np.zeros_like(given)
@@ -258,15 +284,15 @@ class Lattice:
             fill[row] = hand_out_units(capacity - given[row], int(missing[row]))
         return fill
 
-    def weights(self, laws: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]) -> Integers:
+    def weights(self, laws: Floats, slope: Floats, lift: Floats) -> Integers:
         """W for every row: the exact distribution of the draw."""
         return np.asarray(sum(self.parts(laws, slope, lift)) + self.lower)
 
     def pick(
         self,
-        laws: NDArray[np.float64],
-        slope: NDArray[np.float64],
-        lift: NDArray[np.float64],
+        laws: Floats,
+        slope: Floats,
+        lift: Floats,
         uniform: Integers,
     ) -> Integers:
         """The outcome of each uniform integer: the shared part first, then the other parts in their order."""
@@ -289,7 +315,7 @@ class Lattice:
     shared = OldName("shared_total")
 
 
-def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Integers]:
+def _lower_candidates(exact: Floats, upwards: bool) -> Iterator[Integers]:
     """Integers near the lower bounds, best first.
 
     Rounding down can cost an outcome e^epsilon units of its upper bound; rounding up costs all outcomes together one unit each. The cheaper
@@ -297,7 +323,7 @@ def _lower_candidates(exact: NDArray[np.float64], upwards: bool) -> Iterator[Int
     moved.
     """
 
-    def integers(values: NDArray[np.float64]) -> Integers:
+    def integers(values: Floats) -> Integers:
         return np.clip(values, 1.0, float(TOTAL)).astype(np.int64)
 
     if upwards:
@@ -316,7 +342,7 @@ def _number_or_array(values: Integers) -> int | Integers:
     return values
 
 
-def largest_representable(values: NDArray[np.int64]) -> Integers:
+def largest_representable(values: Integers) -> Integers:
     """The largest integers at most these that a float represents exactly: their leading 53 bits."""
     spare = np.maximum(np.frexp(values.astype(np.float64))[1] - 53, 0)
     return np.asarray((values >> spare) << spare)
@@ -330,3 +356,205 @@ def hand_out_units(wanted: Integers, available: int) -> Integers:
     else:
         ends = np.minimum(np.cumsum(capped.astype(object)), available).astype(np.int64)
     return np.asarray(np.diff(ends, prepend=0))
+
+
+def outcomes(lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers) -> Integers:
+    """One outcome for each row of laws (n, k), from one uniform integer each.
+
+    Args:
+        lattice: the integer box, of a sampler.
+        laws: floats (n, k), a law in each row.
+        mixing: of a linear sampler; None: project onto the box.
+        uniform: n integers in [0, 2^62).
+
+    Returns:
+        n outcome numbers.
+
+    Raises:
+        DiscreetError: for rows that are no laws, and for other arguments than these.
+    """
+    _check_draw(lattice, laws, mixing, dimensions=2)
+    if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != laws.shape[:1]:
+        raise DiscreetError("uniform does not hold one 64-bit integer for each law; pass Randomness.integers(n)")
+    return _draw_and_solve(lattice, laws, mixing, uniform, keeping=mixing is not None)[0]
+
+
+def weights(lattice: Lattice, laws: Floats, mixing: Affine | None) -> Integers:
+    """The integers (n, k), each row summing to 2^62, that `outcomes` draws from.
+
+    Args:
+        lattice: the integer box, of a sampler.
+        laws: floats (n, k), a law in each row.
+        mixing: of a linear sampler; None: project onto the box.
+
+    Returns:
+        The integers.
+
+    Raises:
+        DiscreetError: for rows that are no laws, and for other arguments than these.
+    """
+    _check_draw(lattice, laws, mixing, dimensions=2)
+    # so that every row is solved
+    past_shared = np.full(len(laws), min(lattice.shared_total, TOTAL - 1), dtype=np.int64)
+    _, slope, lift = _draw_and_solve(lattice, laws, mixing, past_shared)
+    return lattice.weights(laws, slope, lift)
+
+
+def _check_draw(lattice: Lattice, laws: Floats, mixing: Affine | None, *, dimensions: int) -> None:
+    """Refuse arguments of another kind or shape. What the laws hold is not shown: it is the clients' own."""
+    check_kind("lattice", lattice, Lattice, "pass the lattice of a sampler")
+    if mixing is not None:
+        check_kind("mixing", mixing, Affine, "pass the mixing of a sampler")
+    if not isinstance(laws, np.ndarray) or laws.dtype != np.float64 or laws.ndim != dimensions:
+        raise DiscreetError(f"the law is not an array of floats with {dimensions} axes; pass numpy.asarray(law, float)")
+    if laws.shape[-1] != lattice.box.size:
+        raise DiscreetError(f"the law is on {laws.shape[-1]:,} outcomes and the lattice on {lattice.box.size:,}")
+
+
+def _draw_and_solve(
+    lattice: Lattice, laws: Floats, mixing: Affine | None, uniform: Integers, *, keeping: bool = True
+) -> tuple[Integers, Floats, Floats]:
+    """Outcomes, slopes and lifts (the latter empty unless `keeping`).
+
+    A row that falls on the shared part is not solved; its slope is infinite.
+    """
+    laws = np.ascontiguousarray(laws)  # as the compiled code requires
+    kept = len(laws) if keeping else 0
+    slope = np.full(kept, np.inf if mixing is None else mixing.slope)
+    lift = np.full(kept, 0.0 if mixing is None else mixing.lift)
+    out = np.empty(len(laws), dtype=np.int64)
+    compiled = compiled_for(estimated_numpy_seconds(laws.size))
+    draw = import_module("discreet.release._compiled").draw if compiled else _numpy_draw
+    bad = draw(lattice, laws, mixing is None, slope, lift, uniform, out)
+    if bad >= 0:
+        refuse_bad_law(laws, bad)
+    if out.size and out.min() < 0:
+        raise DiscreetError("p changed while it was being read; nothing was released: pass a copy")
+    return out, slope, lift
+
+
+def _numpy_draw(
+    lattice: Lattice,
+    laws: Floats,
+    projecting: bool,
+    slope: Floats,
+    lift: Floats,
+    uniform: Integers,
+    out: Integers,
+) -> int:
+    """As `compiled.draw`: the same distribution, and the same outcome for the same integer."""
+    for rows in blocks(*laws.shape):
+        bad = first_invalid_row(laws[rows])
+        if bad >= 0:
+            return int(rows.start) + bad
+        steep, raised = _solve_laws(lattice, laws[rows]) if projecting else (slope[rows], lift[rows])
+        if slope.size:
+            slope[rows], lift[rows] = steep, raised
+        out[rows] = lattice.pick(laws[rows], steep, raised, uniform[rows])
+    return -1
+
+
+def _solve_laws(lattice: Lattice, laws: Floats) -> tuple[Floats, Floats]:
+    """(slope, lift) for each row.
+
+    Over a reference that is not uniform, the mass of outcomes outside the support is summed in integers, so that the order of summation does
+    not matter. Integers also decide whether all held outcomes fit at their ceilings, where no slope exists.
+    """
+    box = lattice.box
+    if isinstance(lattice.lower, int):
+        return solve_rows(laws, box.lower, box.ceiling)
+    held = laws > NEGLIGIBLE
+    unheld = (lattice.shared_total - np.where(held, lattice.lower, 0).sum(axis=1)).astype(np.float64) / TOTAL
+    slope, lift = np.full(len(laws), np.inf), np.zeros(len(laws))
+    rows = ~is_sum_within(np.where(held, np.asarray(lattice.upper) - lattice.lower, 0), TOTAL - lattice.shared_total)
+    if rows.any():
+        slope[rows], lift[rows] = solve_held_rows(
+            laws[rows], np.asarray(box.lower), np.asarray(box.ceiling), unheld[rows]
+        )
+    return slope, lift
+
+
+# a product of either with a mass above NEGLIGIBLE neither vanishes nor overflows
+_LOWEST, _HIGHEST = np.float64(2.0**-64), np.float64(2.0**960)
+_HALVINGS = 63  # the bits of the two differ by less than 2^63
+
+
+def outcome_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None, uniform: int) -> int:
+    """The outcome that a uniform integer falls on for one law (k,).
+
+    Args:
+        lattice: the integer box, of a sampler.
+        law: floats (k,).
+        mixing: of a linear sampler; None: project onto the box.
+        uniform: an integer in [0, 2^62).
+
+    Returns:
+        The outcome number.
+
+    Raises:
+        DiscreetError: for what is no law, and for other arguments than these.
+    """
+    _check_draw(lattice, law, mixing, dimensions=1)
+    uniform = check_count("uniform", uniform, least=0, most=TOTAL - 1)
+    if not is_law(law[None, :])[0]:
+        refuse_bad_law(law[None, :], 0)
+    rest = np.int64(uniform - lattice.shared_total)
+    which = np.int64(rest >= 0)
+    found = [np.count_nonzero(np.cumsum(np.broadcast_to(lattice.lower, law.shape)) <= uniform)]
+    for part in parts_in_constant_time(lattice, law, mixing):
+        ends = np.cumsum(part)
+        found.append(np.count_nonzero(ends <= rest))
+        rest = rest - ends[-1]
+        which = which + np.int64(rest >= 0)
+    return int(np.array(found)[np.minimum(which, len(found) - 1)])
+
+
+def parts_in_constant_time(lattice: Lattice, law: Floats, mixing: Affine | None) -> tuple[Integers, ...]:
+    """The parts added to L, as `Lattice.parts` of one row: the excess, the portions unless the reference is uniform, the fill."""
+    mass = np.where(law > NEGLIGIBLE, law, 0.0)
+    portioning = mixing is None and not isinstance(lattice.lower, int)
+    slope, lift = (
+        _solve_in_constant_time(lattice, mass)
+        if mixing is None
+        else (np.float64(mixing.slope), np.float64(mixing.lift))
+    )
+    lift = np.float64(0.0) if portioning else lift
+    value = mass * (slope * TOTAL) + (lift * np.asarray(lattice.box.lower)) * TOTAL
+    low, high = np.asarray(lattice.lower, dtype=np.float64), np.asarray(lattice.upper, dtype=np.float64)
+    wanted = np.fmin(np.fmax(low, value), high).astype(np.int64) - np.asarray(lattice.lower)
+    excess = _hand_out_in_constant_time(wanted, np.int64(TOTAL - lattice.shared_total))
+    missing = np.int64(TOTAL - lattice.shared_total) - excess.sum()
+    capacity = np.asarray(lattice.upper) - np.asarray(lattice.lower)
+    if not portioning:
+        return excess, _hand_out_in_constant_time(capacity - excess, missing)
+    portion = portion_out(np.where(mass > 0.0, 0, lattice.portions), np.array([missing]), lattice.shared_total)
+    return excess, portion, _hand_out_in_constant_time(capacity - excess - portion, missing - portion.sum())
+
+
+def _solve_in_constant_time(lattice: Lattice, mass: Floats) -> tuple[np.float64, np.float64]:
+    """(slope, lift) of the projection."""
+    lower, ceiling = lattice.box.lower, lattice.box.ceiling
+    low, high = np.array(_LOWEST.view(np.int64)), np.array(_HIGHEST.view(np.int64))
+    value = np.empty_like(mass)
+    for _ in range(_HALVINGS):
+        middle = np.asarray(low + (high - low) // 2)
+        np.multiply(mass, middle.view(np.float64), out=value)
+        np.minimum(np.maximum(value, lower, out=value), ceiling, out=value)
+        enough = value.sum() >= 1.0
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    held = mass > 0.0
+    upper = np.where(held, lattice.box.upper, 0.0).sum()
+    unheld = np.where(held, 0.0, lower).sum()
+    lift = np.maximum(0.0, 1.0 - upper) / np.maximum(unheld, NEGLIGIBLE)
+    saturated = upper + unheld < 1.0  # no slope exists: the ceiling on the support, a multiple of the floor elsewhere
+    return np.float64(high.view(np.float64)), np.float64(np.where(saturated, lift, 0.0))
+
+
+def _hand_out_in_constant_time(wanted: Integers, available: np.int64) -> Integers:
+    """The share of each outcome when `available` units are handed out in order: `hand_out_units` without branches."""
+    low = np.cumsum(wanted & _MASK)
+    high = np.cumsum(wanted >> _HALF) + (low >> _HALF)
+    over = high > (available >> _HALF)
+    ends = (np.where(over, 0, high) << _HALF) + (low & _MASK)
+    ends = np.where(over, available, np.minimum(ends, available))
+    return np.asarray(np.diff(ends, prepend=np.int64(0)))

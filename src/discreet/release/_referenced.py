@@ -20,9 +20,9 @@ from numba.extending import intrinsic
 
 from discreet._base.kernels import kernel
 from discreet.projection import solve_held
-from discreet.release._clients import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
 from discreet.release._compiled import excess_over_lower, multiply_and_divide, scaled_over_reference, share_of_total
 from discreet.release._lattice import TOTAL
+from discreet.release._plain import BEFORE, CEILING, FLOOR, HALF, LOWER, ROW, SIZE, UPPER
 
 cgutils: Any = numba.core.cgutils  # without types of their own
 types: Any = numba.core.types

@@ -1,4 +1,4 @@
-"""The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference.
+"""The exact draw for clients with few distinct values, on any number of outcomes, over a uniform reference; and the rows of surveys.
 
 `discreet.release._referenced` draws over other references. The distribution, and the outcome of a given integer, are those of
 `discreet.release._compiled` on the client's k numbers count/total. All outcomes outside the support are alike, so the walk over outcomes
@@ -8,6 +8,10 @@ A client without records draws from the reference itself: W_x = floor(2^62/k), a
 lies in the box, because L <= 2^62/k <= U.)
 
 The same walk over clients draws reports: a report has words and blocks of its own (`discreet.release._blocks`).
+
+**Surveys.** A row of a survey is a number of up to 62 bits, so its records are wider than outcomes of one column. A client's message is that
+of `discreet.release._keyed`, after four words that name the survey. Its first hash gives eight words. The third of them chooses among its
+rows; what the others decide is up to `discreet.survey`.
 """
 
 from typing import Any
@@ -18,19 +22,8 @@ from numpy.typing import NDArray
 
 from discreet._base.kernels import kernel
 from discreet.projection import solve_uniform_compiled
-from discreet.release._blake2b import BLOCK, absorb_message, keyed_state
-from discreet.release._blocks import report_of_law
+from discreet.release._blocks import BLOCK, absorb_message, keyed_state, report_of_law, write_block_words
 from discreet.release._canonical import bit_scratch, read_law, write_counts, write_records, write_weights
-from discreet.release._clients import (
-    LONGEST,
-    REFUSED_OVERFLOW,
-    REFUSED_TOO_MANY,
-    ClientColumns,
-    ReferencePlan,
-    ReportPlan,
-    UniformPlan,
-    plan_of,
-)
 from discreet.release._compiled import _outcome_excess
 from discreet.release._keyed import (
     BLOCK_PERSON,
@@ -44,6 +37,16 @@ from discreet.release._keyed import (
     RunKey,
 )
 from discreet.release._lattice import TOTAL
+from discreet.release._plain import (
+    LONGEST,
+    REFUSED_OVERFLOW,
+    REFUSED_TOO_MANY,
+    ClientColumns,
+    ReferencePlan,
+    ReportPlan,
+    UniformPlan,
+    plan_of,
+)
 from discreet.release._randomness import BITS
 from discreet.release._referenced import (
     IN_EDGES,
@@ -56,6 +59,7 @@ from discreet.release._referenced import (
 
 __all__ = ["ClientColumns", "ReferencePlan", "UniformPlan", "draw", "outcome", "plan_of", "state_of"]
 
+CONTEXT_WORDS = 4  # that name a survey, before the words of a client
 _SPARE_BITS = np.uint64(64 - BITS)
 _TOTAL = TOTAL
 _MINUS, _ZERO, _NINE = np.uint8(ord("-")), np.uint8(ord("0")), np.uint8(ord("9"))
@@ -115,7 +119,7 @@ def _outcome_over_uniform(plan: Any, outcomes: Any, masses: Any, own: Any, unifo
 
 def _outcome_by_plan(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> Any:
     """The drawing function for this kind of plan."""
-    raise TypeError("_of_plan is called from compiled code")
+    raise TypeError("_outcome_by_plan is called from compiled code")
 
 
 @overload(_outcome_by_plan)
@@ -137,7 +141,7 @@ def outcome(plan: Any, outcomes: Any, masses: Any, own: Any, uniform: Any) -> An
 
 def _shared_outcome(plan: Any, uniform: Any) -> Any:
     """(the outcome of an integer of the shared part or the sum to be searched, the value to be found), or (_LATE, 0)."""
-    raise TypeError("_common is called from compiled code")
+    raise TypeError("_shared_outcome is called from compiled code")
 
 
 @overload(_shared_outcome)
@@ -158,7 +162,7 @@ def _shared_outcome_by_kind(plan: Any, uniform: Any) -> Any:
 
 def _prefetch_held(plan: Any, outcomes: Any) -> Any:
     """Prefetch the table rows of held outcomes, if there is a table."""
-    raise TypeError("_bring is called from compiled code")
+    raise TypeError("_prefetch_held is called from compiled code")
 
 
 @overload(_prefetch_held)
@@ -174,7 +178,7 @@ def _prefetch_held_by_kind(plan: Any, outcomes: Any) -> Any:
 
 def _outcome_above_shared(plan: Any, outcomes: Any, masses: Any, own: Any, low: Any, high: Any, uniform: Any) -> Any:
     """(the outcome beyond the shared part or the sum to be searched, the value to be found)."""
-    raise TypeError("_above is called from compiled code")
+    raise TypeError("_outcome_above_shared is called from compiled code")
 
 
 @overload(_outcome_above_shared)
@@ -195,7 +199,7 @@ def _outcome_above_shared_by_kind(
 
 def _search_batch(plan: Any, found: Any, wanted: Any, numbers: Any) -> Any:
     """Find the missing outcomes."""
-    raise TypeError("_settle is called from compiled code")
+    raise TypeError("_search_batch is called from compiled code")
 
 
 @overload(_search_batch)
@@ -346,9 +350,8 @@ def draw(
     keys, spare = np.empty(longest, dtype=np.uint32), np.empty(longest, dtype=np.uint32)
     own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     masses = np.empty(longest)
-    message = np.empty(
-        2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64
-    )  # the words of a client, after room for one
+    # the words of a client, after room for one
+    message = np.empty(2 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
     words = message[1:]
     state = np.empty(8, dtype=np.uint64)
     seen, tallies = bit_scratch(size, 0 if counts.size or weights.size else longest)
@@ -412,3 +415,87 @@ def state_of(key: RunKey) -> NDArray[np.uint64]:
     state = np.concatenate([keyed_state(key.value, person, 8 * WORDS) for person in (DRAW_PERSON, BLOCK_PERSON)])
     state.setflags(write=False)
     return state
+
+
+@kernel(nogil=True)
+def draw_rows(
+    size: int,
+    context: Any,
+    clients: Any,
+    keyed: Any,
+    first: int,
+    last: int,
+    drawn: Any,
+    rows: Any,
+    states: Any,
+    order: Any,
+    digest: Any,
+    problem: Any,
+) -> int:
+    """Fill the words, rows and states of clients first <= row < last; returns the first bad row, or -1, as `sparse.draw` does.
+
+    A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
+    """
+    integers, text_ends, text, ends, records, counts, weights = clients
+    bad, longest, longest_name = longest_client(integers, text_ends, ends, first, last, problem)
+    if bad >= 0:
+        return bad
+    keys, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
+    own, spare_own = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    masses, ones = np.empty(longest), np.ones(longest, dtype=np.int64)
+    message = np.empty(1 + CONTEXT_WORDS + 1 + longest_name + 2 * longest + BLOCK, dtype=np.uint64)
+    for place in range(CONTEXT_WORDS):
+        message[1 + place] = context[place]
+    words = message[1 + CONTEXT_WORDS :]
+    state = np.empty(8, dtype=np.uint64)
+    for row in range(first, last):
+        used = write_client(integers, text_ends, text, row, words)
+        start, stop = ends[row], ends[row + 1]
+        if weights.size:
+            number, form = write_weights(
+                records, weights, start, stop, size, words, used, keys, spare, own, spare_own, masses, problem
+            )
+        elif counts.size:
+            number, form = write_counts(
+                records, counts, start, stop, size, words, used, keys, spare, own, spare_own, problem
+            )
+        else:
+            number, form = write_counts(
+                records[start:stop], ones, 0, stop - start, size, words, used, keys, spare, own, spare_own, problem
+            )
+        if number < 0:
+            return row
+        words[0] += np.uint64(256 * form)
+        step = 2 if form == WIDE_FORM else 1
+        length = used + number * step
+        total = np.uint64(0)
+        for place in range(used, length, step):
+            total += words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
+        if total > np.uint64(_TOTAL):
+            problem[0], problem[1] = 0, REFUSED_TOO_MANY
+            return row
+        if digest.size or order.size:
+            for place in range(8):
+                state[place] = keyed[place]
+            absorb_message(state, words, length)
+            if order.size:
+                order[row] = state[1]
+            for place in range(digest.size):
+                digest[place] += state[WORDS - DIGEST_WORDS + place]
+        write_block_words(keyed, message, 1 + CONTEXT_WORDS + length, 0, state)
+        for place in range(WORDS):
+            drawn[row, place] = np.int64(state[place] >> _SPARE_BITS)
+        rows[row], states[row] = 0, 0
+        if total:
+            word = np.uint64(drawn[row, 2])
+            wanted = word % total
+            states[row] = 1 if word - wanted <= np.uint64(_TOTAL) - total else 2
+            place = used
+            while True:
+                amount = words[place + 1] if form == WIDE_FORM else words[place] & _LOWER_HALF
+                if wanted < amount:
+                    break
+                wanted -= amount
+                place += step
+            rows[row] = np.int64(words[place] if form == WIDE_FORM else words[place] >> _HALF)
+    return -1

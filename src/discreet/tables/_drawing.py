@@ -226,7 +226,7 @@ def _draw_survey(
     problem: NDArray[np.int64],
 ) -> int:
     """As the functions that draw samples: reports on a survey, whose words and rows compiled code finds."""
-    code, size = import_module("discreet.release._rows"), sampler.survey.columns.size
+    code, size = import_module("discreet.release._sparse"), sampler.survey.columns.size
     context = np.frombuffer(sampler.context, dtype="<u8").astype(np.uint64)
     number = len(clients)
     words, rows = np.empty((number, WORDS), dtype=np.int64), np.empty(number, dtype=np.int64)

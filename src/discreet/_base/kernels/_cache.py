@@ -209,7 +209,7 @@ class _FunctionCache:
             try:
                 data = kept.load(key)
                 if data is not None:
-                    return _compile_result()._rebuild(context, *data)
+                    return import_module("numba.core.compiler").CompileResult._rebuild(context, *data)
             except FileNotFoundError:
                 continue
             except UntrustedFile as error:
@@ -425,10 +425,6 @@ def _package_version(module: str) -> str:
 
 def _numba_pickle(value: Any) -> bytes:
     return cast(bytes, import_module("numba.core.serialize").dumps(value))
-
-
-def _compile_result() -> Any:
-    return import_module("numba.core.compiler").CompileResult
 
 
 def _initialise_numba_runtime(context: Any) -> None:

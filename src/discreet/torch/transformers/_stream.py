@@ -1,7 +1,7 @@
 """Private tokens one at a time in the caller's loop: `TokenStream`, and `PrivateLogits` for transformers' own `generate`.
 
 `TokenStream` is for a conversation, a search or an agent, which choose the context and epsilon of each token after seeing all earlier
-tokens. It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._budget`), which rejects a token that could
+tokens. It keeps two accounts that allow for this. The budget is a filter (`discreet.ledger._book`), which rejects a token that could
 exceed it. An odometer (`discreet.accounting._renyi`) shows the cost so far at every moment. With a ledger, the entries under the stream's
 id are the only account: a restarted stream has spent what was charged before, and repeats tokens that are already paid for at no cost.
 

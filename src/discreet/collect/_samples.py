@@ -1,21 +1,34 @@
-"""Reading of requests with samples: fields, types, number, and the outcome of every sample, checked before anything is taken.
+"""Samples of requests: their reading, with the outcome of every sample, and `StoreWriter`, which writes them together.
 
-JSON is read strictly: in UTF-8, each field once, no unknown field, no NaN. Arrow streams pass the same checks as files from others
-(`discreet.tables._arrow`), and each column must have its stated type.
+**Reading.** Fields, types, number and outcomes are checked before anything is taken. JSON is read strictly: in UTF-8, each field once, no
+unknown field, no NaN. Arrow streams pass the same checks as files from others (`discreet.tables._arrow`), and each column must have its
+stated type.
 
 Samples become outcome numbers as `discreet estimate` reads them, but without any conversion: a text is a label, a whole number is a number,
 and a point is in its cell; true is not 1, and "1" is neither. Anything else has no outcome. Messages give the place of what is wrong, never
 the value.
 
 A report is a whole number. JSON holds its digits as a text, since many readers of JSON round numbers past 2^53; Arrow holds it as an integer.
+
+**Writing** is a group commit, and requests are answered once their samples are on disk. One thread writes. While it waits for the disk,
+further samples arrive and share the next transaction. Many simultaneous clients therefore cost as many transactions as the disk can make, not
+one each. The queue is bounded; beyond that a request is rejected before it is taken.
+
+Tokens are looked up right before samples are written, so every process rejects a revoked token at once. After the answers have left, at the
+latest after `SETTLE_SECONDS`, the store overwrites its earlier versions.
 """
 
+import asyncio
 import io
+import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,11 +37,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.client import MOST_BATCH, MOST_NAME
+from discreet.collect._counting import Arrival, Verdict, stored_reports
 from discreet.collect._enrolment import NAME_PATTERN, NAME_RULE
-from discreet.collect._requests import bad_request, unprocessable
-from discreet.collect._store import stored_reports
-from discreet.domain import CellDomain, Labels, Numbers
-from discreet.errors import DiscreetError
+from discreet.collect._requests import bad_request, unavailable, unprocessable
+from discreet.collect._store import Store, today
+from discreet.domain import CellDomain, Labels, Numbers, refuse_repeated_fields
+from discreet.errors import DiscreetError, StoreError
 from discreet.mechanisms import Reports, ReportSampler
 from discreet.survey import SurveySampler
 from discreet.tables import ArrowStream, Coding, check_batch, is_text, names_of, without_dictionaries
@@ -37,9 +51,8 @@ Integers = NDArray[np.int64]
 
 _LARGEST_WHOLE = 2**63
 _NONE = -1
-_MOST_REPORT = (
-    2**64 - 1
-)  # no report: as a block it would name all of 64 outcomes, and surveys that have it are not collected
+# no report: as a block it would name all of 64 outcomes, and surveys that have it are not collected
+_MOST_REPORT = 2**64 - 1
 _DIGITS = re.compile("0|[1-9][0-9]{0,19}")
 
 
@@ -175,7 +188,7 @@ class SampleRequest:
     def outcomes(self, outcomes: Outcomes | ReportNumbers) -> NDArray[np.int64]:
         """The outcome of every sample, or every report; one that is none refuses the whole request."""
         if self.columns:
-            found = [self._of_column(outcomes, column) for column in self.samples]
+            found = [self._outcomes_of_column(outcomes, column) for column in self.samples]
             numbers = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
         else:
             numbers = outcomes.numbers(self.samples)
@@ -192,7 +205,7 @@ class SampleRequest:
             return field
         return f"row {number} of column {field!r}" if self.columns else f"samples[{number}].{field}"
 
-    def _of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
+    def _outcomes_of_column(self, outcomes: Outcomes | ReportNumbers, column: pa.Array) -> NDArray[np.int64]:
         if self.numbered:
             return outcomes.of_numbers(column)
         if not outcomes.fits(column.type):
@@ -326,10 +339,10 @@ def _check_agreement_and_round(agreement: Any, round_number: Any) -> tuple[str, 
 
 
 def _check_names(sent: SampleRequest) -> None:
-    for field, names in (("client", sent.clients), ("key", sent.keys)):
+    for column, names in (("client", sent.clients), ("key", sent.keys)):
         for number, name in enumerate(names):
             if type(name) is not str or NAME_PATTERN.fullmatch(name) is None:
-                raise unprocessable(f"{sent.place(number, field)} is not a text of {NAME_RULE}")
+                raise unprocessable(f"{sent.place(number, column)} is not a text of {NAME_RULE}")
 
 
 def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
@@ -339,17 +352,178 @@ def _check_fields(found: dict[str, Any], needed: set[str], where: str) -> None:
 
 def _parse_json(body: bytes) -> Any:
     try:
-        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_fields, parse_constant=_refuse_json_constant)
+        return json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=refuse_repeated_fields("the body"),
+            parse_constant=_refuse_json_constant,
+        )
     except (ValueError, RecursionError):  # also for an integer of thousands of digits
         raise bad_request("the body is not JSON in UTF-8, with each field once and without NaN") from None
 
 
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
-    return found
-
-
 def _refuse_json_constant(_: str) -> NoReturn:
     raise ValueError
+
+
+MOST_WAITING = 100_000  # samples
+MOST_TOGETHER = 50_000  # in one transaction, unless a single request has more
+SETTLE_SECONDS = 0.25
+
+
+class UnknownToken(Exception):
+    """A client's token is not in the store, or was revoked. `place`: the first such sample of the request."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+
+@dataclass(eq=False)
+class _WaitingRequest:
+    """The samples of one request, and where its answer goes. `tokens`: digests that must be enrolled, one for each sample; or none."""
+
+    agreement: str
+    round: int
+    arrivals: Sequence[Arrival]
+    tokens: Sequence[bytes]
+    answer: asyncio.Future[list[Verdict]] = field(repr=False)
+
+
+class StoreWriter:
+    """A writer to a store, for the coroutines of one event loop.
+
+    Args:
+        store: the store.
+        wrote: called with the results of each transaction's samples.
+        failed: called with an unexpected error.
+    """
+
+    def __init__(
+        self, store: Store, *, wrote: Callable[[list[Verdict]], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        self._store, self._wrote, self._failed = store, wrote, failed
+        self._queue: deque[_WaitingRequest] = deque()
+        self._waiting = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """The number of samples that wait or are being written."""
+        return self._waiting
+
+    async def write_samples(
+        self, agreement: str, round_number: int, arrivals: Sequence[Arrival], tokens: Sequence[bytes] = ()
+    ) -> list[Verdict]:
+        """What became of samples, once that is durable. `tokens`: digests that must be enrolled, else `UnknownToken` is raised."""
+        answer: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
+        with self._changed:
+            if self._closed:
+                raise unavailable("the collector is stopping")
+            if self._waiting + len(arrivals) > MOST_WAITING:
+                raise unavailable("more samples wait than can be written")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run_writer, name="writer", daemon=True)
+                self._thread.start()
+            self._queue.append(_WaitingRequest(agreement, round_number, arrivals, tokens, answer))
+            self._waiting += len(arrivals)
+            self._changed.notify()
+        try:
+            return await answer
+        except StoreError:
+            raise unavailable("the store cannot be written now") from None
+
+    def close(self) -> None:
+        """Write what was taken, and take no more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run_writer(self) -> None:
+        settled, last = True, time.monotonic()
+        while True:
+            with self._changed:
+                while not self._queue and not self._closed and settled:
+                    self._changed.wait()
+                if not self._queue and not self._closed:
+                    self._changed.wait(SETTLE_SECONDS)
+                done = self._closed and not self._queue
+                taken = self._next_requests()
+            groups: dict[tuple[str, int], list[_WaitingRequest]] = {}
+            for each in taken:
+                groups.setdefault((each.agreement, each.round), []).append(each)
+            for (agreement, round_number), group in groups.items():
+                self._write_requests(agreement, round_number, group)
+            with self._changed:
+                self._waiting -= sum(len(each.arrivals) for each in taken)
+                idle = not self._queue
+            if idle or time.monotonic() - last > SETTLE_SECONDS:
+                settled, last = self._settle(), time.monotonic()
+            if done:
+                return
+
+    def _next_requests(self) -> list[_WaitingRequest]:
+        """The requests to write together next."""
+        taken: list[_WaitingRequest] = []
+        many = 0
+        while self._queue and (not taken or many + len(self._queue[0].arrivals) <= MOST_TOGETHER):
+            taken.append(self._queue.popleft())
+            many += len(taken[-1].arrivals)
+        return taken
+
+    def _settle(self) -> bool:
+        try:
+            return self._store.settle()
+        except StoreError:
+            return True  # opening the store before the next write settles it
+        except Exception as error:
+            self._failed(error)
+            return True
+
+    def _write_requests(self, agreement: str, round_number: int, group: list[_WaitingRequest]) -> None:
+        found: dict[int, Any] = {}
+        try:
+            found |= self._unknown_tokens(group)
+            known = [each for each in group if id(each) not in found]
+            if known:
+                arrivals = [arrival for each in known for arrival in each.arrivals]
+                verdicts = self._store.count(agreement, round_number, arrivals, today())
+                ends = itertools.accumulate((len(each.arrivals) for each in known), initial=0)
+                spans = itertools.pairwise(ends)
+                found |= {id(each): verdicts[first:last] for each, (first, last) in zip(known, spans, strict=True)}
+                self._wrote(verdicts)
+        except StoreError as error:
+            found = {id(each): error for each in group}
+        except Exception as error:  # any error must be answered, and others served
+            self._failed(error)
+            found = {id(each): StoreError("not written") for each in group}
+        _schedule_on_loop(
+            group[0].answer.get_loop(), lambda: _answer_requests(group, [found[id(each)] for each in group])
+        )
+
+    def _unknown_tokens(self, group: list[_WaitingRequest]) -> dict[int, UnknownToken]:
+        """The requests with a token that is not enrolled, and the place of its first sample."""
+        tokens = sorted({token for each in group for token in each.tokens})
+        if not tokens:
+            return {}
+        known = self._store.known_tokens(tokens)
+        unknown = {id(each): [token in known for token in each.tokens] for each in group}
+        return {which: UnknownToken(there.index(False)) for which, there in unknown.items() if not all(there)}
+
+
+def _answer_requests(group: list[_WaitingRequest], found: list[Any]) -> None:
+    for each, answer in zip(group, found, strict=True):
+        if each.answer.done():
+            continue
+        if isinstance(answer, Exception):
+            each.answer.set_exception(answer)
+        else:
+            each.answer.set_result(answer)
+
+
+def _schedule_on_loop(loop: asyncio.AbstractEventLoop, said: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(said)

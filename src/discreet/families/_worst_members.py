@@ -1,12 +1,4 @@
-"""The band {P : c1 <= dP/dmu <= c2}: its normalised bounds, when its reference is alpha-decomposable, and its worst members.
-
-**Bounds.** alpha = (1 - c1)/(c2 - c1) determines the box and the risk. The class is the same for (c1, c2, h) and (c1/t, c2/t, t h), so the
-reference is always normalised to a probability measure [paper, eq. (normalizationCond)]. With c1 >= 1 or c2 <= 1 the class is empty or
-contains mu alone; both are errors.
-
-If mu has atoms, no member may attain a bound. If all other outcomes are at c1, an outcome of mass m has density at most c1 + (1 - c1)/m;
-likewise its density is at least c2 - (c2 - 1)/m. The class is the same for the attained bounds, and the answers must be. Both are extreme at
-the smallest atom. It has mass at most 1/2, so moving one bound in never makes the other one move.
+"""The band {P : c1 <= dP/dmu <= c2}: when its reference is alpha-decomposable, and its worst members.
 
 **Decomposable references** [paper, Thm C.4, is exact for them]. Sets of mass exactly alpha cover the space evenly: the constant vector alpha
 is a mixture of indicators of sets A with mu(A) = alpha. For a uniform mu on k outcomes this holds exactly when alpha k is a whole number
@@ -43,88 +35,13 @@ proved, and the family names no worst member.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import NON_NEGATIVE, POSITIVE, DiscreetError
-
-_PAST = Fraction(2**1023)  # where floats end, nearly
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """0 <= lower < 1 < upper: bounds of dP/dmu for a probability measure mu."""
-
-    lower: float
-    upper: float
-
-    @property
-    def alpha(self) -> float:
-        """The mu-mass of the set where an extreme client is at the upper bound: alpha upper + (1 - alpha) lower = 1."""
-        return (1.0 - self.lower) / (self.upper - self.lower)
-
-
-def describe_bounds(bounds: Bounds, ratio: str, *, any_client: bool) -> tuple[str, list[tuple[str, str]]]:
-    """The bounds as a heading and rows of a table; a band that serves everybody shows only its box."""
-    if any_client:
-        return "it serves everybody", [("box around the reference", f"that of {ratio} up to {bounds.upper:g}")]
-    return "the client distributions", [
-        (f"least {ratio}", f"{bounds.lower:g}"),
-        (f"most {ratio}", f"{bounds.upper:g}"),
-    ]
-
-
-def normalised_bounds(lower: float, upper: float, reference_mass: float = 1.0) -> Bounds:
-    """The bounds with respect to mu = h / mass(h), from the bounds with respect to h; trivial classes are errors."""
-    lower = NON_NEGATIVE.check("lower", lower) * reference_mass
-    upper = POSITIVE.check("upper", upper, "give an upper bound of dP/dmu") * reference_mass
-    scaled = "" if reference_mass == 1.0 else f" (after rescaling by the reference's mass {reference_mass:g})"
-    take = f"take lower < {1.0 / reference_mass:g} < upper"
-    if lower > upper:
-        raise DiscreetError(f"lower = {lower:g} exceeds upper = {upper:g}{scaled}: no law satisfies both; swap them")
-    if lower > 1.0 or upper < 1.0:
-        raise DiscreetError(f"no law satisfies {lower:g} <= dP/dmu <= {upper:g}{scaled}: dP/dmu averages to 1; {take}")
-    if lower == 1.0 or upper == 1.0:
-        raise DiscreetError(
-            f"{lower:g} <= dP/dmu <= {upper:g}{scaled} holds for the reference alone: there is nothing to keep private; "
-            f"{take}"
-        )
-    return Bounds(lower, upper)
-
-
-def attained_bounds(bounds: Bounds, least_mass: Fraction) -> Bounds:
-    """The bounds that members of the band attain if the smallest atom of the reference has this mass."""
-    lower, upper = Fraction(bounds.lower), Fraction(bounds.upper)
-    most = lower + (1 - lower) / least_mass
-    least = upper - (upper - 1) / least_mass
-    if (most < _PAST and float(most) == bounds.upper) or (least >= 0 and float(least) == bounds.lower):
-        return bounds  # equal up to rounding; else on two equal atoms each bound would move the other for ever
-    if upper > most:
-        return Bounds(bounds.lower, float(most))
-    return Bounds(float(least), bounds.upper) if lower < least else bounds
-
-
-def claims_nothing(any_client: Any, lower: Any) -> bool:
-    """Whether a band is to serve everybody; it then needs a lower bound of 0."""
-    if not isinstance(any_client, (bool, np.bool_)):
-        raise DiscreetError(f"any_client = {any_client!r} is neither True nor False")
-    if any_client and NON_NEGATIVE.check("lower", lower) != 0.0:
-        raise DiscreetError(f"lower = {lower!r} is a claim about clients; any_client=True needs lower=0")
-    return bool(any_client)
-
-
-def check_everybody(stated: Any, lower: float) -> bool | None:
-    """Check an agreement's `any_client`: True (with a lower bound of 0) or absent."""
-    if stated is None or (stated is True and lower == 0.0):  # 1 == True, but their canonical forms differ
-        return stated
-    raise DiscreetError(
-        f"family.everybody = {stated!r} with family.lower = {lower:g}; give true with family.lower = 0, or leave it out"
-    )
-
+from discreet.families._laws import Bounds
 
 LARGEST_ENUMERATED = 12
 _SAME_MASS = 1e-12
@@ -183,9 +100,8 @@ def covers_evenly(mu: NDArray[np.float64], alpha: float) -> bool:
 
 Floats = NDArray[np.float64]
 
-_NEAR = np.concatenate(
-    [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
-)  # in scales, from where kernels vary
+# in scales, from where kernels vary
+_NEAR = np.concatenate([np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]])
 _TAIL = 10.0  # in scales; the rest has mass 1e-23
 _TINY = 1e-300
 _ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution
@@ -269,7 +185,7 @@ def gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] |
             _edges_within(np.append(edges, [place(level) for level in levels]), low, high), _LINE_NODES
         )
         return _members_from_ratios(
-            weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), _exp(log_ratio(x))
+            weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
         )
 
     return atoms
@@ -312,7 +228,7 @@ def gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers
         log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
         reference = np.exp(log_reference - log_reference.max()).ravel()
         held = reference > 0.0
-        return _members_from_ratios(reference[held], _exp(log_ratio.ravel()[held]))
+        return _members_from_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
 
     return atoms
 
@@ -348,10 +264,6 @@ def _gauss_nodes(edges: Floats, order: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(order)
     half = 0.5 * np.diff(edges)[:, None]
     return (edges[:-1, None] + half * (1.0 + nodes)).ravel(), (half * weights).ravel()
-
-
-def _exp(log_ratio: Floats) -> Floats:
-    return np.exp(log_ratio)[None, :]
 
 
 def _members_from_ratios(reference: Floats, ratio: Floats) -> Members:
