@@ -130,10 +130,11 @@ def until(page: Any, holds: str | Callable[[], object]) -> None:
                 return False
             raise
 
-    end = time.monotonic() + PATIENCE
+    end, pause = time.monotonic() + PATIENCE, 10.0
     while not is_so():
         assert time.monotonic() < end, f"it never came to {holds}"
-        page.wait_for_timeout(20)
+        page.wait_for_timeout(pause)
+        pause = min(1.5 * pause, 150.0)  # each question costs the page and us a few milliseconds
 
 
 def watched(page: Any) -> Callable[[], list[str]]:

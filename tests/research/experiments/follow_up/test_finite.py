@@ -24,7 +24,7 @@ def test_published_values(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pure", "approximate", "gaussian", "functional"])
 def test_nobody_is_served_worse(kind: str) -> None:
-    experiment = replace(LocalFinite(), kinds=(kind,), budgets=(0.5, 2.0), clients=wide(80, 20))
+    experiment = replace(LocalFinite(), kinds=(kind,), budgets=wide((0.5, 2.0), (2.0,)), clients=wide(80, 20))
     for rows in experiment.results(experiment.units):
         for row in rows:
             for name, found in row.classes.items():
