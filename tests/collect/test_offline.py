@@ -117,7 +117,8 @@ def test_whoever_stops_has_sent_nothing_later(context: Any, tmp_path: Path) -> N
 def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_stage(
     context: Any, tmp_path: Path
 ) -> None:
-    """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one. Two people here, five in a soak.
+    """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one.
+    Two people here, five in a soak.
 
     A second stage of the first question is then designed from their samples, and answered by two more.
     """
