@@ -1,6 +1,6 @@
 """Node and a real Chromium, as a machine has them: Debian's, driven by Playwright.
 
-Its headless shell has the same engine without the windows of a browser, and takes a quarter of the processors. Where it is installed, pages are
+Its headless shell has the same engine without the windows of a browser, and needs half the processors. Where it is installed, pages are
 tested in it; in a soak, and with a profile, in the whole browser.
 """
 
