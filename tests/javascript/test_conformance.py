@@ -207,6 +207,7 @@ def test_the_client_by_itself() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_the_types_are_those_of_the_client(tmp_path: Path) -> None:
     """What a page in TypeScript would write compiles, and what it must not write does not."""
     compiler = node_modules() / "typescript" / "bin" / "tsc"

@@ -172,6 +172,7 @@ def test_every_number_is_that_of_python(opened: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_bars_follow_the_pointer_and_the_keys_and_the_address_follows_them(opened: Any) -> None:
     before = opened.locator(".told").all_text_contents()
     track = opened.locator(".track").nth(4).bounding_box()
@@ -266,6 +267,7 @@ def test_the_guided_path_has_five_questions_that_the_page_answers(opened: Any) -
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_a_step_of_the_guided_path_is_answered_by_hand_and_says_what_must_stay(opened: Any) -> None:
     _go(opened, "#step=2")
     opened.locator("#epsilon").focus()
