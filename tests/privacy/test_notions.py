@@ -14,7 +14,6 @@ from discreet.families._band import Bounds
 from discreet.privacy import Approximate, Functional, Gaussian, Privacy, Pure, extreme_masses
 from discreet.privacy.tradeoff import optimal_constants
 from tests.needed import needed_module
-from tests.soaking import wide
 
 distributions = needed_module("dp_accounting.pld.privacy_loss_distribution", "pip install --group trust")
 
@@ -69,11 +68,10 @@ def test_the_mixing_weight_is_the_published_infimum(notion: Privacy, bounds: Bou
         grown = math.exp(beta)
         return (grown - 1.0 + t * notion.profile(beta)) / ((1.0 - bounds.lower) * grown + bounds.upper - 1.0)
 
-    steps = wide(160, 80)
-    betas = np.linspace(0.0, 8.0, steps + 1)
+    betas = np.linspace(0.0, 8.0, 161)
     values = [at(float(beta)) for beta in betas]
     best = int(np.argmin(values))
-    fine = np.linspace(betas[max(best - 1, 0)], betas[min(best + 1, steps)], steps + 1)
+    fine = np.linspace(betas[max(best - 1, 0)], betas[min(best + 1, 160)], 161)
     published = min(1.0, *values, *(at(float(beta)) for beta in fine), at(getattr(notion, "epsilon", 0.0)))
     assert found <= published * (1 + 1e-12)
     assert found == pytest.approx(published, rel=2e-4)
