@@ -77,6 +77,7 @@ client: $(TOOLS)
 $(TOOLS): clients/js/package-lock.json
 	command -v npm > /dev/null || $(call DEBIAN,nodejs npm)
 	command -v chromium > /dev/null || $(call DEBIAN,chromium fonts-noto-core fonts-noto-cjk)
+	command -v chromium-headless-shell > /dev/null || $(call DEBIAN,chromium-headless-shell)
 	command -v openssl > /dev/null || $(call DEBIAN,openssl)
 	test -d /usr/lib/postgresql || $(call DEBIAN,postgresql)
 	-npm ci --silent --no-audit --no-fund --prefix clients/js && touch $@
@@ -88,9 +89,10 @@ $(COMMAND): pyproject.toml constraints.txt
 	$(INSTALL) --editable ".[cli,collect]"
 	touch $@
 
-# And what developing needs: torch, transformers, Spark, and the tools.
+# And what developing needs: torch, transformers, Spark, and the tools. Spark comes as a source archive of 500 MB, most of it compressed already:
+# the wheel that pip makes of it need not be compressed once more.
 $(READY): $(COMMAND)
-	$(INSTALL) --editable ".[cli,collect,transformers]" --group dev
+	$(INSTALL) --config-settings=--build-option=--compression=stored --editable ".[cli,collect,transformers]" --group dev
 	touch $@
 
 # The kernels are compiled once, here, so that no test has to wait for them (or compile them twice at a time). The command's packages are

@@ -10,6 +10,7 @@ Tests that are marked long start first. Workers take tests from each other, so t
 Small tables are released without compiled code; what it draws must be the same, so tests of releases run with either.
 """
 
+import gc
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -26,8 +27,16 @@ settings.register_profile("discreet", deadline=None, max_examples=examples(100),
 settings.load_profile("discreet")
 
 
+gc.disable()  # until all tests are there: modules and tests stay to the end, and looking through them takes a second and more
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

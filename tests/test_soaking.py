@@ -86,6 +86,9 @@ def test_work_of_a_process_that_a_test_starts_is_work_of_the_test(tmp_path: Path
     shown = slowest.table(slowest.read_record(record), 2).splitlines()
     assert len(shown) == 4
     assert shown[-1].startswith("5 tests: ")
+    [of_file] = slowest.by_file(slowest.read_record(record), 3).splitlines()
+    together = sum(one.processor_seconds for one in taken.values())
+    assert of_file.split()[:3] == [f"{together:.2f}", "s", "5"]
 
 
 def draw() -> list[Any]:

@@ -2,6 +2,7 @@
 
 Each test has two figures: seconds by the clock, and seconds of processors, its own and those of the processes that it started. The second
 hardly depends on what else the machine does, so compare two versions by it. A shared fixture counts with the test that sets it up.
+The files whose tests took most together come first.
 
 `python tools/slowest.py tests/collect --show 20` takes some of the tests; `--dist`, `-m` and other options of pytest may follow after `--`.
 Every run replaces out/slowest.jsonl, a line for each test.
@@ -90,6 +91,15 @@ def table(taken: Sequence[Taken], count: int) -> str:
     return "\n".join([head, *lines, f"{sums}; these {len(lines)}: {shown:.0f} s of processors"])
 
 
+def by_file(taken: Sequence[Taken], count: int) -> str:
+    """The files whose tests took most of the processors together, a line each."""
+    sums: dict[str, list[float]] = {}
+    for one in taken:
+        sums.setdefault(one.test.partition("::")[0], []).append(one.processor_seconds)
+    first = sorted(sums.items(), key=lambda item: -sum(item[1]))[:count]
+    return "\n".join(f"{sum(each):8.2f} s {len(each):6}    {file}" for file, each in first)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", type=int, default=100, help="how many tests to print")
@@ -99,7 +109,8 @@ def main() -> None:
     status = 0
     if not options.again:
         status = run_tests(options.arguments or ["-n", "auto", "--dist", "worksteal"], RECORD)
-    print(table(read_record(RECORD), options.show))
+    taken = read_record(RECORD)
+    print(f"{by_file(taken, options.show // 4)}\n\n{table(taken, options.show)}")
     sys.exit(status)
 
 

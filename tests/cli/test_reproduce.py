@@ -13,7 +13,6 @@ from discreet.research import _reproduction as paper
 from discreet.research._boosted import Training
 from discreet.research.experiments.client_sets import CLIENT_SETS
 from tests.pictures import assert_picture
-from tests.soaking import wide
 
 Run = Callable[..., Any]
 
@@ -45,16 +44,13 @@ def test_json_says_what_was_run_and_where_the_numbers_are(run: Run, tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With even less training than --quick, so that the test is quick too; the second time nothing is done again.
-
-    Here a figure with training; all of them in a soak.
-    """
-    names = wide(paper.FIGURES, ("fig1",))
+    """With even less training than --quick, so that the test is quick too; the second time nothing is done again."""
+    names = paper.FIGURES
     monkeypatch.setattr(paper, "QUICK_TRAINING", Training(epochs=2, samples=100, batch=50, burn_in=5))
     monkeypatch.setattr(paper, "QUICK_CLIENTS", 2)
-    result = run("reproduce", *wide(("all",), names), "--quick", "--out", str(tmp_path))
+    result = run("reproduce", "all", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "QUICK RUN" in result.stdout
     assert f"{len(names)} of 7 figures" in result.stdout
@@ -62,7 +58,7 @@ def test_everything_quickly(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
         assert_picture(tmp_path / f"{name}.quick.png")
     records = {path: path.read_bytes() for path in (tmp_path / "records").iterdir()}
     assert len(records) == len(names)
-    again = run("reproduce", *wide((), names), "--quick", "--out", str(tmp_path))
+    again = run("reproduce", "--quick", "--out", str(tmp_path))
     assert again.exit_code == 0, again.output
     assert {path: path.read_bytes() for path in (tmp_path / "records").iterdir()} == records
 

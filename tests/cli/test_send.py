@@ -56,7 +56,7 @@ def test_the_summary_says_what_became_of_the_samples(run: Run, files: Path) -> N
 
 @pytest.mark.slow
 def test_a_command_that_is_killed_is_run_again_and_each_client_is_counted_once(files: Path) -> None:
-    clients = 12_000
+    clients = 5_000
     rows = {"who": range(clients), "what": [COLOURS[number % 3] for number in range(clients)]}
     pl.DataFrame(rows).write_parquet(files / "in.parquet")
     with running(files, "agreement.json") as collector:

@@ -7,5 +7,5 @@ from tests.client import flights
 
 @pytest.mark.slow
 def test_devices_take_part_and_the_estimate_is_that_of_the_export() -> None:
-    """200 aircraft here; `python -m tests.client.flights` sends all 4,043."""
-    flights.run(200, processes=1)
+    """60 aircraft here; `python -m tests.client.flights` sends all 4,043."""
+    flights.run(60, processes=1)

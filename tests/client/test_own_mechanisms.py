@@ -20,8 +20,10 @@ from discreet import Agreement, DiscreetError, Simplex
 from discreet.cli._app import app
 from discreet.client import Client, send_table
 from discreet.collect import collectable, open_store, publish
-from discreet.collect._counting import Arrival, StoredAgreement
-from discreet.collect._estimates import OWN_ALONE, are_stages, estimate_change, estimate_counts, estimate_side_by_side
+from discreet.collect._catalogue import are_stages
+from discreet.collect._counting import Arrival
+from discreet.collect._estimates import OWN_ALONE, estimate_change, estimate_counts, estimate_side_by_side
+from discreet.collect._store import StoredAgreement
 from discreet.errors import CollectorError, OutsideBoxWarning
 from discreet.ledger import Ledger
 from discreet.tables import write_secret

@@ -24,6 +24,7 @@ from discreet.collect._store import Store
 from discreet.estimation._sample_tables import coding_and_sampler, tally
 from discreet.tables._sources import file_source
 from tests.collect.behaviour import DAY, agreed, arrival
+from tests.soaking import wide
 
 
 @pytest.fixture
@@ -186,8 +187,9 @@ def test_the_store_itself_is_never_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ten_million_samples_take_a_bounded_memory(tmp_path: Path) -> None:
+def test_millions_of_samples_take_a_bounded_memory(tmp_path: Path) -> None:
     """Counts are set in the file itself: what matters is how an export of so many is written."""
+    few, all_of_them = wide((2 * 10**6, 10**7), (10**6, 5 * 10**6))
     program = f"""
 import resource, sys
 from pathlib import Path
@@ -203,13 +205,13 @@ def many(n):
         database.executemany("INSERT INTO counted VALUES (1, 1, ?, ?)", [(place, n // 1000) for place in range(1000)])
     assert export(store, {str(tmp_path / "out.parquet")!r}, replace=True).samples == n
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-few = many(2 * 10**6)
-print(few, many(10**7))
+few = many({few})
+print(few, many({all_of_them}))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     few, many = map(int, done.stdout.split())
-    assert many - few < 80, (few, many)  # MB: 8 million rows more are 160
-    assert pl.scan_parquet(tmp_path / "out.parquet").select(pl.len()).collect().item() == 10**7
+    assert many - few < wide(80, 40), (few, many)  # MB: 8 million rows more are 160, 4 million are 80
+    assert pl.scan_parquet(tmp_path / "out.parquet").select(pl.len()).collect().item() == all_of_them
 
 
 def test_the_command_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from discreet.collect._enrolment import write_tokens
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import agreed, running
 from tests.javascript.browser import chromium, new_context, until
+from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
 OFFLINE = "document.documentElement.dataset.offline === 'true'"
@@ -22,6 +23,7 @@ SAMPLE_SHOWN = "#sample-card:not([hidden])"
 RECEIPT_SHOWN = "#receipt-card:not([hidden])"
 WAITING = "JSON.parse(localStorage.getItem('discreet outbox') ?? '[]')"
 WIDTHS = (390, 1440)
+PEOPLE = wide(5, 2)  # of one tablet
 PICTURES = os.environ.get("DISCREET_PICTURES")  # a folder for pictures to look at
 LABELS = ["vermilion", "chartreuse", "ultramarine"]
 
@@ -46,7 +48,7 @@ def _draw(page: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("enrolled", [False, True])
+@pytest.mark.parametrize("enrolled", wide([False, True], [True]))
 def test_what_was_sent_without_a_network_leaves_when_the_page_is_opened_again(
     context: Any, tmp_path: Path, enrolled: bool
 ) -> None:
@@ -116,8 +118,9 @@ def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_sta
     context: Any, tmp_path: Path
 ) -> None:
     """The tablet opens its pages without a network, keeps requests and nothing else, and sends them once there is one.
+    Two people here, five in a soak.
 
-    A second stage of the first question is then designed from the five samples, and answered by a sixth person.
+    A second stage of the first question is then designed from their samples, and answered by two more.
     """
     made = [agreed(tmp_path, LABELS, name=f"{name}.json", purpose=name) for name in ("first", "second")]
     page = context.new_page()
@@ -131,7 +134,7 @@ def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_sta
         assert page.locator("#outbox-told").inner_text() == "This page can now be used without a network."
         collector.stop()
     sent: list[dict[str, Any]] = []
-    for place in range(5):
+    for place in range(PEOPLE):
         width = WIDTHS[place % 2]
         page.set_viewport_size({"width": width, "height": 900})
         for address in addresses:
@@ -157,8 +160,8 @@ def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_sta
         page.goto(addresses[0])
         until(page, f"{READY} && localStorage.length === 0")
         for each in made:
-            assert collector.get(f"/estimate?agreement={each.id}").json["samples"] == 5
-    assert len({body["client"] for body in sent}) == 10
+            assert collector.get(f"/estimate?agreement={each.id}").json["samples"] == PEOPLE
+    assert len({body["client"] for body in sent}) == 2 * PEOPLE
     stage = tmp_path / "stage.json"
     designed = CliRunner().invoke(
         app,
@@ -189,12 +192,15 @@ def test_five_people_on_one_tablet_two_questions_a_lost_network_and_a_second_sta
             assert collector.get(f"/estimate?agreement={second.id}").json["samples"] == people
             page.goto(f"{collector.address}/?agreement={second.id}")
             until(page, "!document.getElementById('stages-card').hidden")
-            until(page, f"document.getElementById('stages').textContent.includes('{5 + people} people')")
+            until(page, f"document.getElementById('stages').textContent.includes('{PEOPLE + people} people')")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             if PICTURES:
                 page.screenshot(path=f"{PICTURES}/stages-{width}.png", full_page=True)
         pooled = collector.get(f"/pooled?agreement={second.id}").json
-        assert [(each["agreement"], each["clients"]) for each in pooled["stages"]] == [(made[0].id, 5), (second.id, 2)]
+        assert [(each["agreement"], each["clients"]) for each in pooled["stages"]] == [
+            (made[0].id, PEOPLE),
+            (second.id, 2),
+        ]
 
 
 @pytest.mark.slow

@@ -564,7 +564,9 @@ def test_a_great_paste_is_read_at_once_and_nobody_is_drawn_for_without_records(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "width", "kind"), [("light", 1280, "numbers"), ("dark", 360, "labels")])
+@pytest.mark.parametrize(
+    ("scheme", "width", "kind"), [*wide([("light", 1280, "numbers")], []), ("dark", 360, "labels")]
+)
 def test_everybody_can_use_it(collection: Collection, person: Any, scheme: str, width: int, kind: str) -> None:
     """axe-core finds nothing to object to, and nothing is wider than a phone."""
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import discreet as dc
 from discreet.collect._pages import TAKE_PART
 from tests.collect.running import Collector, agreed, running
 from tests.javascript.browser import chromium, node_modules, until, watched
+from tests.soaking import wide
 
 READY = "document.documentElement.dataset.ready"
 SAMPLE_SHOWN = "#sample-card:not([hidden])"
@@ -320,7 +321,7 @@ def test_whoever_walks_away_in_field_mode_is_forgotten_and_nothing_is_sent(page:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", wide([390, 1440], [390]))
 def test_everybody_can_use_them(browser: Any, service: Any, tmp_path: Path, width: int) -> None:
     """axe-core finds nothing to object to in any state, and nothing is wider than the screen."""
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from scipy import stats
 import discreet as dc
 from discreet import families
 from discreet.mechanisms import MECHANISMS, _discretisation as densities, nearest_member
+from tests.soaking import wide
 
 BAND = dc.Band([1, 2, 3], lower=0.5, upper=1.5)
 INTERVAL = dc.GaussianMixtures(1, box=(-4.0, 4.0))
@@ -131,7 +132,7 @@ def test_what_is_no_law_is_refused_rather_than_told_to_be_outside() -> None:
 def test_rounding_puts_nobody_outside() -> None:
     """Extreme members, computed in floating point, are members."""
     rng = np.random.default_rng(4)
-    for _ in range(200):
+    for _ in range(wide(200, 50)):
         mu = rng.random(rng.integers(2, 9)) + 0.05
         family = dc.Band(mu, lower=float(rng.uniform(0.0, 0.9)), upper=float(rng.uniform(1.1, 4.0)))
         extreme = nearest_member(family, np.eye(family.size))

@@ -1,6 +1,6 @@
 """What Python draws, for other implementations to repeat: agreements, counts, integers, weights and outcomes, and documents that are refused.
 
-    python -m tests.javascript.vectors FILE [--vectors 10000] [--reports 10000] [--surveys 300] [--seed 1]
+    python -m tests.javascript.vectors FILE [--vectors 4000] [--reports 1500] [--surveys 120] [--seed 1]
 
 One JSON object a line. An agreement comes with cases: counts by outcome number, integers below 2^62 as texts, and for each of them the
 outcome and the sample (where the agreement names an outcome for values outside, they come out the same if such values take its place);
@@ -39,9 +39,9 @@ from tests.javascript.survey_documents import changed_documents, edge_documents,
 from tests.javascript.survey_vectors import survey_lines
 from tests.soaking import wide
 
-VECTORS = 10_000
-REPORTS = wide(10_000, 3_000)
-SURVEYS = wide(3_000, 300)
+VECTORS = wide(10_000, 4_000)
+REPORTS = wide(10_000, 1_500)
+SURVEYS = wide(3_000, 120)
 CHANGED = wide(10, 3)  # documents that were changed, of each survey
 _POINT, _PRIME = 2**61 - 1, 2**127 - 1
 WRITTEN_OUT = 1 << 17  # outcomes of a law that is drawn from as a row

@@ -1,5 +1,6 @@
 """Outputs as JAX functions: the checks of `jax_checks.py`, in a process of their own."""
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,8 +11,10 @@ import pytest
 import discreet as dc
 from discreet.projection.jax import output_function
 from tests.needed import cannot_run
+from tests.soaking import wide
 
 CHECKS = Path(__file__).parent / "jax_checks.py"
+COMPILER = wide({}, {"XLA_FLAGS": "--xla_backend_optimization_level=0"})  # most of the time goes into optimising code
 
 
 @pytest.mark.slow
@@ -21,6 +24,7 @@ def test_outputs_and_derivatives_in_jax() -> None:
         cannot_run("jax cannot be imported: pip install '.[jax]'")
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", str(CHECKS)],
+        env={**os.environ, **COMPILER},
         capture_output=True,
         text=True,
         check=False,

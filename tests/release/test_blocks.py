@@ -23,7 +23,7 @@ from discreet.release._plain import REFUSED_NEGATIVE, REFUSED_TOO_MANY, ClientCo
 from discreet.tables._drawing import _draw_reports
 from tests.mechanisms.reports.test_sampler import sampler_with
 from tests.release.test_plain import KEY, clients_on
-from tests.soaking import examples
+from tests.soaking import wide
 
 
 def largest_prime(below: int) -> int:
@@ -84,7 +84,7 @@ def drawn(
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=wide(600, 60), deadline=None)
 @given(families(), st.sampled_from([0.05, 1.0, 4.0, 10.0]), st.data())
 def test_compiled_and_plain_code_say_the_same_of_any_clients(
     blocks: BlockFamily, epsilon: float, data: st.DataObject

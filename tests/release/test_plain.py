@@ -12,7 +12,7 @@ from discreet.mechanisms._sampler import Sampler
 from discreet.release import _plain as plain, _sparse as sparse
 from discreet.release._keyed import DIGEST_WORDS, Question, Secret
 from discreet.release._plain import ClientColumns, plan_of
-from tests.soaking import examples
+from tests.soaking import wide
 
 KEY = Secret(bytes(range(32))).run_key("ab" * 32, 3, Question(value="v"))
 SAMPLERS = (dc.OptimalSampler, dc.LinearSampler)
@@ -83,7 +83,7 @@ def told(code: ModuleType, sampler: Sampler[Any], clients: ClientColumns, first:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=wide(600, 60), deadline=None)
 @given(problems(), st.data())
 def test_the_two_say_the_same_of_any_clients(problem: tuple[Sampler[Any], ClientColumns], data: st.DataObject) -> None:
     sampler, clients = problem

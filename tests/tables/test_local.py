@@ -580,7 +580,7 @@ def test_a_heavy_client_is_counted_together_and_releases_the_same(
 ) -> None:
     """However its records went through memory and disk, they add up to the same to the last bit, and stand in the same place."""
     rng = np.random.default_rng(5)
-    number = 60_000
+    number = wide(60_000, 30_000)
     heavy = rng.random(number) < 0.9
     columns = {
         "client": np.where(heavy, 7, rng.integers(0, 200, number)),

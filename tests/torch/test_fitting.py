@@ -31,7 +31,7 @@ def test_no_other_upper_on_a_fine_grid_serves_the_examples_better(epsilon: float
         logits, public = examples(spread, 3)
         found = fitted_upper(epsilon=epsilon, logits=logits, reference=public, measure=measure)
         best = mean(logits, public, epsilon, found, measure)
-        for step in range(1, 40, wide(1, 3)):
+        for step in range(1, 40, wide(1, 6)):
             b = math.exp(-epsilon) + step / 40 * (1 - math.exp(-epsilon))
             upper = b * math.expm1(epsilon) / (1 - b)
             assert best <= mean(logits, public, epsilon, upper, measure) * 1.001 + 1e-9

@@ -29,6 +29,7 @@ def test_designs_win_where_clients_have_something_in_common(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_fewer_examples_than_e_to_the_epsilon_are_helped_by_a_model_and_beat_what_needs_no_examples(
     tmp_path: Path,
 ) -> None:

@@ -26,7 +26,7 @@ from discreet.survey import Survey, SurveySampler, shares
 from tests.javascript.browser import ROOT, SITE, chromium, new_context, node, node_modules, served, until, watched
 from tests.soaking import wide
 
-STATES = wide(500, 20)
+STATES = wide(500, 8)
 MEASURES = ("tv", "kl", "hellinger", "chi2")
 SAMPLERS = ("optimal", "linear", "mollifier", "designed")
 SHOW = """(hash) => new Promise((done) => {
@@ -160,7 +160,7 @@ def _address(state: dict[str, Any]) -> str:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of large budgets
 def test_every_number_is_that_of_python(opened: Any) -> None:
-    """500 states by their addresses, each number to 1e-12: of 1, and of itself where it is more."""
+    """Random states by their addresses, each number to 1e-12: of 1, and of itself where it is more."""
     rng = np.random.default_rng(20)
     for _ in range(STATES):
         state = _random_state(rng)
@@ -172,6 +172,7 @@ def test_every_number_is_that_of_python(opened: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_bars_follow_the_pointer_and_the_keys_and_the_address_follows_them(opened: Any) -> None:
     before = opened.locator(".told").all_text_contents()
     track = opened.locator(".track").nth(4).bounding_box()
@@ -232,9 +233,10 @@ def test_the_guided_path_has_five_questions_that_the_page_answers(opened: Any) -
         opened.locator("#guide-solve").click()
         answer = opened.locator("#guide-answer.solved").text_content()
         until(opened, f"location.hash.includes('step={step}') && location.hash.includes('{changed}')")
-        opened.reload()
-        until(opened, "document.documentElement.dataset.ready")
-        assert opened.locator("#guide-answer.solved").text_content() == answer
+        if step in wide((1, 2, 3, 4, 5), (1, 5)):
+            opened.reload()
+            until(opened, "document.documentElement.dataset.ready")
+            assert opened.locator("#guide-answer.solved").text_content() == answer
         told = _numbers(opened)
         if step == 1:
             assert dc.OptimalSampler(simplex, epsilon=4.56).box.lower == pytest.approx(told["floor"], rel=1e-12)
@@ -265,6 +267,7 @@ def test_the_guided_path_has_five_questions_that_the_page_answers(opened: Any) -
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_a_step_of_the_guided_path_is_answered_by_hand_and_says_what_must_stay(opened: Any) -> None:
     _go(opened, "#step=2")
     opened.locator("#epsilon").focus()
@@ -358,9 +361,7 @@ def test_an_agreement_is_told_in_plain_words(opened: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("width", "scheme"), wide(list(product((360, 1280), ("light", "dark"))), [(360, "dark"), (1280, "light")])
-)
+@pytest.mark.parametrize(("width", "scheme"), wide(list(product((360, 1280), ("light", "dark"))), [(360, "dark")]))
 def test_everybody_can_use_it(browser: Any, width: int, scheme: str) -> None:
     """axe-core finds nothing to object to, on either tab, and nothing is wider than a phone."""
     checks = (node_modules() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
