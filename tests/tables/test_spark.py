@@ -147,7 +147,7 @@ def check_the_layout_depends_on_clients_alone(spark: Any) -> None:
         placed = engine.sample(frame_of(spark, table), **terms).select("client", F.spark_partition_id().alias("place"))
         layouts.append([(row["place"], row["client"]) for row in placed.collect()])
     assert layouts[0] == layouts[1]
-    assert {place for place, _ in layouts[0]} == set(range(4))
+    assert {place for place, _ in layouts[0]} == {0, 1}  # of a session with two cores
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
 

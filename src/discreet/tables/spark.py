@@ -9,7 +9,7 @@ spill to disk. Executors get the key of this run, never the secret it comes from
 
 Spark's adaptive execution joins small partitions before the draw, so the number of Python tasks follows the amount of data. (Where a session
 has it switched off, there are as many as it has shuffle partitions.) A second shuffle, of the samples alone, then puts them into as many
-partitions as the session has, by client: the layout of the output depends on the clients and not on their data.
+partitions as the cluster has cores, by client: the layout of the output depends on the clients and not on their data.
 
 Under a secret a round is released on one input (`discreet.ledger._book`), but a lazy frame could be computed again after its source has
 changed. The samples are then computed at once and kept (a checkpoint), with the digest of their input. The round is noted, or an error
@@ -284,8 +284,10 @@ def _release_spark_frame(
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
         return drawn.orderBy("order").select(job.released_column, agreement)
-    # a fixed number: which clients share a partition, and so a file, must not depend on the sizes of their data
-    partitions = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
+    session = frame.sparkSession
+    most = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+    partitions = max(1, min(most, session.sparkContext.defaultParallelism))
     released = drawn.select("client", job.released_column, "agreement").repartition(partitions, "client")
     ordered = released.sortWithinPartitions("client")
     return ordered.select(F.col("client").alias(job.columns[0]), job.released_column, agreement)
