@@ -29,6 +29,10 @@ test:
 # Slow tests wait for services, browsers and disks: one worker more than there are cores.
 WORKERS := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
+# Every worker computes in one thread of its own: more would only wait for each other.
+suite: export OMP_NUM_THREADS := 1
+suite: export OPENBLAS_NUM_THREADS := 1
+
 # What fails beside other tests runs once more, alone: a fault fails twice, a browser that had to wait too long does not. Both runs are printed.
 suite: lint $(COMPILED) $(READ) $(TOOLS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal || { [ $$? = 1 ] && echo "Once more, alone:" \
