@@ -12,6 +12,7 @@ A group is a public value of the client: a column of the table itself, or of a t
 (`ClientGroups`). `GroupReader` reads a table by groups.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,8 @@ _NOBODY, _GROUP, _WORDS = "of nobody", "group of the client", ("word 1", "word 2
 def client_column_name(source: Source, sample: str = "sample") -> str:
     """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
     first, *others = source.schema
+    if "client" in others:
+        return "client"
     return first if others[:2] in ([name, AGREEMENT] for name in (sample, "sample", REPORT)) else "client"
 
 
@@ -81,8 +84,10 @@ class DistinctClients:
         words = [name.alias(_WORDS[0])] if whole else name_words(name)
         self._called = _WORDS[: len(words)]
         self.told = [name.is_null().alias(_NOBODY), *words]
-        rows = source.rows or 0
-        self._parts = -(-(rows + rows // 16) // MOST_TOLD_APART)  # one in so many clients is remembered
+        self._parts, self._seed = (
+            1,
+            int.from_bytes(os.urandom(4)),
+        )  # one in so many clients is remembered, and nobody knows which
         self._seen: list[pl.DataFrame] = []
         self._remembered = 0
 
@@ -94,12 +99,14 @@ class DistinctClients:
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
             self.check()  # clients that are forgotten now came once so far
-            self._parts = max(2, 2 * self._parts)
+            self._parts *= 2
             self._seen = [self._chosen_part(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
     def _chosen_part(self, words: pl.DataFrame) -> pl.DataFrame:
-        return words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=3) % self._parts == 0)
+        return (
+            words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
+        )
 
     def check(self) -> None:
         """Raise an error for repeated clients, with the number of records."""

@@ -109,7 +109,7 @@ class Kernel:
         job: a request fitted to a table, `Request(...).job(schema)`.
 
     Raises:
-        DiscreetError: for what is not a job.
+        DiscreetError: for what is not a job. A call raises it for a mechanism of somebody's own.
     """
 
     def __init__(self, job: Job) -> None:
@@ -134,6 +134,11 @@ class Kernel:
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._own is not None:
+            raise DiscreetError(
+                f"the kernel does not draw by {self._own.name!r}, a mechanism of somebody's own: asked again, its law could answer "
+                "differently, and two samples from one random integer may tell more than epsilon allows; use sample or spark.sample"
+            )
         if not isinstance(batch, pa.RecordBatch):  # not shown: it may contain clients' data
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
@@ -257,7 +262,7 @@ def _draw_by_own_law(
 ) -> int:
     """As the functions that draw samples, by the integer weights of a mechanism of somebody's own, whose law is asked once a client.
 
-    The digest covers what was drawn. So if the law answers otherwise for the same input, and a sample changes by it, a second release of the
+    The digest covers what was drawn. So if the law answers differently for the same input, and a sample changes, a second release of the
     round is an error, as of other data.
     """
     size = sampler.carrier.size
