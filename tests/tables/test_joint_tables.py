@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -94,6 +96,11 @@ def test_a_client_draws_the_same_alone_and_among_others(secret: Path) -> None:
     alone = [JOINT.numbers_of_integers(laws[[row]], uniform[[row]])[0] for row in range(120)]
     assert JOINT.numbers_of_integers(laws, uniform).tolist() == alone
     assert (together.outcomes < len(JOINT.multisets)).all()
+    for wrong in (uniform[:-1], uniform[:, None], uniform.tolist(), 3):
+        with pytest.raises(DiscreetError, match="uniform does not hold one 64-bit integer for each client"):
+            JOINT.numbers_of_integers(laws, wrong)  # type: ignore[arg-type]
+    with pytest.raises(DiscreetError, match="uniform does not hold"):
+        JOINT.numbers_of_integers(None, 3)  # type: ignore[arg-type]
 
 
 def test_every_order_of_the_members_is_as_likely(secret: Path) -> None:
@@ -169,9 +176,21 @@ def test_points_lie_in_cells_of_their_own() -> None:
     assert ((points // 2).astype(int) == 1).mean() > 0.9
 
 
+def unread() -> pa.RecordBatchReader:
+    """A table whose rows must not be asked for."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        raise AssertionError("rows were read")
+        yield
+
+    return pa.RecordBatchReader.from_batches(pa.schema({"who": pa.int64(), "what": pa.int64()}), batches())
+
+
 def test_errors_come_before_anything_is_drawn_noted_or_written(secret: Path, tmp_path: Path) -> None:
-    with pytest.raises(DiscreetError, match="a joint draw allows at most 262,144"):
-        sample(table(), client="who", value="what", sampler=JointSampler(Simplex(1000), samples=3, epsilon=1.0))
+    terms = json.loads(Agreement.of(JointSampler(Simplex(500), samples=2, epsilon=1.0)).text)
+    large = Agreement.from_json(json.dumps({**terms, "joint": {"samples": 3, "around": "envelope"}}))
+    with pytest.raises(DiscreetError, match="20,958,500 multisets; a joint draw allows at most 262,144"):
+        sample(unread(), client="who", value="what", agreement=large, secret=secret)
     AGREEMENT.write(tmp_path / "joint.json")
     table().with_columns(what=pl.lit("pink")).write_parquet(tmp_path / "rows.parquet")
     out = tmp_path / "out.parquet"

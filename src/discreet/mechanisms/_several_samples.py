@@ -353,12 +353,15 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution, or there are not n integers.
         """
-        if p is None:
-            law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
-            rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
-            return self._numbers_by_blocks((rows[part] for part in self._parts(len(rows))), uniform)
-        laws = (self._laws_to_project(rows) for rows in self._blocks(self._carrier.read(p).clients))
-        return self._numbers_by_blocks(laws, uniform)
+        clients = None if p is None else self._carrier.read(p).clients
+        many = np.shape(uniform)[:1] if clients is None else clients.shape[:1]
+        if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
+            raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
+        if clients is not None:
+            return self._numbers_by_blocks(map(self._laws_to_project, self._blocks(clients)), uniform)
+        law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
+        rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
+        return self._numbers_by_blocks((rows[part] for part in self._parts(len(rows))), uniform)
 
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples that released multisets stand for, in a random order. It spends no budget.
