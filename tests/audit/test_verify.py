@@ -171,7 +171,7 @@ def test_the_verifiers_normal_distribution_function() -> None:
             Fraction(-29),
             Fraction(30),
         ):
-            low, high = verify.normal_bounds(x)
+            low, high = verify.normal_cdf_bounds(x)
             exact = mpmath.ncdf(mpmath.mpf(x.numerator) / x.denominator)
             assert mpmath.mpf(low.numerator) / low.denominator <= exact <= mpmath.mpf(high.numerator) / high.denominator
             assert high - low <= Fraction(3, 10**100)

@@ -285,3 +285,18 @@ def test_clients_are_told_apart_under_any_name_that_a_release_gives_them() -> No
     older = first.rename_columns(["client", "sample", "agreement"])
     assert tally(source_of(older.select(["sample", "agreement", "client"])), agreement, domain).distinct
     assert not tally(source_of(first.select(["sample", "agreement"])), agreement, domain).distinct
+
+
+def test_clients_of_reports_are_told_apart_across_files_under_any_name(tmp_path: Path) -> None:
+    """Reports name their clients in the first column, whatever it is called; the same clients in two files are an error."""
+    reports = pl.DataFrame({"user": ["a", "b", "c"], "report": [1, 2, 3], "agreement": ["x"] * 3})
+    for name in ("one.parquet", "two.parquet"):
+        reports.write_parquet(tmp_path / name)
+    with pytest.raises(dc.DiscreetError, match="occur in another file too"):
+        _client_tables.check_clients_apart([file_source(str(tmp_path / f"{name}.parquet")) for name in ("one", "two")])
+
+
+def test_a_column_called_client_names_the_clients_before_the_first_one() -> None:
+    """A first column of row numbers is nobody's name where another one is called client."""
+    schema = pl.DataFrame(schema={"row": pl.Int64, "sample": pl.Int64, "agreement": pl.String, "client": pl.Int64})
+    assert _client_tables.client_column_name(source_of(schema)) == "client"

@@ -442,6 +442,40 @@ def test_no_warning_where_nothing_is_wrong() -> None:
             make().release(np.random.default_rng(3).dirichlet(np.ones(4), size=50))
 
 
+def test_whether_a_sample_comes_does_not_depend_on_data() -> None:
+    """Not where warnings are errors, nor where the law changes how numpy takes errors."""
+
+    def law(p: Floats) -> ArrayLike:
+        np.seterr(all="raise")
+        return [1.0 - 1e-320, 1e-320, 0.0, 0.0] if 0.9 < p.max() < 0.99 else [0.25] * 4
+
+    before = np.geterr()
+    try:
+        sampler = OwnSampler.of(Simplex(4), law, floor=np.full(4, 0.15), epsilon=1.0)
+        with pytest.warns(OutsideBoxWarning, match="leaves its box for 1 of 1"):
+            sampler.release([0.97, 0.01, 0.01, 0.01])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for p in ([0.97, 0.01, 0.01, 0.01], [0.25] * 4):
+                assert 0 <= sampler.release(p) < 4
+    finally:
+        np.seterr(**before)
+
+
+def test_a_linear_law_has_the_same_integers_in_every_batch() -> None:
+    """A product of matrices may add up in another order than that of one row."""
+    sampler = RevealOrObscure(Simplex(50), epsilon=1.0)
+    clients = np.random.default_rng(3).dirichlet(np.ones(50), size=40)
+    assert np.array_equal(sampler.weights(clients), [sampler.weights(p) for p in clients])
+
+
+def test_the_reference_is_not_written_to() -> None:
+    sampler = RevealOrObscure(Simplex(4), epsilon=1.0)
+    for numbers in (sampler.reference, sampler.reference_weights):
+        with pytest.raises(ValueError, match="read-only"):
+            numbers[0] = 0
+
+
 def test_seals_are_not_opened_by_a_subclass() -> None:
     def law(self: Any, p: Any) -> Any:
         return np.full(3, 1 / 3)

@@ -81,7 +81,9 @@ def test_draws_are_those_of_the_joint_sampler_with_the_keyed_integers(secret: Pa
     assert drawn_with.sum() == TOTAL
     assert (drawn_with >= joint.lattice.lower).all()
     assert (drawn_with <= joint.lattice.upper).all()
-    records = Kernel(job)(pl.DataFrame(lists).to_arrow().combine_chunks().to_batches()[0]).to_pylist()
+    with pytest.raises(DiscreetError, match="the kernel does not draw 3 samples of each client together"):
+        Kernel(job)(lists.to_arrow().combine_chunks().to_batches()[0])
+    records = Kernel(job).publish(lists["client"].to_arrow(), Kernel(job).draw(columns)).to_pylist()
     for row, record in enumerate(records):
         members = [LABELS[place] for place in joint.multisets.members[numbers[row]]]
         assert sorted(record[name] for name in COLUMNS) == sorted(members)

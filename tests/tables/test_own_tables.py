@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -120,3 +121,12 @@ def test_an_earth_movers_sampler_draws_under_a_secret(secret: Path) -> None:
     agreement = Agreement.of(dc.TransportSampler(np.arange(5.0), epsilon=1.0))
     rows = pl.DataFrame({"client": np.arange(40), "value": np.arange(40) % 5})
     assert drawn(agreement, secret, rows) == drawn(agreement, secret, rows)
+
+
+def test_the_kernel_alone_does_not_draw_by_an_own_law(install: Install, secret: Path) -> None:
+    """It keeps no record: a law that answers differently would give two samples from one random integer."""
+    agreement = Agreement.of(install()(Simplex(LABELS), epsilon=1.0))
+    job = Request(client="client", value="value", agreement=agreement, secret=read_secret(secret)).job(table().schema)
+    batch = pa.RecordBatch.from_pydict({"client": [7], "outcomes": [[0]]})
+    with pytest.raises(DiscreetError, match="the kernel does not draw by 'reveal-or-obscure'"):
+        Kernel(job)(batch)

@@ -9,6 +9,7 @@ box, so that code which was changed without a new version cannot change what was
 
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,8 +164,8 @@ class OwnTerms(AgreementTerms):
         """The mechanism itself, of the package and the version that were agreed on."""
         kind, package, version = installed_mechanism(self.name, (self.package, self.package_version))
         try:
-            found = kind.from_parameters(family, privacy, self.parameters or {})
-        except TypeError as error:  # of parameters that the class does not take
+            found = kind.from_parameters(family, privacy, deepcopy(dict(self.parameters or {})))
+        except (TypeError, ValueError, ArithmeticError) as error:  # of parameters that the class does not take
             raise DiscreetError(f"mechanism {self.name!r} does not take the parameters agreed on: {error}") from None
         if box_digest(found) != self.box:
             raise DiscreetError(

@@ -152,16 +152,16 @@ def is_rational(value: object, *, signed: bool = False) -> bool:
     return RATIONAL.fullmatch(value.removeprefix("-") if signed else value) is not None
 
 
-def normal_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
+def normal_cdf_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
     """Rationals certainly at most and at least Phi(x), for |x| <= 30: the integral of the density's series, term by term.
 
     Phi(x) = 1/2 + density(x) (x + x^3/3 + x^5/15 + ...) for x >= 0; with 120 digits all roundings together are below 10^-100.
     """
     if x < 0:
-        low, high = normal_bounds(-x)
+        low, high = normal_cdf_bounds(-x)
         return 1 - high, 1 - low
     if x > 30:
-        return normal_bounds(Fraction(30))[0], Fraction(1)
+        return normal_cdf_bounds(Fraction(30))[0], Fraction(1)
     with decimal.localcontext(decimal.Context(prec=120, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)):
         value = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
         term = total = value
@@ -202,7 +202,7 @@ def keeps(record: dict[str, Any], lower: Fraction, upper: Fraction) -> bool:
         place = Fraction(record["place"]) if "place" in record else None
         if place is None or abs(place) > 1000:
             return False
-        return normal_bounds(place)[1] <= lower and upper <= normal_bounds(place + Fraction(promise["nu"]))[0]
+        return normal_cdf_bounds(place)[1] <= lower and upper <= normal_cdf_bounds(place + Fraction(promise["nu"]))[0]
     points = [(Fraction(x), Fraction(y)) for x, y in promise["points"]]
     if not is_tradeoff(points):
         return False

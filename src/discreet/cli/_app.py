@@ -1,21 +1,16 @@
 """The typer application. Every problem a user can cause is one line on stderr and exit code 2, without a traceback.
 
-A command's module is imported when the command is called, so the list of commands loads none of them. Values of options that are plain
-texts, paths and numbers are read here, with the results of typer: typer would load pydantic for them, which takes a tenth of a second.
+A command's module is imported when the command is called, so the list of commands loads none of them.
 """
 
-import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
-from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_origin
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from discreet import __version__
@@ -54,25 +49,11 @@ COMMANDS = {  # in the order of the work: the module of a command, and its summa
     "reproduce": ("reproduce", "Every figure of the paper, beside the published numbers."),
     "ledger": ("ledger", "A client's budget, charged before a sample leaves."),
 }
-_NUMBER = {int: re.compile("-?(0|[1-9][0-9]{0,14})"), float: re.compile(r"-?(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?")}
-_OTHER = object()  # what is not read here
 _STYLE: dict[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-
-
-class PlainCommand(TyperCommand):
-    """A command whose parameters read plain values themselves."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters."""
-        return _read_plainly(super().get_params(ctx))
 
 
 class OneLineErrors(TyperGroup):
     """A command group whose failures are one line. A bug keeps its traceback."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, which read plain values themselves."""
-        return _read_plainly(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
@@ -160,49 +141,8 @@ def _load_command(name: str) -> Any:
     found = getattr(import_module(f"discreet.cli._{module}"), name)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(**_STYLE)
-        alone.command(name, cls=PlainCommand, short_help=purpose)(found)
+        alone.command(name, short_help=purpose)(found)
         return get_command(alone)
     group = get_command(found)
     group.name, group.short_help, group.help = name, purpose, "A client's budget."
     return group
-
-
-def _read_plainly(params: list[Any]) -> list[Any]:
-    """The same parameters; from now on they read plain values themselves, and all others as typer does."""
-    for param in params:
-        described = getattr(param, "type_descriptor", None)
-        if hasattr(described, "annotation"):  # other versions of typer read values in another way
-            param.process_value = partial(_process_value, param, described)
-    return params
-
-
-def _process_value(param: Any, described: Any, ctx: Any, value: Any) -> Any:
-    found = plain_value(described, value)
-    if found is _OTHER or (param.required and not found):
-        return type(param).process_value(param, ctx, value)
-    return found if param.callback is None else param.callback(ctx, param, found)
-
-
-def plain_value(described: Any, value: Any) -> Any:
-    """A text, path or number as typer reads it; `_OTHER` for all that is not plain."""
-    kind, stated = described.annotation, described.parameter_info
-    if getattr(described, "is_choice", True) or any(
-        getattr(stated, name, None) is not None for name in ("min", "max", "parser", "click_type")
-    ):
-        return _OTHER
-    if kind == list[str]:
-        several = isinstance(value, (list, tuple)) and value and all(type(each) is str for each in value)
-        return list(value) if several else _OTHER
-    if value is None and get_origin(kind) is not list:
-        return None
-    if kind not in (str, int, float, Path):
-        return _OTHER
-    if type(value) is kind is not Path:
-        return value
-    if type(value) is not str:
-        return _OTHER
-    if kind is Path:
-        checked = stated.exists or stated.resolve_path or stated.writable or not (stated.file_okay and stated.dir_okay)
-        unreadable = os.path.lexists(value) and not os.access(value, os.R_OK)
-        return _OTHER if checked or unreadable or "\0" in value or not value else Path(value)
-    return kind(value) if _NUMBER[kind].fullmatch(value) else _OTHER

@@ -21,7 +21,6 @@ import typer
 
 from discreet._base.files import check_apart, read_lines
 from discreet.agreement import Agreement
-from discreet.cli._printing import print_blocks, safe_text, write_json
 from discreet.domain import Domain, Interval, Labels, Numbers
 from discreet.errors import DiscreetError, check_count
 from discreet.families import Band, Simplex
@@ -207,6 +206,12 @@ class EstimateOptions:
 
     def show(self, record: dict[str, Any], blocks: list[Any]) -> None:
         """Print the record as JSON or the blocks, as it was asked."""
+        from discreet.cli._printing import (  # loads rich, which a release does not need
+            print_blocks,
+            safe_text,
+            write_json,
+        )
+
         if self.json:
             write_json(record)
         else:

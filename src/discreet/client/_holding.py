@@ -87,7 +87,7 @@ class Holding:
             family = sampler.family
             if isinstance(family, ContinuousFamily):
                 assert not isinstance(sampler, ReportSampler)  # whose family is a simplex
-                return self._fit_density(sampler, family)
+                return self._prepare_density_draw(sampler, family)
             return self._fit_outcomes(sampler, family.domain, agreement.other)
 
         return _result_or_fallback(fit, lambda error: _prepare_reference_draw(sampler, str(error)))
@@ -140,7 +140,7 @@ class Holding:
         problem = "; ".join(problems)
         return _guard_draw(sampler, lambda: _draw_evenly(sampler, law), share, problem)
 
-    def _fit_density(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
+    def _prepare_density_draw(self, sampler: Sampler[AnyFamily], family: ContinuousFamily) -> DeviceDraw:
         if self.amounts is not None or self.rows is not None:
             return _prepare_reference_draw(
                 sampler, "the device holds numbers by outcome or rows, and the agreement is on densities"

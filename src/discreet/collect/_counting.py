@@ -249,7 +249,7 @@ class AgreementRow:
         check_count("round", round, most=self.rounds)
         for arrival in arrivals:
             if len(arrival.client) != DIGEST or len(arrival.key) != DIGEST:
-                raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with digest(...)")
+                raise DiscreetError(f"client and key are digests of {DIGEST} bytes; make them with text_digest(...)")
         if self.reports is not None:
             self.reports.check_reports(sent_reports([arrival.outcome for arrival in arrivals]))
             return

@@ -235,7 +235,7 @@ class PostgresStore(Store):
         rows = f"INSERT INTO discreet_{table} SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"
         return database.execute(rows, [list(column) for column in columns]).rowcount
 
-    def _find_tokens(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_among(self, database: Connection, digests: Sequence[bytes]) -> set[bytes]:
         rows = "SELECT digest FROM discreet_tokens WHERE revoked = 0 AND digest = ANY(%s)"
         return {digest for (digest,) in database.execute(rows, (list(digests),), binary=True).fetchall()}
 

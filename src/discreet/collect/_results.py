@@ -33,7 +33,7 @@ from discreet.collect._counting import sent_reports
 from discreet.collect._estimates import agreed_sampler, check_enough, count_samples, estimate_counts
 from discreet.collect._published_page import has_order, page, picture, survey_page, survey_picture, survey_table, table
 from discreet.collect._store import Store, StoredAgreement, check_store, choose_agreement, today
-from discreet.errors import DiscreetError, Range, check_path
+from discreet.errors import OPEN_UNIT, DiscreetError, check_path
 from discreet.estimation import COUNTED, PLACE, coding_and_sampler, inverted_population
 from discreet.mechanisms import OwnSampler
 from discreet.tables import (
@@ -172,9 +172,6 @@ def _places_inside_cells(coding: Coding, counts: NDArray[np.int64]) -> NDArray[n
     return place
 
 
-_CONFIDENCE = Range(0.0, 1.0, low_open=True, high_open=True)
-
-
 @dataclass(frozen=True)
 class PublishedResult:
     """What was published: how many samples, or reports, of a round under an agreement, and where."""
@@ -236,7 +233,7 @@ def publish(
     """
     check_store(store)
     check_path("folder", folder)
-    _CONFIDENCE.check("confidence", confidence)
+    OPEN_UNIT.check("confidence", confidence)
     kept = choose_agreement(store.agreements(), agreement)
     agreed = kept.agreement
     number = agreed.check_round(round)

@@ -156,7 +156,7 @@ class SqliteStore(Store):
         rows = zip(*columns, strict=True)
         return database.executemany(f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING", rows).rowcount
 
-    def _find_tokens(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_among(self, database: sqlite3.Connection, digests: Sequence[bytes]) -> set[bytes]:
         row = "SELECT 1 FROM tokens WHERE digest = ? AND revoked = 0"
         return {digest for digest in digests if database.execute(row, (digest,)).fetchone() is not None}
 

@@ -239,7 +239,7 @@ class Store(ABC):
         """Insert missing rows, given by columns, and return how many were new."""
 
     @abstractmethod
-    def _find_tokens(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
+    def _unrevoked_among(self, database: Any, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these are tokens that are not revoked."""
 
     @abstractmethod
@@ -382,7 +382,7 @@ class Store(ABC):
     def known_tokens(self, digests: Sequence[bytes]) -> set[bytes]:
         """Which of these digests belong to clients' tokens that are not revoked."""
         with self._writer.transaction() as database:  # which does not wait for long readers
-            return self._find_tokens(database, digests)
+            return self._unrevoked_among(database, digests)
 
     def sign(self, agreement: str, signed: StatementSignature) -> None:
         """Keep the signature of an agreement in place of an earlier one."""

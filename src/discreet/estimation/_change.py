@@ -160,7 +160,7 @@ class Change:
 class _SplitScores:
     """How the evidence against a change may be split: on each step, so many standard deviations before, and so many after.
 
-    `before[j + 1]` and `after[j]` are the ends of step j on which both are larger: the first falls while the second grows.
+    `before[j]` and `after[j + 1]` are the larger ends of step j: the first falls while the second grows.
     """
 
     before: Floats
@@ -181,7 +181,7 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
     u, w = weights
     nodes, masses = gauss_rule(_NODES)
 
-    def exceeding(z: Floats, c: float) -> Floats:
+    def exceeding_density(z: Floats, c: float) -> Floats:
         """The density of Z = z >= 0, times the probability that Z' then exceeds."""
         density = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
         return np.asarray(density * scipy.special.ndtr(-np.minimum(cap, (c - u * z) / w)))
@@ -189,8 +189,8 @@ def critical_score(error: float, weights: tuple[float, float], cap: float) -> fl
     def excess(c: float) -> float:
         first, second = min(cap, c / u), min(cap, c / w)
         kink = min(max((c - w * cap) / u, 0.0), first)  # up to there the cap comes first
-        inside = kink * float(masses @ exceeding(kink * nodes, c))
-        inside += (first - kink) * float(masses @ exceeding(kink + (first - kink) * nodes, c))
+        inside = kink * float(masses @ exceeding_density(kink * nodes, c))
+        inside += (first - kink) * float(masses @ exceeding_density(kink + (first - kink) * nodes, c))
         alone = float(scipy.special.ndtr(-first) + 0.5 * scipy.special.ndtr(-second))
         return (alone + inside) / error - 1.0
 

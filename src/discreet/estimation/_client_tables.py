@@ -2,15 +2,17 @@
 
 If records name their clients, a repeated client is an error, because samples of one client are not those of several (`DistinctClients`).
 Names are compared as everywhere else: integers and texts alike, texts by 128 bits of hash. Beyond `MOST_TOLD_APART` records a part of the
-clients is checked, which still detects a second release.
+clients is checked, which detects a release that came twice, though not every single repeated client.
 
 `check_clients_apart` raises an error for clients in several files: a client who released under two agreements has spent twice, and counts
-twice in what is learned from both. Files without client names cannot be checked, and the caller is told so. `shared_clients` counts them.
+twice in what is learned from both. Files without client names cannot be checked, and the caller is told so. `shared_clients`
+counts the clients that two files have in common.
 
 A group is a public value of the client: a column of the table itself, or of a table of clients, joined by the names of clients
 (`ClientGroups`). `GroupReader` reads a table by groups.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +35,9 @@ _NOBODY, _GROUP, _WORDS = "of nobody", "group of the client", ("word 1", "word 2
 def client_column_name(source: Source, sample: str = "sample") -> str:
     """The column of clients: the first one of a release, under any name; elsewhere the one called client."""
     first, *others = source.schema
-    return first if others[:2] == [sample, AGREEMENT] else "client"
+    if "client" in others:
+        return "client"
+    return first if others[:2] in ([name, AGREEMENT] for name in (sample, "sample", REPORT)) else "client"
 
 
 def name_words(name: pl.Expr) -> list[pl.Expr]:
@@ -77,12 +81,13 @@ class DistinctClients:
         self._where = f"column {column!r} of {source.name}"
         whole = source.schema[column].is_integer()
         name = pl.col(column) if whole else client_name_texts(source, column)
-        words = [name] if whole else [name.hash(seed=1), name.hash(seed=2)]
-        self._called = [f"word {number}" for number in range(len(words))]
-        nulls = name.is_null().alias(_NOBODY)
-        self.told = [nulls, *(word.alias(called) for word, called in zip(words, self._called, strict=True))]
-        rows = source.rows or 0
-        self._parts = -(-(rows + rows // 16) // MOST_TOLD_APART)  # one in so many clients is remembered
+        words = [name.alias(_WORDS[0])] if whole else name_words(name)
+        self._called = _WORDS[: len(words)]
+        self.told = [name.is_null().alias(_NOBODY), *words]
+        self._parts, self._seed = (
+            1,
+            int.from_bytes(os.urandom(4)),
+        )  # one in so many clients is remembered, and nobody knows which
         self._seen: list[pl.DataFrame] = []
         self._remembered = 0
 
@@ -90,16 +95,18 @@ class DistinctClients:
         """Remember the clients of a frame; where there is room for a part of them, those of some hashes."""
         if frame[_NOBODY].any():
             raise DiscreetError(f"{self._where} holds nulls: samples without a client; filter them out")
-        self._seen.append(self._chosen(frame.select(self._called)))
+        self._seen.append(self._chosen_part(frame.select(self._called)))
         self._remembered += self._seen[-1].height
         while self._remembered > MOST_TOLD_APART:
             self.check()  # clients that are forgotten now came once so far
-            self._parts = max(2, 2 * self._parts)
-            self._seen = [self._chosen(each) for each in self._seen]
+            self._parts *= 2
+            self._seen = [self._chosen_part(each) for each in self._seen]
             self._remembered = sum(each.height for each in self._seen)
 
-    def _chosen(self, words: pl.DataFrame) -> pl.DataFrame:
-        return words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=3) % self._parts == 0)
+    def _chosen_part(self, words: pl.DataFrame) -> pl.DataFrame:
+        return (
+            words if self._parts < 2 else words.filter(pl.col(self._called[0]).hash(seed=self._seed) % self._parts == 0)
+        )
 
     def check(self) -> None:
         """Raise an error for repeated clients, with the number of records."""
@@ -149,7 +156,7 @@ def shared_clients(before: Source, after: Source) -> SharedClients | None:
     """The clients of two files; None where one of them does not name its clients, or numbers them."""
     names = []
     for source in (before, after):
-        column = client_column_name(source, REPORT if REPORT in source.schema else "sample")
+        column = client_column_name(source)
         if source.numbered or column not in source.schema:
             return None
         names.append(_distinct_names(source, column))
@@ -197,7 +204,9 @@ class ClientGroups:
             return frame.filter(name.is_not_null()).select(*name_words(name), group)
 
         parts = list(clients.frames(named_groups, list(dict.fromkeys([client, column])), client=client))
-        found = pl.concat(parts) if parts else pl.DataFrame(schema=dict.fromkeys([*_WORDS, _GROUP], pl.String))
+        found = (
+            pl.concat(parts) if parts else pl.DataFrame(schema={**dict.fromkeys(_WORDS, pl.UInt64), _GROUP: pl.String})
+        )
         twice = found.height - found.unique(_WORDS).height
         if twice:
             raise DiscreetError(

@@ -189,7 +189,7 @@ def outlook(
 def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise: Noise) -> float:
     """The longest reach of a share's interval, over outcomes with these reference masses and every population."""
     longest = 0.0
-    for mass in _hardest_masses(np.asarray(masses, dtype=np.float64)):
+    for mass in _masses_nearest_half(np.asarray(masses, dtype=np.float64)):
         released = noise.places(*noise.frequency_range(*_released_range(sampler, mass)))
         reach = _share_half_widths(inversion, sampler, mass, released, noise)
         longest = max(longest, float(reach.max()))
@@ -204,7 +204,7 @@ def half_width(inversion: Inversion, sampler: Released, masses: ArrayLike, noise
     return longest
 
 
-def _hardest_masses(masses: Floats) -> list[float]:
+def _masses_nearest_half(masses: Floats) -> list[float]:
     """The masses whose shares can come nearest to 1/2, where noise and bands are widest: the largest, and the largest up to 1/2.
 
     A released share ranges from below its mass to above it, and both ends grow with the mass; at most one mass exceeds 1/2.

@@ -273,7 +273,7 @@ def split_at(
     active, owner = panels, np.arange(len(panels))
     smallest = np.broadcast_to(panels.narrowest, (panels.dim,))
     while len(active) and len(middles):
-        excess = _excess_widths(active, middles, widths) / widest
+        excess = _sides_in_feature_widths(active, middles, widths) / widest
         excess[active.upper - active.lower <= 2.0 * smallest] = 0.0
         wide = excess.max(axis=1) > 1.0
         if not wide.any() or len(done) + len(active) + int(wide.sum()) > most:
@@ -283,7 +283,7 @@ def split_at(
     return done.concat(active), np.concatenate([owners, owner])
 
 
-def _excess_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
+def _sides_in_feature_widths(panels: Panels, middles: Floats, widths: Floats) -> Floats:
     """(n, dim) the length of each panel's sides in scales of the narrowest nearby feature; 0 without a feature nearby."""
     found = np.zeros((len(panels), panels.dim))
     step = max(1, _LARGEST_BLOCK // max(1, len(panels)))

@@ -28,6 +28,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self, final
 
@@ -224,7 +225,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference(self) -> Floats:
         """The floor, normalised: the law of a client about whom nothing is known."""
-        return np.asarray(self._own_bounds[0] / self._own_bounds[0].sum())
+        found = np.array(self._own_bounds[0] / self._own_bounds[0].sum())
+        found.setflags(write=False)
+        return found
 
     @property
     def bounds(self) -> Bounds:
@@ -365,20 +368,22 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
                 rows.shape
             )
         else:
-            problems, found = [], rows @ self._matrix
-        outside = is_outside(found, *self._own_bounds).any(axis=1)
-        found[outside] = self.box.project(found[outside])
+            problems = []
+            found = np.array([p @ self._matrix for p in rows]).reshape(
+                rows.shape
+            )  # row by row: the same in every batch
+        with np.errstate(all="ignore"):  # the law may have asked numpy to raise
+            outside = is_outside(found, *self._own_bounds).any(axis=1)
+            found[outside] = self.box.project(found[outside])
         if problems:
-            warn_caller(
+            _warn_of_clients(
                 f"the law of {self.name!r} is not usable for {len(problems)} of {len(rows)} clients ({problems[0]}): their samples are draws "
-                "of the reference, and private",
-                OutsideBoxWarning,
+                "of the reference, and private"
             )
         if outside.any():
-            warn_caller(
+            _warn_of_clients(
                 f"the law of {self.name!r} leaves its box for {int(outside.sum())} of {len(rows)} clients: their samples follow its "
-                "projection, and are private",
-                OutsideBoxWarning,
+                "projection, and are private"
             )
         return found
 
@@ -408,7 +413,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        return np.asarray(weights_as_given(self.lattice, self.reference[None, :])[0])
+        found = np.array(weights_as_given(self.lattice, self.reference[None, :])[0])
+        found.setflags(write=False)
+        return found
 
     def _reference_number(self, law: Floats, uniform: int) -> int:
         return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
@@ -463,6 +470,12 @@ class _GivenSampler(OwnSampler):
 
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self.name, id(self._given))
+
+
+def _warn_of_clients(message: str) -> None:
+    """Warn of what some clients' laws are, without an error even where warnings are errors: a missing sample would tell of the data."""
+    with suppress(OutsideBoxWarning):
+        warn_caller(message, OutsideBoxWarning)
 
 
 @final

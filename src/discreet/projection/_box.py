@@ -284,7 +284,7 @@ def _row_sums(values: Floats) -> Floats:
 
 
 def _solve_convex(mass: Floats, number: NDArray[np.int64], unheld: NDArray[np.int64], lower: float) -> Floats:
-    """As `compiled._solve_convex`, on many rows, or a single one that may be long."""
+    """As `_compiled._solve_convex`, on many rows, or a single one that may be long."""
     found = np.ones(len(mass))
     active, slope = np.arange(len(mass)), np.ones(len(mass))
     for _ in range(NEWTON_STEPS):

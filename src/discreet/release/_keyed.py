@@ -56,15 +56,13 @@ denominator of a/N is 2^(s+1).
 
 Privacy does not depend on the grid: the box holds for every law (`discreet.release._lattice`).
 
-Uniform integers below a bound, exactly.
-
-Words of 62 bits at or above the last whole multiple of the bound are drawn anew; the remainder of any other word is uniform. A word is kept
-with probability more than one half, so a draw takes fewer than two words on average. Words come from the operating system, from a seed, or
-from a secret and a client's data:
+**Uniform integers below a bound**, exactly. Words of 62 bits at or above the last whole multiple of the bound are drawn anew; the remainder
+of any other word is uniform. A word is kept with probability more than one half, so a draw takes fewer than two words on average. Words come
+from the operating system, from a seed, or from a secret and a client's data:
 
     words i*8 .. i*8+7  =  BLAKE2b-512(key = run key, person = "discreet blocks1", i as 8 bytes, little-endian | message)
 
-with the run key and the message of `discreet.release._keyed`. Each word loses its two lowest bits.
+with the run key and the message above. Each word loses its two lowest bits.
 """
 
 import hashlib

@@ -442,7 +442,7 @@ def _numpy_draw(
     uniform: Integers,
     out: Integers,
 ) -> int:
-    """As `compiled.draw`: the same distribution, and the same outcome for the same integer."""
+    """As `_compiled.draw`: the same distribution, and the same outcome for the same integer."""
     for rows in blocks(*laws.shape):
         bad = first_invalid_row(laws[rows])
         if bad >= 0:

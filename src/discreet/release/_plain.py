@@ -261,7 +261,7 @@ def draw(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As `sparse.draw`. If a row is rejected, the outputs stay unfilled."""
+    """As `_sparse.draw`. If a row is rejected, the outputs stay unfilled."""
     if first == last:
         return -1
     try:
@@ -527,7 +527,7 @@ def _rows_of_similar_length(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.i
 def _uniform_excess(
     plan: UniformPlan, mass: NDArray[np.float64], slope: NDArray[np.float64], lift: NDArray[np.float64]
 ) -> Any:
-    """As `compiled._excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
+    """As `_compiled._outcome_excess`: the affine law in units of 2^-62, clipped to the integer box, rounded down, less its lower end."""
     total = float(TOTAL)
     with np.errstate(over="ignore", invalid="ignore"):
         steep = (slope * total)[:, None]

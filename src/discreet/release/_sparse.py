@@ -432,7 +432,7 @@ def draw_rows(
     digest: Any,
     problem: Any,
 ) -> int:
-    """Fill the words, rows and states of clients first <= row < last; returns the first bad row, or -1, as `sparse.draw` does.
+    """Fill the words, rows and states of clients first <= row < last; returns the first bad row, or -1, as `draw` does.
 
     A state is 0 for a client without rows, 1 for one whose row was drawn, and 2 where the third word has to be drawn anew.
     """

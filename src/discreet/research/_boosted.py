@@ -238,10 +238,10 @@ class Learner:
             kernels = compiled_kernels()
             with ThreadPoolExecutor(processor_count()) as pool:
                 jobs = zip(clients, weights, seeds, strict=True)
-                return np.stack(list(pool.map(lambda job: self._one(kernels, *job), jobs)))
+                return np.stack(list(pool.map(lambda job: self._train_one(kernels, *job), jobs)))
         return self._all(clients, weights, seeds)
 
-    def _one(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
+    def _train_one(self, kernels: ModuleType, p: LogDensity, weights: Floats, seed: Seed) -> Singles:
         training, preset, dim = self.training, self.preset, len(self.low)
         rng = np.random.default_rng(seed)
         found = np.empty((training.rounds, parameter_count(dim, training.width)), np.float32)

@@ -102,8 +102,6 @@ class Draws:
 class Kernel:
     """RecordBatch(client, outcomes[, counts]) -> RecordBatch(client, sample, agreement), or (client, report, agreement).
 
-    Several samples drawn together are in columns sample_1, sample_2 and so on.
-
     `client` holds integers or texts, each client once (checked, at no cost where they are in order); `outcomes` lists of
     outcome numbers, in any order and with repetitions; `counts`, if present, lists of how often each of them counts (lists
     of integers) or how much (any numbers, and whatever the job calls a weight). An empty list draws from the reference.
@@ -112,7 +110,7 @@ class Kernel:
         job: a request fitted to a table, `Request(...).job(schema)`.
 
     Raises:
-        DiscreetError: for what is not a job.
+        DiscreetError: for what is not a job. A call raises it for a mechanism of somebody's own, and for samples drawn together.
     """
 
     def __init__(self, job: Job) -> None:
@@ -141,6 +139,16 @@ class Kernel:
         self._key: RunKey = job.key
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._own is not None:
+            raise DiscreetError(
+                f"the kernel does not draw by {self._own.name!r}, a mechanism of somebody's own: asked again, its law could answer "
+                "differently, and two samples from one random integer may tell more than epsilon allows; use sample or spark.sample"
+            )
+        if self._joint is not None:
+            raise DiscreetError(
+                f"the kernel does not draw {self._joint.samples} samples of each client together: nothing compares its draws, and a machine "
+                "that rounds differently could give two of them for one random integer; use sample or spark.sample"
+            )
         if not isinstance(batch, pa.RecordBatch):  # not shown: it may contain clients' data
             raise DiscreetError(
                 f"the batch is a {type(batch).__name__}; pass a pyarrow.RecordBatch (a Table has to_batches())"
@@ -291,8 +299,8 @@ def _draw_by_law(
 ) -> int:
     """As the functions that draw samples: `numbers_of` says what integers fall on, for laws (n, size) and whether each client has one.
 
-    The digest covers what was drawn. So if a law of somebody's own answers otherwise for the same input, or another machine rounds
-    otherwise, and a sample changes by it, a second release of the round is an error, as of other data.
+    The digest covers what was drawn. So if a law of somebody's own answers differently for the same input, or another machine rounds
+    differently, and a sample changes, a second release of the round is an error, as of other data.
     """
     step = max(1, min(_REPORTS_TOGETHER, _LAW_ENTRIES // size))
     for start in range(first, last, step):

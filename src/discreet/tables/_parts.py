@@ -218,9 +218,13 @@ class Parts:
             yield [self._group_all]
             return
         for part in range(1 << _BITS):
-            yield [partial(self._group, part)] if self._spilled[part] <= self._share else list(self._split(part))
+            yield (
+                [partial(self._group, part)]
+                if self._spilled[part] <= self._share
+                else list(self._groups_of_large_part(part))
+            )
 
-    def _split(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
+    def _groups_of_large_part(self, part: int) -> Iterator[Callable[[], ClientGroup]]:
         """The groups of a part that is too large."""
         if self._depth == _DEEPEST:
             yield partial(self._large_client, part)

@@ -265,7 +265,7 @@ def _release_spark_frame(
         fields.append(T.StructField("counts", T.BinaryType()))
     combined = frame.select(*job.reading.columns.names).mapInArrow(_combiner(job, tallies), T.StructType(fields))
     if clients is not None:
-        combined = combined.unionByName(_marks(clients, job, names))
+        combined = combined.unionByName(_marks_of_listed_clients(clients, job, names))
     # without a number: Spark joins small partitions, so that few rows are not drawn in many tasks
     drawn = (
         combined.repartition("client")
@@ -495,7 +495,7 @@ def _refuse_composite_list(job: Job) -> None:
         )
 
 
-def _marks(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
+def _marks_of_listed_clients(clients: DataFrame, job: Job, names: T.DataType) -> DataFrame:
     """For each client of the list a row whose one outcome is the mark LISTED."""
     column = job.reading.columns.clients[0]
     if column not in clients.columns:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from typing import Any
 
@@ -219,6 +219,13 @@ class _BufferPool(threading.local):
     def __init__(self) -> None:
         self._of: dict[torch.device, KernelBuffers] = {}
 
+    def drop(self, device: torch.device) -> None:
+        """Forget the buffers of a call that did not end: its kernels may still use them, and their counters are not 0."""
+        if device.type == "cuda":
+            with suppress(RuntimeError):
+                torch.cuda.synchronize(device)
+        self._of.pop(device, None)
+
     def on(self, device: torch.device, rows: int, long: bool, programs: int, units: int) -> KernelBuffers:
         """The buffers of this thread on a device: at least so large, `long` if states of rows are kept."""
         room = self._of.get(device)
@@ -290,19 +297,28 @@ class _Launch:
             self.words = self._make_words(source, stream)
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
-            if plan.short:
-                self._draw_short(keep, stream)
-            elif self.referenced:
-                self._solve(room.listed, self.count, stream)
-            elif self.words is room.few and stream is not None:
-                self._draw_few(stream)
-            else:
-                self._check(True, stream)
-                self._solve(room.listed, -1, stream)
-            if stream is not None:
-                stream.synchronize()
+            try:
+                self._launch(keep, stream)
+                if stream is not None:
+                    stream.synchronize()
+            except BaseException:
+                BUFFERS.drop(p.device)
+                raise
         if room.flag[0]:
             host.refuse_bad_rows(rows)
+
+    def _launch(self, keep: bool, stream: Any) -> None:
+        """Start the kernels that these rows need."""
+        room = self.room
+        if self.plan.short:
+            self._draw_short(keep, stream)
+        elif self.referenced:
+            self._solve(room.listed, self.count, stream)
+        elif self.words is room.few and stream is not None:
+            self._draw_few(stream)
+        else:
+            self._check(True, stream)
+            self._solve(room.listed, -1, stream)
 
     def _make_words(self, source: IntegerFiller, stream: Any) -> torch.Tensor:
         """One 64-bit word for each row, whose upper 62 bits are its integer."""

@@ -103,9 +103,9 @@ def rows_of(logits: Any, probabilities: Any, reference: Any, temperature: float)
         raise DiscreetError(
             f"{name} has shape {tuple(given.shape)}; its last axis holds one number for each of at least 2 outcomes"
         )
-    if temperature != 1.0:
+    if type(temperature) is not float or temperature != 1.0:
         POSITIVE.check("temperature", temperature, "1 leaves the logits as they are")
-        if logits is None:
+        if temperature != 1.0 and logits is None:
             raise DiscreetError(
                 f"temperature = {temperature:g} is for logits; raise probabilities to a power before you pass them"
             )

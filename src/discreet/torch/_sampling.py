@@ -141,7 +141,8 @@ def release(rows: TensorRows, terms: Terms) -> torch.Tensor:
     Each call spends its budget anew for every row. Over a reference the box is b mu <= q <= e^epsilon b mu with
     b = upper/(e^epsilon + upper - 1).
 
-    On a GPU more than 512 rows are drawn with ChaCha20 (RFC 8439), under a key of 256 bits that each call reads from the operating system.
+    More than 512 rows that kernels draw on a GPU take their integers from ChaCha20 (RFC 8439), under a key of 256 bits that each call reads
+    from the operating system.
     The guarantee then also rests on ChaCha20 being a pseudorandom function. A call inside the capture of a CUDA graph is an error.
 
     Returns:
