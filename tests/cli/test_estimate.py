@@ -581,14 +581,13 @@ def test_what_is_refused_of_samples_drawn_at_once(
     assert "needs records that name their clients" in said(single.drop("who"))
 
 
-def test_commands_that_release_one_sample_refuse_samples_drawn_at_once_and_say_what_to_use(
+def test_commands_for_one_sample_refuse_samples_drawn_at_once_and_say_what_to_use(
     refusal: Callable[..., str], joint: tuple[dc.Agreement, Any], tmp_path: Path
 ) -> None:
     agreed, labels = joint
     path, terms = str(tmp_path / "samples.parquet"), str(tmp_path / "joint.json")
     _wide(agreed, labels).write_parquet(path)
     for command in (
-        ("sample", path, "--client", "who", "--value", "sample_1", "--agreement", terms, "-o", str(tmp_path / "o.csv")),
         ("plan", "--agreement", terms, "--clients", "100"),
         ("design", "--from", path, "--agreement", terms, "--epsilon", "1", "-o", str(tmp_path / "d.json")),
         ("collect", terms),

@@ -315,6 +315,46 @@ def check_reports_are_those_of_one_machine(spark: Any, tmp_path: Path, monkeypat
         forget_rounds_in_memory()
 
 
+def check_samples_drawn_together_are_those_of_one_machine(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By frame and by file, with clients without records; two actions without a secret agree."""
+    from discreet.cli._app import app
+    from discreet.tables import spark as engine
+
+    rng = np.random.default_rng(8)
+    whole = pl.DataFrame({"client": np.arange(1500) % 400, "value": rng.integers(0, 5, 1500)})
+    data = spark.createDataFrame(whole.rows(), whole.columns).repartition(3)
+    listed = list(range(450))
+    list_frame = spark.createDataFrame([(number,) for number in listed], ["client"])
+    agreed = dc.Agreement.of(dc.JointSampler(dc.Simplex(5), samples=3, epsilon=4.0))
+    terms: dict[str, Any] = {"client": "client", "value": "value", "agreement": agreed}
+    local = sample(whole, **terms, secret=SECRET, clients=listed)
+    forget_rounds_in_memory()
+    far = engine.sample(data, **terms, secret=SECRET, clients=list_frame)
+    assert far.columns == local.schema.names == ["client", "sample_1", "sample_2", "sample_3", "agreement"]
+    assert sorted(map(tuple, far.collect())) == sorted(pl.DataFrame(local).cast({"agreement": pl.String}).rows())
+    fresh = engine.sample(data, **terms, drop_client=True)
+    assert fresh.columns == ["sample_1", "sample_2", "sample_3", "agreement"]
+    assert fresh.collect() == fresh.collect()
+    monkeypatch.chdir(tmp_path)
+    whole.write_parquet("in.parquet")
+    agreed.write("a.json")
+    told = []
+    assert CliRunner().invoke(app, ["secret", "secret of local"]).exit_code == 0
+    Path("secret of spark").write_bytes(Path("secret of local").read_bytes())
+    Path("secret of spark").chmod(0o600)
+    for where in ("local", "spark"):
+        asked = ["--client", "client", "--value", "value", "--agreement", "a.json", "--engine", where]
+        output = ["--secret", f"secret of {where}", "-o", f"{where}.parquet"]
+        released = CliRunner().invoke(app, ["sample", "in.parquet", *asked, *output])
+        assert released.exit_code == 0, released.output
+        found = CliRunner().invoke(app, ["estimate", f"{where}.parquet", "--agreement", "a.json", "--json"])
+        assert found.exit_code == 0, found.output
+        told.append(json.loads(found.stdout)["shares"])
+    assert told[0] == told[1]
+
+
 def check_names_of_clients_are_read_as_on_one_machine(spark: Any) -> None:
     """Whole floats are integers; no cast makes a client of what is none, in the table or in the list."""
     from discreet.tables import spark as engine
@@ -550,6 +590,9 @@ def test_spark(spark: Any, tmp_path: Path, install: Install) -> None:
     check_reports_on_a_survey_are_those_of_one_machine(spark)
     with pytest.MonkeyPatch.context() as patch:
         check_reports_are_those_of_one_machine(spark, made(tmp_path / "reports"), patch)
+    forget_rounds_in_memory()
+    with pytest.MonkeyPatch.context() as patch:
+        check_samples_drawn_together_are_those_of_one_machine(spark, made(tmp_path / "joint"), patch)
     forget_rounds_in_memory()
     check_sums_over_other_partitions_are_the_same_law(spark)
     forget_rounds_in_memory()

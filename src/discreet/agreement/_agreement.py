@@ -470,8 +470,8 @@ class Agreement:
         if self.joint is not None:
             raise DiscreetError(
                 f"agreement {self.id} is on {self.joint.samples} samples of each client drawn together, not on one; use "
-                "agreement.joint_sampler(), with Ledger.release(...) to release and population(agreement, samples=rows) or "
-                "`discreet estimate` to estimate, or agree on one sample of each client"
+                "agreement.joint_sampler(), with Ledger.release(...) or `discreet sample` to release and population(agreement, samples=rows) "
+                "or `discreet estimate` to estimate, or agree on one sample of each client"
             )
         whole_family = self.family.family() if family is None else family
         if self.own is not None:

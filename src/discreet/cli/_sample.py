@@ -297,8 +297,12 @@ def _refuse_local_options(**options: Any) -> None:
 def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path | None) -> Iterator[str]:
     """The guarantee, and the numbers of rows and samples that were read, left out and written."""
     agreement = summary.agreement
-    what = agreement.release_kind
-    yield f"{pluralise(summary.clients, what)} to {'standard output' if output == '-' else output}, {agreement.promise} each"
+    what, where = agreement.release_kind, "standard output" if output == "-" else output
+    if agreement.joint is None:
+        yield f"{pluralise(summary.clients, what)} to {where}, {agreement.promise} each"
+    else:
+        what, many = "draw", agreement.joint.samples
+        yield f"{pluralise(summary.clients, what)} of {many} samples to {where}, {agreement.promise} for all {many} of a client together"
     if agreement.learned_from:
         spoken = ", ".join(one[:12] for one in agreement.learned_from)
         yield f"learned from samples under {spoken}: a client with a sample there has now spent a second budget"
@@ -328,7 +332,7 @@ def _summary_lines(summary: Summary, request: Request, output: str, ledger: Path
     if summary.over_budget:
         yield f"{pluralise(summary.over_budget, 'client')} left out: they cannot pay epsilon = {agreement.epsilon:g} any more"
     if summary.without_records:
-        released = "drew from" if what == "sample" else "reported as"
+        released = "reported as" if what == "report" else "drew from"
         yield f"{pluralise(summary.without_records, 'listed client')} without records {released} the reference"
     if summary.spilled_bytes:
         yield f"{summary.spilled_bytes / 1e6:,.0f} MB went through the disk"

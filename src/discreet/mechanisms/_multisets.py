@@ -140,8 +140,11 @@ class Multisets:
 
     def sequences(self, numbers: Integers, rng: np.random.Generator) -> Integers:
         """The members of multisets (n,) in a random order, (n, samples), independent of the client."""
-        order = np.argsort(rng.random((len(numbers), self.samples)), axis=1, kind="stable")
-        return np.take_along_axis(self.members[numbers], order, axis=1)
+        return self.sequences_by_keys(numbers, rng.random((len(numbers), self.samples)))
+
+    def sequences_by_keys(self, numbers: Integers, keys: Floats | NDArray[np.uint64]) -> Integers:
+        """The members of multisets (n,) in the order of the keys (n, samples)."""
+        return np.take_along_axis(self.members[numbers], np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
 _ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it

@@ -38,7 +38,7 @@ which is the most possible. For other notions it follows from the exact composit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -340,6 +340,29 @@ class JointSampler:
         numbers = self._numbers(given.clients, rng).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
+    def numbers_of_integers(self, p: LawLike | None, uniform: Integers) -> Integers:
+        """As `release_number`, by given integers: the numbers of the multisets they fall on. Tables draw so under a secret.
+
+        Args:
+            p: probabilities (n, k); None for clients without data, who draw from the reference.
+            uniform: n integers, uniform in [0, 2^62). Each is used once: two draws by one integer have no common bound.
+
+        Returns:
+            n numbers of multisets.
+
+        Raises:
+            DiscreetError: if p is not a distribution, or there are not n integers.
+        """
+        clients = None if p is None else self._carrier.read(p).clients
+        many = np.shape(uniform)[:1] if clients is None else clients.shape[:1]
+        if not isinstance(uniform, np.ndarray) or uniform.dtype != np.int64 or uniform.shape != many:
+            raise DiscreetError("uniform does not hold one 64-bit integer for each client; pass Randomness.integers(n)")
+        if clients is not None:
+            return self._numbers_by_blocks(map(self._laws_to_project, self._blocks(clients)), uniform)
+        law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), len(self.multisets))
+        rows = np.broadcast_to(law / law.sum(), (len(uniform), law.size))
+        return self._numbers_by_blocks((rows[part] for part in self._parts(len(rows))), uniform)
+
     def points(self, numbers: ArrayLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples that released multisets stand for, in a random order. It spends no budget.
 
@@ -368,6 +391,14 @@ class JointSampler:
             release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
             for rows in self._blocks(clients)
         ]
+        return np.concatenate(found)
+
+    def _numbers_by_blocks(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
+        """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
+        found, start = [], 0
+        for laws in blocks:
+            found.append(release.outcomes(self.lattice, laws, None, uniform[start : start + len(laws)]))
+            start += len(laws)
         return np.concatenate(found)
 
     def risk(self, divergence: str | FDivergence) -> Risk:
@@ -416,9 +447,14 @@ class JointSampler:
         """Clients' distributions on the outcomes, checked, as many at a time as fit on multisets."""
         rows = self._carrier.laws_on_atoms(clients, refuse=False).rows
         check_laws(rows)
+        for part in self._parts(len(rows)):
+            yield rows[part]
+
+    def _parts(self, rows: int) -> Iterator[slice]:
+        """At least one part of so many rows, of as many rows as are held at once on multisets."""
         many = max(1, _ENTRIES // len(self.multisets))
-        for start in range(0, max(1, len(rows)), many):
-            yield rows[start : start + many]
+        for start in range(0, max(1, rows), many):
+            yield slice(start, start + many)
 
     def _laws_to_project(self, rows: Floats) -> Floats:
         """The distributions on multisets that are projected; a client with few outcomes gets a tiny part of the reference."""

@@ -13,7 +13,7 @@ round is repeated on changed data.
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from discreet.domain import Interval
 from discreet.errors import DiscreetError, check_kind
 from discreet.families import Simplex
 from discreet.ledger import ClientDigests, PopulationLedger, Round, Settlement
-from discreet.mechanisms import OptimalSampler, OwnSampler, ReportSampler, draw_from_weights
+from discreet.mechanisms import JointSampler, OptimalSampler, OwnSampler, ReportSampler, draw_from_weights
 from discreet.release import (
     BITS,
     DIGEST_WORDS,
@@ -55,7 +55,7 @@ from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch, column_numbers, is_list, names_of, take_rows
 from discreet.tables._clients import plain_clients
 from discreet.tables._coding import Coding
-from discreet.tables._outputs import published_batch, published_reports
+from discreet.tables._outputs import published_batch, published_joint, published_reports
 from discreet.tables._parts import SECONDS_A_ROW, client_arrays, counts_and_weights, grouping_for
 from discreet.tables._request import Job
 from discreet.tables._row_reading import RowReading
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from discreet.tables._parts import ClientGroup
 
 _REPORTS_TOGETHER = 1 << 16
-_OWN_ENTRIES = 1 << 22  # of laws that are held at a time for a mechanism of somebody's own
+_LAW_ENTRIES = 1 << 22  # of laws that are held at a time, where all of a law is needed
 _DRAWN_PERSON = b"discreet drawn"
 _WORTH_SHARING = 8192  # clients for each thread
 _SECONDS_AN_AMOUNT, _SECONDS_A_CLIENT, _SECONDS_A_REPORT = 2e-6, 1e-5, 3e-5  # roughly, without compiled code
@@ -82,7 +82,8 @@ _PROBLEMS = {
 class Draws:
     """The result of a draw: for each client an outcome, a word to sort by and a place in [0, 1) within a cell; and a digest.
 
-    Of a report, `outcomes` holds the lower 32 bits and `within` the upper ones over 2^32, which no double rounds: so a ledger keeps samples
+    Of samples drawn together, `outcomes` holds the number of the multiset, and `within` 53 bits that choose the order of its members. Of a
+    report, `outcomes` holds the lower 32 bits and `within` the upper ones over 2^32, which no double rounds: so a ledger keeps samples
     and reports alike. `digest` is that of the clients and all they hold: those of several draws add up (`discreet.release._keyed`).
     """
 
@@ -109,7 +110,7 @@ class Kernel:
         job: a request fitted to a table, `Request(...).job(schema)`.
 
     Raises:
-        DiscreetError: for what is not a job. A call raises it for a mechanism of somebody's own.
+        DiscreetError: for what is not a job. A call raises it for a mechanism of somebody's own, and for samples drawn together.
     """
 
     def __init__(self, job: Job) -> None:
@@ -120,6 +121,7 @@ class Kernel:
         self._outcome_type = pa.from_numpy_dtype(job.outcome_type)
         self._plan: Any = None
         self._own: OwnSampler | None = None
+        self._joint: JointSampler | None = None
         self._asking = Lock()
         match job.sampler:
             case SurveySampler():
@@ -128,6 +130,9 @@ class Kernel:
                 self._reports, self._plan, self._size = job.sampler, job.sampler.plan, job.sampler.family.size
             case OwnSampler():
                 self._own, self._size = job.sampler, job.sampler.carrier.size
+            case JointSampler():
+                self._joint, self._size = job.sampler, job.sampler.family.size
+                self._plan = job.sampler.lattice  # made here, before threads ask for it
             case sampler:
                 self._plan, self._size = plan_of(sampler.lattice, sampler.mixing), sampler.carrier.size
         self._columns = job.reading.columns
@@ -138,6 +143,11 @@ class Kernel:
             raise DiscreetError(
                 f"the kernel does not draw by {self._own.name!r}, a mechanism of somebody's own: asked again, its law could answer "
                 "differently, and two samples from one random integer may tell more than epsilon allows; use sample or spark.sample"
+            )
+        if self._joint is not None:
+            raise DiscreetError(
+                f"the kernel does not draw {self._joint.samples} samples of each client together: nothing compares its draws, and a machine "
+                "that rounds differently could give two of them for one random integer; use sample or spark.sample"
             )
         if not isinstance(batch, pa.RecordBatch):  # not shown: it may contain clients' data
             raise DiscreetError(
@@ -170,23 +180,29 @@ class Kernel:
         if self._reports is not None:
             return published_reports(clients, _joined_bits(drawn), self.agreement_id)
         assert isinstance(self.coding, Coding)
+        if self._joint is not None:
+            seeds = (drawn.within * 2.0**53).astype(np.uint64)
+            return published_joint(clients, self.coding, self._joint, drawn.outcomes, seeds, self.agreement_id)
         return published_batch(clients, self.coding, drawn.outcomes, drawn.within, self.agreement_id)
 
     def draw(self, clients: ClientColumns, *, ordered: bool = False, digested: bool = True, threads: int = 1) -> Draws:
         """One outcome for each client. `ordered`: also the words to sort by. `digested`: also the digest of the input."""
         number = len(clients)
-        compiled = self._own is None and _is_worth_compiling(clients, self._reports is not None)
+        compiled = self._own is None and self._joint is None and _is_worth_compiling(clients, self._reports is not None)
         code = import_module("discreet.release._sparse" if compiled else "discreet.release._plain")
         draw: Any = code.draw if compiled or self._reports is None else _draw_reports
         plan: Any = self._plan if compiled or self._reports is None else self._reports
         if self._own is not None:
-            draw, plan, threads = partial(_draw_by_own_law, self._asking), self._own, 1
+            draw, plan, threads = partial(_draw_by_law, partial(_own_numbers, self._asking, self._own)), self._size, 1
+        if self._joint is not None:
+            draw, plan = partial(_draw_by_law, partial(_joint_numbers, self._joint)), self._size
         state = code.state_of(self._key)
         if compiled and isinstance(self._reports, SurveySampler):
             draw, plan, state = _draw_survey, self._reports, (self._key, state)
         outcomes = np.empty(number, dtype=np.int64)
         order = np.empty(number if ordered else 0, dtype=np.uint64)
-        within = np.empty(number if self._reports is not None or self.coding.has_cells else 0)
+        placed = self._reports is not None or self._joint is not None or self.coding.has_cells
+        within = np.empty(number if placed else 0)
 
         def rows(first: int, last: int) -> tuple[int, Any, InputDigest]:
             problem, sums = np.zeros(2, dtype=np.int64), np.zeros(DIGEST_WORDS if digested else 0, dtype=np.uint64)
@@ -247,9 +263,30 @@ def _draw_survey(
     return -1
 
 
-def _draw_by_own_law(
-    asking: Lock,
-    sampler: OwnSampler,
+def _own_numbers(
+    asking: Lock, sampler: OwnSampler, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The outcomes that integers fall on, by the integer weights of a mechanism of somebody's own, whose law is asked once a client."""
+    weights = np.tile(sampler.reference_weights, (len(rows), 1))
+    with asking:  # one thread at a time: it is somebody's own code
+        weights[some] = sampler.weights(rows[some])
+    return draw_from_weights(weights, uniform)
+
+
+def _joint_numbers(
+    sampler: JointSampler, rows: NDArray[np.float64], some: NDArray[np.bool_], uniform: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The multisets that integers fall on."""
+    found = np.empty(len(rows), dtype=np.int64)
+    for here, laws in ((some, rows[some]), (~some, None)):
+        if here.any():
+            found[here] = sampler.numbers_of_integers(laws, uniform[here])
+    return found
+
+
+def _draw_by_law(
+    numbers_of: Callable[[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]], NDArray[np.int64]],
+    size: int,
     clients: ClientColumns,
     key: RunKey,
     first: int,
@@ -260,13 +297,12 @@ def _draw_by_own_law(
     digest: NDArray[np.uint64],
     problem: NDArray[np.int64],
 ) -> int:
-    """As the functions that draw samples, by the integer weights of a mechanism of somebody's own, whose law is asked once a client.
+    """As the functions that draw samples: `numbers_of` says what integers fall on, for laws (n, size) and whether each client has one.
 
-    The digest covers what was drawn. So if the law answers differently for the same input, and a sample changes, a second release of the
-    round is an error, as of other data.
+    The digest covers what was drawn. So if a law of somebody's own answers differently for the same input, or another machine rounds
+    differently, and a sample changes, a second release of the round is an error, as of other data.
     """
-    size = sampler.carrier.size
-    step = max(1, min(_REPORTS_TOGETHER, _OWN_ENTRIES // size))
+    step = max(1, min(_REPORTS_TOGETHER, _LAW_ENTRIES // size))
     for start in range(first, last, step):
         stop = min(start + step, last)
         try:
@@ -278,11 +314,10 @@ def _draw_by_own_law(
         for row, (outcomes, numbers) in zip(rows, laws, strict=True):
             row[outcomes.astype(np.int64)] = numbers.astype(np.float64)
         totals = rows.sum(axis=1)
-        some, weights = totals > 0.0, np.tile(sampler.reference_weights, (stop - start, 1))
-        with asking:  # one thread at a time: it is somebody's own code
-            weights[some] = sampler.weights(rows[some] / totals[some, None])
+        some = totals > 0.0
+        rows[some] /= totals[some, None]
         uniform = (words[:, 0] >> np.uint64(64 - BITS)).astype(np.int64)
-        drawn[start:stop] = draw_from_weights(weights, uniform)
+        drawn[start:stop] = numbers_of(rows, some, uniform)
         note_words(words, slice(start, stop), order, digest[:0])
         if digest.size:
             digest += _digest_drawn(key, words, drawn[start:stop])

@@ -131,10 +131,9 @@ class Release:
         """The schema of the batches; its metadata carry the agreement."""
         client = pa.int64() if self.job.reading.integer_clients else pa.large_string()
         coding = self.job.reading.coding
-        released = (
-            coding.sample_type if isinstance(coding, Coding) and self.job.released_column == "sample" else pa.uint64()
-        )
-        kinds = (client, released, pa.dictionary(pa.int8(), pa.string()))
+        names = self.job.released_columns
+        released = coding.sample_type if isinstance(coding, Coding) and names != ("report",) else pa.uint64()
+        kinds = (client, *(released for _ in names), pa.dictionary(pa.int8(), pa.string()))
         fields = list(zip(self.job.columns, kinds, strict=True))
         return pa.schema(fields[1:] if self._drop_client else fields, {METADATA: self.job.agreement.text.encode()})
 
@@ -327,7 +326,8 @@ def sample(
 
     Returns:
         A table of the client column under its own name, `sample` and `agreement`; under an agreement on reports with a column `report` of
-        64-bit integers in place of `sample`. (`Release` also gives a `Summary`.)
+        64-bit integers in place of `sample`; on J samples drawn together with columns `sample_1` to `sample_J`.
+        (`Release` also gives a `Summary`.)
 
     Raises:
         DiscreetError: before anything is drawn, if the table cannot be released.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet._base.files import atomic_write
 from discreet.domain import CellDomain, Labels
 from discreet.errors import DiscreetError, check_choice, check_path
+from discreet.mechanisms import JointSampler
 from discreet.tables._arrow import as_type, is_text, number_column, series_of, short_texts
 from discreet.tables._coding import Coding
 from discreet.tables._disk import STANDARD, WRITTEN
@@ -29,6 +30,35 @@ def published_batch(
     """Clients and the outcomes that were drawn for them, as records (client, sample, agreement)."""
     columns = [clients, samples_of(coding, outcomes, within), _agreement_column(agreement_id, len(clients))]
     return pa.RecordBatch.from_arrays(columns, names=["client", "sample", "agreement"])
+
+
+def joint_columns(samples: int) -> tuple[str, ...]:
+    """The columns of several samples of each client that were drawn together."""
+    return tuple(f"sample_{place}" for place in range(1, samples + 1))
+
+
+def published_joint(
+    clients: pa.Array, coding: Coding, joint: JointSampler, numbers: NDArray[np.int64], seeds: Any, agreement_id: str
+) -> pa.RecordBatch:
+    """Clients and the members of the multisets that were drawn for them, as records (client, sample_1, ..., agreement).
+
+    A seed of each client (53 bits) gives the order of the members, and the place of each within its cell.
+    """
+    words = _mixed_words(np.asarray(seeds), 2 * joint.samples)
+    members = joint.multisets.sequences_by_keys(numbers, words[:, : joint.samples])
+    within = (words[:, joint.samples :] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    samples = [samples_of(coding, members[:, place], within[:, place]) for place in range(joint.samples)]
+    columns = [clients, *samples, _agreement_column(agreement_id, len(clients))]
+    return pa.RecordBatch.from_arrays(columns, names=["client", *joint_columns(joint.samples), "agreement"])
+
+
+def _mixed_words(seeds: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+    """So many words (n, number) of each seed (n,), by SplitMix64 [Steele, Lea, Flood, OOPSLA 2014]. They are no secret."""
+    steps = np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    words = seeds.astype(np.uint64)[:, None] + steps[None, :]  # modulo 2^64
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))
 
 
 def published_reports(clients: pa.Array, reports: NDArray[np.uint64], agreement_id: str) -> pa.RecordBatch:

@@ -29,6 +29,7 @@ from discreet.families import ContinuousFamily, Simplex
 from discreet.mechanisms import (
     MEMBERS_ALONE,
     AnyFamily,
+    JointSampler,
     LinearSampler,
     OwnSampler,
     ReportSampler,
@@ -40,10 +41,20 @@ from discreet.privacy import Pure
 from discreet.privacy.tradeoff import large_epsilon_warning, weak_pure_rounds_warning
 from discreet.release import Question, RunKey, Secret, as_secret, fresh_secret
 from discreet.survey import Survey, SurveySampler
-from discreet.tables._coding import Coding, Columns, RowCoding, agreed_clients, agreed_coding, agreed_term
+from discreet.tables._coding import (
+    Coding,
+    Columns,
+    RowCoding,
+    agreed_clients,
+    agreed_coding,
+    agreed_family,
+    agreed_term,
+)
+from discreet.tables._outputs import joint_columns
 from discreet.tables._records import Reading
 from discreet.tables._row_reading import RowReading
 
+TableSampler = Sampler[AnyFamily] | JointSampler | ReportSampler | SurveySampler
 _OUTSIDE = ("error", "agreed")
 _NULL_CLIENTS = ("error", "drop")
 _USUAL = {"rounds": 1, "purpose": ""}
@@ -73,7 +84,7 @@ class RequestTerms(TypedDict, total=False):
     round: int | str | date
     purpose: str | None
     family: AnyFamily | None
-    sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler | None
+    sampler: TableSampler | None
     agreement: Agreement | None
     secret: Secret | str | Path | None
     show_values: bool
@@ -182,7 +193,7 @@ class Request:
             null_clients=self.null_clients,
         )  # fmt: skip
 
-    def _sampler(self, coding: Coding | RowCoding) -> Sampler[AnyFamily] | ReportSampler | SurveySampler:
+    def _sampler(self, coding: Coding | RowCoding) -> TableSampler:
         """What releases, for who the clients may be."""
         agreement, privacy = self.agreement, Pure(self.epsilon)
         if isinstance(coding, RowCoding):
@@ -194,6 +205,8 @@ class Request:
             return agreement.report_sampler(agreed_clients(agreement, coding))
         if agreement is None:
             return sampler_named(self.mechanism, Simplex(coding.domain), privacy=privacy)
+        if agreement.joint is not None:
+            return agreement.joint_sampler(agreed_family(agreement, coding))
         family = agreed_clients(agreement, coding)
         if agreement.own is not None:
             return self._own_sampler(agreement, family)
@@ -247,7 +260,7 @@ class Job:
     """
 
     reading: Reading | RowReading
-    sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler
+    sampler: TableSampler
     agreement: Agreement
     question: Question
     key: RunKey
@@ -260,19 +273,18 @@ class Job:
         return _job_of_parts, (parts,)
 
     @property
-    def columns(self) -> tuple[str, str, str]:
+    def columns(self) -> tuple[str, ...]:
         """The columns of what is released: clients keep the name of theirs, unless it is that of another."""
-        name, released = self.reading.columns.client, self.released_column
-        return (
-            "client" if not isinstance(name, str) or name in (released, "agreement") else name,
-            released,
-            "agreement",
-        )
+        name, released = self.reading.columns.client, self.released_columns
+        own = "client" if not isinstance(name, str) or name in (*released, "agreement") else name
+        return own, *released, "agreement"
 
     @property
-    def released_column(self) -> str:
-        """What one release of a client is called."""
-        return "report" if isinstance(self.sampler, (ReportSampler, SurveySampler)) else "sample"
+    def released_columns(self) -> tuple[str, ...]:
+        """What the release of a client is called: `sample`, `report`, or `sample_1` to `sample_J` for samples drawn together."""
+        if isinstance(self.sampler, JointSampler):
+            return joint_columns(self.sampler.samples)
+        return ("report",) if isinstance(self.sampler, (ReportSampler, SurveySampler)) else ("sample",)
 
     @property
     def outcome_type(self) -> Any:
@@ -302,9 +314,11 @@ def _job_of_installed(parts: dict[str, Any]) -> Job:
     return Job(**{**parts, "sampler": _INSTALLED[agreement.id]})
 
 
-def _warn_of_narrow_cells(sampler: Sampler[AnyFamily] | ReportSampler | SurveySampler) -> None:
+def _warn_of_narrow_cells(sampler: TableSampler) -> None:
     """A list of values fills few of many narrow cells, and no cell is ever drawn more than B times as often as under the reference."""
-    if isinstance(sampler, (ReportSampler, SurveySampler)) or not isinstance(sampler.family, ContinuousFamily):
+    if isinstance(sampler, (JointSampler, ReportSampler, SurveySampler)) or not isinstance(
+        sampler.family, ContinuousFamily
+    ):
         return
     moved = _VALUES * (sampler.constants.B - 1.0) * float(np.max(sampler.reference))
     if moved < _LITTLE:
@@ -344,11 +358,6 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
         sampler = _survey_sampler(survey, terms)
     if agreement is not None and not isinstance(agreement, Agreement):
         raise DiscreetError(f"agreement = {agreement!r} is not an Agreement; read one with Agreement.read(path)")
-    if agreement is not None and agreement.joint is not None:
-        raise DiscreetError(
-            f"agreement {agreement.id} is on {agreement.joint.samples} samples of each client drawn together, and a table gets one of each; "
-            "release with Ledger.release(agreement.joint_sampler(), ...), or agree on one sample"
-        )
     if family is not None:
         epsilon = terms.get("epsilon")
         if epsilon is None:
@@ -360,7 +369,7 @@ def _requested_agreement(terms: RequestTerms) -> Agreement | None:
             sampler = sampler_named(name, family, epsilon=epsilon)
     if sampler is None:
         return agreement
-    if not isinstance(sampler, (Sampler, ReportSampler, SurveySampler)):
+    if not isinstance(sampler, (Sampler, JointSampler, ReportSampler, SurveySampler)):
         raise DiscreetError(f"sampler = {sampler!r} is not a sampler, such as OptimalSampler(family, epsilon=...)")
     return Agreement.of(
         sampler, rounds=_requested_term("rounds", terms, None), purpose=_requested_term("purpose", terms, None)

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from discreet.agreement import Agreement
 from discreet.errors import DiscreetError, check_flag, check_kind, check_path, need_extra
 from discreet.ledger import Rounds
-from discreet.mechanisms import OwnSampler, ReportSampler
+from discreet.mechanisms import JointSampler, OwnSampler, ReportSampler
 from discreet.release import DIGEST_WORDS, InputDigest
 from discreet.survey import SurveySampler
 from discreet.tables._arrow import check_batch
@@ -131,10 +131,10 @@ def sample(
 ) -> DataFrame:
     """Release one private sample for each client of a Spark data frame.
 
-    With a secret, and by a mechanism of one's own, the samples are computed when this function is called, and kept: in the session's
-    checkpoint folder if it has one, else on the executors. Otherwise the frame is lazy, and the key is drawn when this function is called.
-    Actions on the frame agree as long as its source does not change; another call is another release. A mechanism of one's own has to be
-    installed on every worker, in the agreed version.
+    With a secret, by a mechanism of one's own and for several samples drawn together, the samples are computed when this function is called,
+    and kept: in the session's checkpoint folder if it has one, else on the executors. Otherwise the frame is lazy, and the key is drawn when
+    this function is called. Actions on the frame agree as long as its source does not change; another call is another release. A mechanism
+    of one's own has to be installed on every worker, in the agreed version.
 
     Args:
         frame: rows of (client, value).
@@ -144,7 +144,8 @@ def sample(
 
     Returns:
         A data frame of the client column under its own name, `sample` and `agreement`; under an agreement on reports with a column
-        `report` in place of `sample`, of long integers, or of decimals of 20 digits for masks of 64 outcomes.
+        `report` in place of `sample`, of long integers, or of decimals of 20 digits for masks of 64 outcomes; under one on J samples
+        drawn together with columns `sample_1` to `sample_J`.
 
     Raises:
         DiscreetError: if the frame cannot be released.
@@ -271,7 +272,8 @@ def _release_spark_frame(
         .sortWithinPartitions("client")
         .mapInArrow(_drawer(job, clients is not None, tallies), _drawn_type(job, names))
     )
-    asked_once = isinstance(job.sampler, OwnSampler)  # its law may answer otherwise the next time
+    # a law of one's own may answer otherwise the next time, and a joint draw takes as many integers as there are multisets
+    asked_once = isinstance(job.sampler, (OwnSampler, JointSampler))
     if request.secret is not None or asked_once:
         drawn = (
             drawn.localCheckpoint()
@@ -283,14 +285,14 @@ def _release_spark_frame(
         Rounds(request.secret).note(job.agreement, job.question, request.round, digest)
     agreement = F.col("agreement").alias("agreement", metadata={METADATA.decode(): job.agreement.text})
     if drop_client:
-        return drawn.orderBy("order").select(job.released_column, agreement)
+        return drawn.orderBy("order").select(*job.released_columns, agreement)
     # a number of the cluster's: which clients share a partition, and so a file, must not depend on the sizes of their data
     session = frame.sparkSession
     most = int(str(session.conf.get("spark.sql.shuffle.partitions")))
     partitions = max(1, min(most, session.sparkContext.defaultParallelism))
-    released = drawn.select("client", job.released_column, "agreement").repartition(partitions, "client")
+    released = drawn.select("client", *job.released_columns, "agreement").repartition(partitions, "client")
     ordered = released.sortWithinPartitions("client")
-    return ordered.select(F.col("client").alias(job.columns[0]), job.released_column, agreement)
+    return ordered.select(F.col("client").alias(job.columns[0]), *job.released_columns, agreement)
 
 
 def _digest(drawn: DataFrame) -> InputDigest:
@@ -448,16 +450,15 @@ def _draw_table(table: pa.Table, kernel: Kernel, job: Job, listed: bool, tallies
             tallies[1].add(group.without_records)
     drawn = kernel.draw(group.clients, ordered=True)
     found = kernel.publish(group.names, drawn)
-    released = found.column(job.released_column)
     yield pa.RecordBatch.from_arrays(
         [
             found.column("client").cast(pa.int64() if job.reading.integer_clients else pa.string()),
-            released.cast(_released_type(job)[0]),
+            *(found.column(name).cast(_released_type(job)[0]) for name in job.released_columns),
             found.column("agreement").cast(pa.string()),
             pa.array(drawn.order.view(np.int64)),
             pa.array([struct.pack(_WORDS, *drawn.digest.words)] + [None] * (len(group.names) - 1), pa.binary()),
         ],
-        names=["client", job.released_column, "agreement", "order", "digest"],
+        names=["client", *job.released_columns, "agreement", "order", "digest"],
     )
 
 
@@ -479,7 +480,7 @@ def _drawn_type(job: Job, names: T.DataType) -> T.StructType:
     return T.StructType(
         [
             T.StructField("client", names),
-            T.StructField(job.released_column, released),
+            *(T.StructField(name, released) for name in job.released_columns),
             T.StructField("agreement", T.StringType()),
             T.StructField("order", T.LongType()),
             T.StructField("digest", T.BinaryType()),

@@ -339,8 +339,6 @@ def test_mistakes_are_named_before_anything_is_drawn() -> None:
 def test_what_is_for_one_sample_refuses_several_by_name(tmp_path: Path) -> None:
     joint: Any = dc.JointSampler(dc.Simplex(3), samples=2, epsilon=1.0)
     agreed = dc.Agreement.of(joint)
-    with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn together, and a table"):
-        dc.tables.Request(client="who", value="what", agreement=agreed)
     with pytest.raises(dc.DiscreetError, match="2 samples of each client drawn together"):
         dc.client.Client(tmp_path / "l", agreed.sampler())
     assert not dc.accounting.profile_of(joint).attained
