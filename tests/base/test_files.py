@@ -168,7 +168,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, what: str) -> None
         except DiscreetError as error:
             print(error)
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, check=False)
     assert "could not be written: File too large" in done.stdout, done.stderr
     assert list(tmp_path.iterdir()) == []
 

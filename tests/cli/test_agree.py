@@ -130,7 +130,7 @@ def test_labels_that_cannot_be_told_apart_are_refused(refusal: Callable[..., str
         assert not (tmp_path / "new.json").exists()
 
 
-def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_tables(
+def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_released_from_tables(
     run: Run, refusal: Callable[..., str], tmp_path: Path
 ) -> None:
     path, table = str(tmp_path / "j.json"), tmp_path / "in.csv"
@@ -141,23 +141,12 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_not_released_from_table
         "epsilon = 2 for each of 2 rounds (4-LDP for all 2 together), optimal (3 samples of each client drawn together"
         in said
     )
-    for command in (
-        (
-            "sample",
-            str(table),
-            "--client",
-            "who",
-            "--value",
-            "what",
-            "--agreement",
-            path,
-            "-o",
-            str(tmp_path / "o.csv"),
-        ),
-        ("plan", "--agreement", path, "--clients", "10"),
-    ):
-        assert "is on 3 samples of each client drawn together" in refusal(*command)
-    assert not (tmp_path / "o.csv").exists()
+    columns = ("--client", "who", "--value", "what", "--agreement", path)
+    shown = run("sample", str(table), *columns, "-o", str(tmp_path / "o.csv")).stderr
+    assert "2 draws of 3 samples to" in shown
+    assert "2-LDP for all 3 of a client together" in shown
+    assert (tmp_path / "o.csv").read_text().startswith("who,sample_1,sample_2,sample_3,agreement")
+    assert "is on 3 samples of each client drawn together" in refusal("plan", "--agreement", path, "--clients", "10")
 
 
 def _agreed(run: Run, path: Path, *terms: str) -> tuple[Agreement, str]:

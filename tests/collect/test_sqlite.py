@@ -156,11 +156,12 @@ def test_a_full_disk_is_said_and_recovered_from(path: Path) -> None:
 def test_a_real_disk_that_has_no_room_is_said_and_recovered_from(path: Path) -> None:
     """The same by the system itself, which lets no file grow past a limit: the log cannot be written."""
     program = f"""
-import resource, signal
+import resource, signal, sys
 from discreet.collect import open_store
 from discreet.errors import StoreError
 from tests.collect.behaviour import DAY, agreed, arrival
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # Python would leave parts of modules behind
 store, first = open_store({str(path)!r}), agreed(3)
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -303,6 +303,7 @@ FULL_DISK = """
     from tests.ledger.charging import charge
     ledger = Ledger(sys.argv[1])
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    sys.dont_write_bytecode = True  # Python would leave parts of modules behind
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
     try:
         print("charged", charge(ledger, 3, sample=5))
