@@ -145,7 +145,7 @@ def test_what_is_agreed_on_as_drawn_at_once_is_shown_and_released_from_tables(
     shown = run("sample", str(table), *columns, "-o", str(tmp_path / "o.csv")).stderr
     assert "2 draws of 3 samples to" in shown
     assert "2-LDP for all 3 of a client together" in shown
-    assert (tmp_path / "o.csv").read_text().startswith("who,sample_1,sample_2,sample_3,agreement")
+    assert (tmp_path / "o.csv").read_text().startswith('"who","sample_1","sample_2","sample_3","agreement"')
     assert "is on 3 samples of each client drawn together" in refusal("plan", "--agreement", path, "--clients", "10")
 
 
