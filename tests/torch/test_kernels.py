@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,9 +30,11 @@ from discreet.torch._host import make_terms, rows_of
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, which interprets them, is told of every NaN
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LONG = [2_100, 9_001] if DEVICE == "cuda" else []  # the interpreter has no loops whose ends are computed
-needs_gpu = pytest.mark.skipif(
-    DEVICE == "cpu", reason="needs a GPU; `python -m benchmarks torch` checks the same there"
-)
+
+
+def needs_gpu(test: Any) -> Any:
+    """A test for a soak on a machine with a GPU; `python -m benchmarks torch` checks the same there."""
+    return pytest.mark.soak(pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")(test))
 
 
 @pytest.mark.parametrize(("key", "nonce", "first", "expected"), RFC_8439)
