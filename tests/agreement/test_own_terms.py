@@ -149,3 +149,20 @@ def test_a_client_without_records_draws_from_the_reference(install: Install) -> 
     held = pl.DataFrame({"client": [0], "value": ["a"]})
     drawn: Any = sample(held, client="client", value="value", agreement=agreement, clients=listed)
     assert len(drawn) == 10
+
+
+def test_a_class_cannot_change_the_parameters_agreed_on(install: Install) -> None:
+    """It is handed a copy, and parameters that it cannot compute with are one of our errors."""
+    code = (
+        "\nRevealOrObscure.from_parameters = classmethod("
+        "lambda kind, family, privacy, given: kind(family, privacy=privacy, spread=given.pop('spread')))\n"
+    )
+    agreement = Agreement.of(install(code=code)(Simplex(["a", "b", "c"]), epsilon=1.0, spread=0.5))  # type: ignore[call-arg]
+    first = agreement.sampler()
+    assert agreement.own is not None
+    assert agreement.own.parameters == {"spread": 0.5}
+    assert agreement.sampler().parameters == first.parameters == {"spread": 0.5}
+    document = json.loads(agreement.text)
+    document["own"]["parameters"] = {"spread": 1e308}
+    with pytest.raises(DiscreetError, match="does not take the parameters agreed on"):
+        Agreement.from_json(json.dumps(document)).sampler()

@@ -262,3 +262,12 @@ def test_the_change_of_a_mean(run: Run, tmp_path: Path) -> None:
         mean = json.loads(result.stdout)["statistics"][0]
         assert mean["low"] < 1.0 < mean["high"]
         assert mean["high"] - mean["low"] < 0.8
+
+
+def test_an_empty_table_of_clients_leaves_everybody_without_a_group(
+    refusal: Callable[..., str], drinks: Path, tmp_path: Path
+) -> None:
+    pl.read_csv(drinks / "clients.csv")[:0].write_parquet(tmp_path / "nobody.parquet")
+    asked = ["estimate", str(drinks / "january.linear.parquet"), "--by", "region"]
+    said = refusal(*asked, "--clients-table", str(tmp_path / "nobody.parquet"), "--client", "id")
+    assert "4,000 of 4,000 clients have no group" in said
