@@ -9,8 +9,9 @@ Randomness: each row has one 64-bit word, and its integer is the upper 62 bits. 
 More rows take them from ChaCha20 on the device, under a key of 256 bits that the call reads from the operating system and never keeps
 (`discreet.torch._keystream`). A call within the capture of a CUDA graph is refused: each replay would draw with the same words.
 
-Streams: everything runs on the stream that is current at the call, and the call ends when that stream has finished. Where the words are
-known to the host, rows are solved there while a second stream checks all of them. Each of the two waits for the other.
+Streams: everything runs on the stream that is current at the call, and the call ends when that stream has finished. Where the host knows the
+words, rows are solved there while a second stream checks all of them. Each of the two waits for the other. The check needs no words, so
+it starts before the host reads them, unless they are few.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from discreet.release import BITS, TOTAL, FixedIntegers, IntegerFiller, SystemEn
 from discreet.torch import (
     _host as host,
     _keystream as keystream,
+    _long_rows as long,
     _short_rows as short,
     _tiles as tiles,
-    _triton_kernels as kernel,
 )
 from discreet.torch._host import DeviceBox, TensorRows, Terms
 
@@ -101,7 +102,7 @@ class LaunchPlan:
         self._device = device.index if device.type == "cuda" else None
         self._compiled: dict[Any, Any] = {}
         self.short = self._short_tile(size, dtypes, ceiling < _UNBOUNDED) if size <= _SHORT else {}
-        self.units = triton.next_power_of_2(triton.cdiv(size, kernel.UNIT.value))
+        self.units = triton.next_power_of_2(triton.cdiv(size, long.UNIT.value))
         self.solving = self.processors or 1
         self.most_split = 1 if referenced else min(_MOST_SPLIT, self.units)
         block = 256 * _ALIGNMENT // dtypes[0].itemsize  # 16 bytes for each thread
@@ -128,7 +129,7 @@ class LaunchPlan:
     def check_parts(self, rows: int) -> int:
         """The number of programs that check one row: several if there are few rows."""
         return (
-            max(1, min(kernel.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
+            max(1, min(long.MOST_PARTS.value, self.units, self.processors * 8 // rows)) if rows <= _MOST_SHARED else 1
         )
 
     def launch(
@@ -163,7 +164,7 @@ class KernelBuffers:
     """Memory for the kernels of one thread on one device, reused between calls: every call waits for its kernels.
 
     Attributes:
-        rows, long, programs, units: what they suffice for.
+        rows, solving, programs, units: what they suffice for: states of rows are kept if `solving`.
         few: words of a small batch, in host memory, and `few_array`, the same for numpy.
         own: the rows of a small batch that are solved, likewise.
         bad: set if some row is not a distribution; in host memory, and `flag`, the same for numpy.
@@ -177,9 +178,9 @@ class KernelBuffers:
         counters: the number of programs of a group that have reached a point; 0 between calls.
     """
 
-    def __init__(self, device: torch.device, rows: int, long: bool, programs: int, units: int) -> None:
+    def __init__(self, device: torch.device, rows: int, solving: bool, programs: int, units: int) -> None:
         on_gpu = device.type == "cuda"
-        self.rows, self.long, self.programs, self.units = rows, long, programs, units
+        self.rows, self.solving, self.programs, self.units = rows, solving, programs, units
         self.few = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
         self.few_array = self.few.numpy().view(np.uint64)
         self.own = torch.zeros(_FEW, dtype=torch.int64, pin_memory=on_gpu)
@@ -187,10 +188,10 @@ class KernelBuffers:
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=on_gpu)
         self.flag = self.bad.numpy()
         self.words = torch.empty(rows, dtype=torch.int64, device=device)
-        self.solved = torch.empty((rows if long else 1, tiles.COLUMNS.value), dtype=torch.float64, device=device)
-        self.listed = torch.empty(rows if long else 1, dtype=torch.int64, device=device)
+        self.solved = torch.empty((rows if solving else 1, tiles.COLUMNS.value), dtype=torch.float64, device=device)
+        self.listed = torch.empty(rows if solving else 1, dtype=torch.int64, device=device)
         self.counts = torch.zeros(2 + _MOST_SHARED, dtype=torch.int32, device=device)
-        self.seen = torch.empty(_MOST_SHARED * kernel.MOST_PARTS.value, dtype=torch.float32, device=device)
+        self.seen = torch.empty(_MOST_SHARED * long.MOST_PARTS.value, dtype=torch.float32, device=device)
         self.sums = torch.empty(programs * 2 * units * 16, dtype=torch.float32, device=device)
         self.spans = torch.empty(programs * 2 * units, dtype=torch.int64, device=device)
         self.counters = torch.zeros(programs * 2, dtype=torch.int32, device=device)
@@ -226,19 +227,20 @@ class _BufferPool(threading.local):
                 torch.cuda.synchronize(device)
         self._of.pop(device, None)
 
-    def on(self, device: torch.device, rows: int, long: bool, programs: int, units: int) -> KernelBuffers:
-        """The buffers of this thread on a device: at least so large, `long` if states of rows are kept."""
-        room = self._of.get(device)
-        if room is None or rows > room.rows or long > room.long or programs > room.programs or units > room.units:
-            rows, programs, units = (
-                (max(1024, rows), programs, units)
-                if room is None
-                else (max(rows, room.rows), max(programs, room.programs), max(units, room.units))
+    def on(self, device: torch.device, rows: int, solving: bool, programs: int, units: int) -> KernelBuffers:
+        """The buffers of this thread on a device: at least so large, and `solving` if states of rows are kept."""
+        found = self._of.get(device)
+        if found is None:
+            found = self._of[device] = KernelBuffers(device, max(1024, rows), solving, programs, units)
+        elif rows > found.rows or solving > found.solving or programs > found.programs or units > found.units:
+            most = (
+                max(rows, found.rows),
+                solving or found.solving,
+                max(programs, found.programs),
+                max(units, found.units),
             )
-            room = self._of[device] = KernelBuffers(
-                device, rows, long or (room is not None and room.long), programs, units
-            )
-        return room
+            found = self._of[device] = KernelBuffers(device, *most)
+        return found
 
 
 BUFFERS = _BufferPool()
@@ -246,6 +248,7 @@ BUFFERS = _BufferPool()
 _ALIGNMENT = 16  # bytes
 _SHORT = 2048  # most outcomes of a row that a warp holds
 _MOST_SHARED = 1024  # most rows that several programs check together
+_AT_ONCE = 64  # rows whose words are read from the operating system before anything is launched
 _MOST_SPLIT = 16  # programs that solve one row together
 
 # Each thread sums what it reads, 16 bytes at a time. The compiled kernel is the same for every batch, so that a reference has the same
@@ -254,6 +257,7 @@ _CHECK = {"BLOCK": 8192, "num_warps": 8}
 _DEEP = 4096  # numbers read by a program at a time
 _REGISTERS = {True: 128, False: 255}  # of a thread: over a reference two programs share a processor
 _STREAM = {"num_warps": 4}
+_SHARED = {"BLOCK": _FEW, "num_warps": 4}
 _STREAM_STEP = keystream.WORDS * keystream.LANES.value  # words of a program
 _SAMPLE = 8192  # numbers of a row from which its slope is guessed
 
@@ -294,7 +298,7 @@ class _Launch:
         self.room = room = BUFFERS.on(p.device, self.count, keep or not plan.short, plan.solving, plan.units)
         with _on_device(p):
             stream = room.stream(plan.stream())
-            self.words = self._make_words(source, stream)
+            self.source = source
             self.out = torch.empty(self.count, dtype=torch.int64, device=p.device)
             room.flag[0] = 0
             try:
@@ -311,18 +315,19 @@ class _Launch:
         """Start the kernels that these rows need."""
         room = self.room
         if self.plan.short:
-            self._draw_short(keep, stream)
+            self._draw_short(self._make_words(stream), keep, stream)
         elif self.referenced:
-            self._solve(room.listed, self.count, stream)
-        elif self.words is room.few and stream is not None:
+            self._solve(self._make_words(stream), room.listed, self.count, stream)
+        elif self.count <= _FEW and stream is not None:
             self._draw_few(stream)
         else:
-            self._check(True, stream)
-            self._solve(room.listed, -1, stream)
+            words = self._make_words(stream)
+            self._check(words, True, stream)
+            self._solve(words, room.listed, -1, stream)
 
-    def _make_words(self, source: IntegerFiller, stream: Any) -> torch.Tensor:
-        """One 64-bit word for each row, whose upper 62 bits are its integer."""
-        room, count = self.room, self.count
+    def _make_words(self, stream: Any) -> torch.Tensor:
+        """One 64-bit word for each row, whose upper 62 bits are its integer; few of them are in host memory."""
+        room, count, source = self.room, self.count, self.source
         if count <= _FEW or not isinstance(source, SystemEntropy):
             if isinstance(source, SystemEntropy):
                 found = np.frombuffer(entropy_bytes(8 * count), dtype=np.uint64)
@@ -344,53 +349,64 @@ class _Launch:
     def _draw_few(self, stream: Any) -> None:
         """Draw over a uniform reference where the host knows the integers: rows that share theirs are only checked.
 
-        The few others begin first, and a second stream checks all rows meanwhile.
+        The others are solved while a second stream checks all rows. Words of more than a few rows take longer than a launch. Then the check
+        starts before they are read, and a kernel of its own draws what is shared.
         """
-        room, words = self.room, self.room.few_array[: self.count]
-        if int(words.max()) >> (64 - BITS) < self.plan.shared_total:
-            self._check(False, stream)
-            return
-        own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(self.plan.shared_total))
-        room.own_array[: own.size] = own
+        room, plan, at_once = self.room, self.plan, self.count <= _AT_ONCE
+        words = room.few_array[: self.count]
+        if at_once:
+            self._make_words(stream)
+            if int(words.max()) >> (64 - BITS) < plan.shared_total:
+                self._check(room.few, False, stream)
+                return
         room.before.record(stream)
-        self._solve(room.own, own.size, stream)
         room.side.wait_event(room.before)
-        self._check(False, room.side)
+        if not at_once:
+            self._check(None, False, room.side)
+            self._make_words(stream)
+        own = np.flatnonzero(words >> np.uint64(64 - BITS) >= np.uint64(plan.shared_total))
+        if own.size:
+            room.own_array[: own.size] = own
+            self._solve(room.few, room.own, own.size, stream)
+        if at_once:
+            self._check(room.few, False, room.side)
+        else:
+            plan.launch(long.draw_shared, 1, (room.few, self.out, plan.whole, self.count), _SHARED, stream)
         room.after.record(room.side)
         stream.wait_event(room.after)
 
-    def _draw_short(self, keep: bool, stream: Any) -> None:
+    def _draw_short(self, words: torch.Tensor, keep: bool, stream: Any) -> None:
         """Draw rows that fit into registers."""
         plan, room = self.plan, self.room
         constants = {**plan.short, "KEEP": True} if keep else plan.short
         aligned, together = constants["ALIGNED"], constants["ROWS"]
         arguments = (
-            self.p, self.m, self.words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
+            self.p, self.m, words, room.solved, self.out, room.bad, plan.reals, plan.whole, self.count, self.size // aligned,
             *self.layout[2:], *plan.tolerances,
         )  # fmt: skip
         plan.launch(short.draw, -(-self.count // together), arguments, constants, stream)
 
-    def _check(self, listing: bool, stream: Any) -> None:
-        """Check rows over a uniform reference, draw those whose integers are shared, and list the others on request."""
+    def _check(self, words: torch.Tensor | None, listing: bool, stream: Any) -> None:
+        """Check rows over a uniform reference. With words, draw those whose integers are shared, and list the others on request."""
         plan, room, parts = self.plan, self.room, self.plan.check_parts(self.count)
         arguments = (
-            self.p, self.words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole, self.size, self.size,
-            plan.tolerances[0], parts, int(listing),
+            self.p, room.few if words is None else words, self.out, room.listed, room.counts, room.seen, room.bad, plan.whole,
+            self.size, self.size, plan.tolerances[0], parts, int(words is not None), int(listing),
         )  # fmt: skip
-        plan.launch(kernel.check, self.count * parts, arguments, plan.checked, stream)
+        plan.launch(long.check, self.count * parts, arguments, plan.checked, stream)
 
-    def _solve(self, listed: torch.Tensor, rows: int, stream: Any) -> None:
+    def _solve(self, words: torch.Tensor, listed: torch.Tensor, rows: int, stream: Any) -> None:
         """Solve rows and find their outcomes: all rows over a reference, the listed ones over a uniform one; -1 for all that are listed."""
         plan, room = self.plan, self.room
         arguments = (
-            self.p, self.m, listed, room.counts, self.words, room.solved, self.out, room.bad, plan.reals, plan.whole, room.sums,
+            self.p, self.m, listed, room.counts, words, room.solved, self.out, room.bad, plan.reals, plan.whole, room.sums,
             room.spans, room.counters, *self.layout, *plan.tolerances, plan.sample_step, rows, plan.most_split,
         )  # fmt: skip
         programs = rows if self.referenced else plan.solving if rows < 0 else min(plan.solving, rows * plan.most_split)
-        plan.launch(kernel.solve, programs, arguments, plan.solved, stream)
+        plan.launch(long.solve, programs, arguments, plan.solved, stream)
         if self.referenced:
-            arguments = (self.p, self.m, self.words, room.solved, self.out, plan.reals, plan.whole, *self.layout)
-            plan.launch(kernel.pick, rows, arguments, plan.picked, stream)
+            arguments = (self.p, self.m, words, room.solved, self.out, plan.reals, plan.whole, *self.layout)
+            plan.launch(long.pick, rows, arguments, plan.picked, stream)
 
     def parts(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """L, E cut off at 2^62, and the fill, (n, k) each, of rows that were all solved."""
@@ -398,7 +414,7 @@ class _Launch:
         lower, upper, excess = (torch.empty(shape, dtype=torch.int64, device=self.p.device) for _ in range(3))
         arguments = self.p, self.m, self.room.solved, lower, upper, excess, plan.reals, *self.layout
         with torch.cuda.device_of(self.p):
-            kernel.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
+            long.write[(self.count, triton.cdiv(self.size, 1024))](*arguments, **plan.kind, BLOCK=1024)
         available = TOTAL - lower.sum(1, keepdim=True)
         given = _hand_out(excess, available)
         return lower, given, _hand_out(upper - lower - given, available - given.sum(1, keepdim=True))

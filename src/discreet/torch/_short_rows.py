@@ -2,7 +2,7 @@
 
 A tile has ROWS x CHUNKS x WIDTH numbers. Each row belongs to a few neighbouring threads, and each thread holds the same place
 of every chunk. So a sum over a row is a sum within a thread and a few exchanges, for several rows at once. Distribution, integers and their
-order are those of `discreet.torch._triton_kernels`.
+order are those of `discreet.torch._long_rows`.
 
 The slope is found by Newton's method within a bracket. F is piecewise linear, so a step from the last piece is the solution. Before integers
 are searched, their sum is bounded in float32: a row whose slope is wrong, for any reason, gets L and the fill alone. So no sum overflows.

@@ -218,7 +218,7 @@ _NEARBY = tl.constexpr(1.08)  # factors around the slope of a sample
 _AROUND = tl.constexpr(1.5)
 
 
-@triton.jit(do_not_specialize=["parts", "listing"])
+@triton.jit(do_not_specialize=["parts", "drawing", "listing"])
 def check(
     p,
     words,
@@ -232,11 +232,12 @@ def check(
     stride,
     tolerance,
     parts,
+    drawing,
     listing,
     LOGITS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Set `bad` if a row is not a distribution; store the outcome if its integer is shared (over a uniform reference), else list the row, if
+    """Set `bad` if a row is not a distribution. If `drawing` is not 0, store its outcome if its integer is shared, and else list the row if
     `listing` is not 0.
 
     `parts` programs read a row together, and the last one of them judges it.
@@ -269,11 +270,21 @@ def check(
     if judging:
         if acceptable(seen, tolerance, LOGITS) == 0:
             tl.store(bad, 1)
-        drawn = word_to_integer(tl.load(words + row))
-        if drawn < tl.load(whole + 1):
-            tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
-        elif listing != 0:
-            tl.store(listed + tl.atomic_add(counts, 1), row)
+        if drawing != 0:
+            drawn = word_to_integer(tl.load(words + row))
+            if drawn < tl.load(whole + 1):
+                tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)))
+            elif listing != 0:
+                tl.store(listed + tl.atomic_add(counts, 1), row)
+
+
+@triton.jit(do_not_specialize=["rows"])
+def draw_shared(words, out, whole, rows, BLOCK: tl.constexpr):
+    """Store the outcomes of rows whose integers are shared, over a uniform reference."""
+    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    drawn = word_to_integer(tl.load(words + row, mask=row < rows, other=0))
+    shared = (row < rows) & (drawn < tl.load(whole + 1))
+    tl.store(out + row, divide(drawn, tl.load(whole + 0), tl.load(whole + 3)), mask=shared)
 
 
 @triton.jit
