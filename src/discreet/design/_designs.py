@@ -20,7 +20,7 @@ estimated error, so `bound` is an estimate too, `is_certified` is False, and the
 The band makes no claim about clients (`any_client=True`): a client outside it is projected too, and its release is epsilon-LDP. `output`
 describes a density by its own shape. `sampler` releases by the design's own cells, so a client that is a list of values is served by the
 design on cells itself, and `worst` bounds its loss. That worst case is over all distributions that are uniform inside cells. Over all
-distributions on a line every sampler has the largest possible worst case (`discreet.mechanisms._worst_case`), which `sampler.risk` reports.
+distributions on a line every sampler has the largest possible worst case (`discreet.projection._worst_case`), which `sampler.risk` reports.
 """
 
 from __future__ import annotations

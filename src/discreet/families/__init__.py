@@ -3,9 +3,9 @@
 from discreet.families._continuous import (
     ANY as ANY,
     LARGEST_CHARTED as LARGEST_CHARTED,
-    CellPartition as CellPartition,
     ContinuousFamily,
-    Nodes as Nodes,
+    DensityBand,
+    Near,
 )
 from discreet.families._densities import (
     BoundedDensity,
@@ -17,11 +17,17 @@ from discreet.families._densities import (
     as_points as as_points,
     shape_of_points as shape_of_points,
 )
-from discreet.families._density_band import DensityBand, Near
 from discreet.families._finite import Band, FiniteFamily, Preserving, Simplex
-from discreet.families._fits import HistogramFit, HistogramLaw as HistogramLaw, KernelFit, MixtureFit
+from discreet.families._fits import (
+    HistogramFit,
+    HistogramLaw as HistogramLaw,
+    KernelFit,
+    LineCells as LineCells,
+    MixtureFit,
+)
 from discreet.families._integration import (
     Cartesian as Cartesian,
+    CellPartition as CellPartition,
     Features as Features,
     Identity as Identity,
     IntervalMasses as IntervalMasses,
@@ -29,14 +35,17 @@ from discreet.families._integration import (
 )
 from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
 from discreet.families._laws import (
+    LARGEST_ENUMERATED as LARGEST_ENUMERATED,
     SUM_TOLERANCE as SUM_TOLERANCE,
     Bounds as Bounds,
     Outsiders as Outsiders,
+    WorstMembers as WorstMembers,
     as_floats as as_floats,
     as_laws as as_laws,
     check_everybody as check_everybody,
     check_family as check_family,
     check_laws as check_laws,
+    extreme_laws as extreme_laws,
     is_law as is_law,
     law_of_logits as law_of_logits,
     outsiders_on_outcomes as outsiders_on_outcomes,
@@ -45,10 +54,14 @@ from discreet.families._laws import (
     renormalise_laws as renormalise_laws,
     report_outsiders as report_outsiders,
     serves_everybody as serves_everybody,
+    splits_evenly as splits_evenly,
     sum_rounding as sum_rounding,
+    uniform_vertex as uniform_vertex,
+    vertices as vertices,
 )
 from discreet.families._membership import (
     BAND_SLACK as BAND_SLACK,
+    Nodes as Nodes,
     NodeSummary as NodeSummary,
     as_clients as as_clients,
     check_masses as check_masses,
@@ -66,14 +79,6 @@ from discreet.families._membership import (
     warn_of_unresolved_masses as warn_of_unresolved_masses,
 )
 from discreet.families._mixtures import GaussianMixtures, LaplaceMixtures
-from discreet.families._worst_members import (
-    LARGEST_ENUMERATED as LARGEST_ENUMERATED,
-    WorstMembers as WorstMembers,
-    extreme_laws as extreme_laws,
-    splits_evenly as splits_evenly,
-    uniform_vertex as uniform_vertex,
-    vertices as vertices,
-)
 
 __all__ = [
     "Band",

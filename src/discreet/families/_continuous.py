@@ -1,11 +1,23 @@
-"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density [paper, eq. (possibleDensityAssumption)].
+"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density: the base class, `DensityBand` and `Near`.
 
-The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is exact for the band [paper, Thm 3.3]. If the
-class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the largest possible risk [paper, Prop. 3.2],
-and the constructor raises an error.
+See [paper, eq. (possibleDensityAssumption)]. The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is
+exact for the band [paper, Thm 3.3]. If the class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the
+largest possible risk [paper, Prop. 3.2], and the constructor raises an error.
 
 A family provides its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
 known mass, and as a distribution to draw from. None of these depend on any client.
+
+`DensityBand`: c1 h <= p <= c2 h for an h given as a function, a distribution or a table. h need not integrate to one. The class is the same
+for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h as given, and are rescaled by its integral [paper, eq.
+(normalizationCond)].
+
+`Near`: every outcome is at least 1/factor and at most factor times as likely as under P0.
+
+    Near(P0, factor)  =  { P : 1/factor <= dP/dP0 <= factor }
+
+This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
+a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._laws`).
 """
 
 from __future__ import annotations
@@ -14,66 +26,55 @@ import abc
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.doors import OldName
-from discreet._base.quadrature import ORDER, Panels
-from discreet._base.showing import notebook_table, short_repr, with_short_repr
-from discreet.errors import LENGTH, DiscreetError, ImpossibleError, check_count
-from discreet.families._densities import FunctionDensity, LogDensity, as_points, point_text, shape_of_points
+from discreet._base.doors import OldName, old_keywords
+from discreet._base.labelled import labelled_values
+from discreet._base.quadrature import ORDER, Panels, integrate_reference, subdivide_breaks
+from discreet._base.showing import notebook_table, short_repr
+from discreet.errors import LENGTH, DiscreetError, ImpossibleError, Range, check_count
+from discreet.families._densities import (
+    Drawable,
+    FunctionDensity,
+    LogDensity,
+    Tabulated,
+    as_density,
+    as_points,
+    point_text,
+    shape_of_points,
+)
+from discreet.families._finite import Band
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._integration import Chart, features_of, split_at
-from discreet.families._laws import BandFamily, Bounds, describe_bounds
-from discreet.families._membership import as_clients, look_at_clients, seen_outsiders
+from discreet.families._integration import (
+    AxisMap,
+    Cartesian,
+    CellPartition,
+    Chart,
+    HalfLine,
+    Identity,
+    WholeLine,
+    features_of,
+    split_at,
+)
+from discreet.families._laws import BandFamily, Bounds, check_any_client, describe_bounds, normalised_bounds
+from discreet.families._membership import Nodes, as_clients, look_at_clients, seen_outsiders
 
 Floats = NDArray[np.float64]
-
 ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
-_CELLS_IN_A_ROUND = 1 << 22
-_MOST_NODES = 1 << 20
-_FAR = 1e150  # stands for infinity, in maps that square
-
-
-@with_short_repr
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
-
-    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
-    """
-
-    panels: Panels
-    x: Floats
-    log_reference: Floats
-    weights: Floats
-    element: Floats
-
-    @property
-    def masses(self) -> Floats:
-        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
-        return self.weights * self.element
-
-    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
-        return Nodes(
-            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
-        )
-
-    def concat(self, other: Nodes) -> Nodes:
-        """These nodes and then the others."""
-        return Nodes(
-            self.panels.concat(other.panels),
-            np.concatenate([self.x, other.x]),
-            np.concatenate([self.log_reference, other.log_reference]),
-            np.concatenate([self.weights, other.weights]),
-            np.concatenate([self.element, other.element]),
-        )
+_LEAST_MASS = 1e-250  # smaller numbers lose their digits
+_PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
+_MOST_NODES = 1 << 17  # for the narrow places that the density reports
+_MISSED = 1e-4  # share of a known mass that the integral may miss
+_INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
+_CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
+_FACTOR = Range(1.0, math.inf, low_open=True, high_open=True)
+_DENSITY = ("log_density", "logpdf", "pdf")
 
 
 class ContinuousFamily(BandFamily, abc.ABC):
@@ -255,127 +256,6 @@ def _has_fit_law(fit: Any) -> bool:
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
 
 
-@with_short_repr
-@dataclass(frozen=True, eq=False)
-class CellPartition:
-    """Cells: boxes of coordinates that cover the family's space, with their reference masses (which sum to one).
-
-    A point of a cell is drawn from h restricted to it, by rejection from uniform coordinates below `ceilings`. This is exact for the built-in
-    families, where h J has its largest value at a corner. For a density given as a function the ceiling is the largest value seen. Privacy
-    depends on neither: the point depends on the client through the cell alone.
-    """
-
-    family: ContinuousFamily
-    panels: Panels
-    masses: Floats
-    ceilings: Floats
-
-    @classmethod
-    def of(cls, family: ContinuousFamily, count: int) -> CellPartition:
-        """Cells halved along their longest side until none exceeds mass 1/count; cells of mass 0 stay only if the family serves everybody."""
-        panels = Panels.from_edges(family.chart.breaks)
-        masses = _panel_masses(family, panels)
-        while True:
-            heavy = masses > masses.sum() / count * (1.0 + 1e-9)
-            if not heavy.any() or len(panels) > 64 * count:
-                break
-            halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
-            panels = panels[~heavy].concat(halves)
-            masses = np.concatenate([masses[~heavy], _panel_masses(family, halves)])
-        held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
-        panels, masses = panels[held], masses[held]
-        return cls(family, panels, masses / masses.sum(), _density_ceilings(family, panels))
-
-    def __len__(self) -> int:
-        return len(self.panels)
-
-    def nodes(self, order: int) -> Nodes:
-        """Nodes in every cell, for a client's mass there."""
-        return self.family.nodes_of(self.panels, order)
-
-    def points(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> Floats:
-        """One point of the reference from each of the numbered cells: (n, dim)."""
-        low, width = self.panels.lower[numbers], (self.panels.upper - self.panels.lower)[numbers]
-        ceilings, chart, dim = self.ceilings[numbers], self.family.chart, self.family.dim
-        t = low + width * rng.random((len(numbers), dim))
-        waiting = np.arange(len(numbers))
-        for _ in range(1000):
-            element = np.exp(self.family.log_reference(chart.points(t[waiting]))) * chart.jacobian(t[waiting])
-            waiting = waiting[rng.random(len(waiting)) * ceilings[waiting] > element]
-            if not len(waiting):
-                break
-            t[waiting] = low[waiting] + width[waiting] * rng.random((len(waiting), dim))
-        return chart.points(t)
-
-    def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
-        key = edges.tobytes()
-        if key not in self._pieces:
-            self._pieces.clear()  # usually one list of edges is used many times
-            self._pieces[key] = self._cut_at_edges(edges)
-        return self._pieces[key]
-
-    @cached_property
-    def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
-        return {}
-
-    def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        order = np.argsort(self.panels.lower[:, 0])
-        start, stop = self.panels.lower[order, 0], self.panels.upper[order, 0]
-        places = self.family.chart.coordinates(np.clip(edges, -_FAR, _FAR)[:, None])[:, 0]
-        grid = np.unique(np.concatenate([start, stop, np.clip(places, start[0], stop[-1])]))
-        middle = 0.5 * (grid[:-1] + grid[1:])
-        cell = np.clip(np.searchsorted(start, middle, side="right") - 1, 0, start.size - 1)
-        mass = self.family.nodes_of(Panels(grid[:-1, None], grid[1:, None]), ORDER[1]).masses.sum(axis=1)
-        mass[middle >= stop[cell]] = 0.0  # between cells, where the reference has no mass
-        whole = np.bincount(cell, mass, minlength=start.size)[cell]
-        share = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0.0)
-        falling = places[-1] < places[0]
-        owner = np.searchsorted(places[::-1] if falling else places, middle, side="right") - 1
-        inside = (owner >= 0) & (owner < edges.size - 1)
-        owner = edges.size - 2 - owner if falling else owner
-        return order[cell[inside]], owner[inside], share[inside]
-
-    def numbers(self, x: Floats) -> NDArray[np.int64]:
-        """The cell of each point (n, dim); -1 outside all cells."""
-        t = self.family.chart.coordinates(x)
-        found = np.full(len(x), -1, dtype=np.int64)
-        step = max(1, _CELLS_IN_A_ROUND // max(len(self.panels), 1))
-        for rows in (slice(start, start + step) for start in range(0, len(x), step)):
-            inside = np.all((t[rows, None, :] >= self.panels.lower) & (t[rows, None, :] <= self.panels.upper), axis=2)
-            found[rows] = np.where(inside.any(axis=1), np.argmax(inside, axis=1), -1)
-        return found
-
-
-def _panel_masses(family: ContinuousFamily, panels: Panels) -> Floats:
-    """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
-    fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
-    masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
-    return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
-
-
-def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
-    """The axis along which each cell is longest in the space itself, not in coordinates."""
-    middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
-    lengths = []
-    for axis in range(panels.dim):
-        step = half * (np.arange(panels.dim) == axis)
-        ends = family.chart.points(middle + step) - family.chart.points(middle - step)
-        lengths.append(np.sqrt(np.square(ends).sum(axis=1)))
-    return np.asarray(np.argmax(lengths, axis=0))
-
-
-def _density_ceilings(family: ContinuousFamily, panels: Panels) -> Floats:
-    """The largest h J seen at the corners and nodes of each cell, a little above rounding."""
-    dim = panels.dim
-    corners = np.stack(np.meshgrid(*[(1e-9, 1.0 - 1e-9)] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-    t = panels.lower[:, None, :] + (panels.upper - panels.lower)[:, None, :] * corners
-    x = family.chart.points(t)
-    at_corners = np.exp(family.log_reference(x.reshape(-1, dim))).reshape(t.shape[:2]) * family.chart.jacobian(t)
-    inside = family.nodes_of(panels, 3).element
-    return np.asarray(np.maximum(at_corners.max(axis=1), inside.max(axis=1)) * (1.0 + 1e-6))
-
-
 def check_charted(dim: int) -> None:
     """Reject a dimension for which there are no coordinates."""
     if dim > LARGEST_CHARTED:
@@ -408,3 +288,245 @@ def as_box(box: Any, dim: int) -> list[tuple[float, float]]:
         if (np.abs(ends) > LENGTH.high).any() or (pairs[:, 1] - pairs[:, 0] < LENGTH.low).any():
             raise DiscreetError(f"box = {pairs.tolist()}: ends and sides are not in {LENGTH}; measure in other units")
     return [(float(low), float(high)) for low, high in pairs]
+
+
+@final
+class DensityBand(ContinuousFamily):
+    """The densities with lower h <= p <= upper h on a box.
+
+    `density` is a function of points ((n,) in one dimension, (n, dim) in more), a scipy.stats distribution, a `Mixture` or a `Tabulated`
+    grid. `box` has a (low, high) for each axis, where an end may be infinite. Leave it out if the density knows its own support. A function
+    on an infinite axis should have its bulk within a few units of the origin. Above three dimensions h must be normalised and able to draw
+    from itself (a scipy distribution or a `Mixture`).
+
+    With `any_client=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and
+    risks hold for all of them, so they are the largest possible (`discreet.projection._worst_case`). Designs are such bands.
+
+    Args:
+        density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
+        box: the space, a (low, high) for each axis.
+        lower: the smallest p/h, relative to h as given.
+        upper: the largest p/h.
+        any_client: whether risks hold for all densities; needs lower = 0.
+
+    Raises:
+        DiscreetError: for an argument that is not a density, a missing box, an h that cannot be integrated, or a lower > 0 for everybody.
+        ImpossibleError: for upper = inf.
+    """
+
+    @old_keywords(everybody="any_client")
+    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
+        self.any_client = check_any_client(any_client, lower)
+        if isinstance(upper, (int, float)) and upper == math.inf:
+            raise singular_error("upper = inf", "take a finite upper bound on p/h")
+        self.box: list[tuple[float, float]] = _box_of(density, box)
+        self.dim = len(self.box)
+        self.density: LogDensity = as_density(density, self.dim, "density")
+        self._given = (density, lower, upper)
+        self._log_mass = 0.0
+        if self.dim <= LARGEST_CHARTED:
+            self.panels, mass = self._integrate_density()
+            self._log_mass = math.log(mass)
+            self.bounds = normalised_bounds(lower, upper, mass)
+        elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
+            raise DiscreetError(
+                f"in dimension {self.dim} the density must be able to draw from itself on all of R^{self.dim}: pass a frozen "
+                "scipy.stats distribution or a Mixture, without a box"
+            )
+        else:
+            self.bounds = normalised_bounds(lower, upper)
+
+    @classmethod
+    def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
+        """The band 1/factor <= p/h <= factor for h normalised; `lower` and `upper` are relative to h as given."""
+        whole = cls(density, box, lower=0.0, upper=ANY)
+        mass = whole.bounds.upper / ANY
+        return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether `upper` constrains clients at all."""
+        return not self.any_client and self._given[2] < ANY
+
+    @property
+    def given_densities(self) -> tuple[Any, ...]:
+        return (self.density,)
+
+    @property
+    def given_as(self) -> tuple[Any, float, float]:
+        """The density, lower and upper as given."""
+        return self._given
+
+    def log_reference(self, x: Floats) -> Floats:
+        low, high = np.array(self.box).T
+        inside = np.all((x >= low) & (x <= high), axis=1)
+        if inside.all():
+            return np.asarray(self.density.log_density(x) - self._log_mass)
+        found = np.full(len(x), -np.inf)
+        if inside.any():
+            found[inside] = self.density.log_density(x[inside]) - self._log_mass
+        return found
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        if isinstance(self.density, Drawable):
+            return self._draw_inside(self.density, count, rng)
+        numbers = rng.choice(len(self._own_cells), size=count, p=self._own_cells.masses)
+        return self._own_cells.points(numbers, rng)
+
+    def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
+        low, high = np.array(self.box).T
+        kept: list[Floats] = []
+        missing = count
+        for _ in range(10_000):
+            x = density.draw(max(missing, 64), rng)
+            kept.append(x[np.all((x >= low) & (x <= high), axis=1)][:missing])
+            missing -= len(kept[-1])
+            if missing == 0:
+                return np.concatenate(kept)
+        raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
+
+    @cached_property
+    def _own_cells(self) -> CellPartition:
+        return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
+
+    @cached_property
+    def chart(self) -> Chart:
+        check_charted(self.dim)
+        maps: list[AxisMap] = []
+        breaks: list[Floats] = []
+        edges: list[Floats] = []
+        for axis, (low, high) in enumerate(self.box):
+            axis_map, start, stop = self._axis_map(axis, low, high)
+            maps.append(axis_map)
+            inner = np.empty(0)
+            if isinstance(self.density, Tabulated):
+                inner = axis_map.backward(self.density.axes[axis])
+            elif isinstance(axis_map, WholeLine):
+                inner = np.array([0.5])
+            inner = inner[(inner > start) & (inner < stop)]
+            breaks.append(np.concatenate([[start], inner, [stop]]))
+            edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
+        return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
+
+    def _axis_map(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
+        """The map of one axis and the range of its coordinate."""
+        if math.isfinite(low) and math.isfinite(high):
+            return Identity(), low, high
+        centre, scale = self._bulk_of_axis(axis)
+        if math.isfinite(low):
+            return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
+        if math.isfinite(high):
+            return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
+        return WholeLine(centre, scale), 0.0, 1.0
+
+    def _bulk_of_axis(self, axis: int) -> tuple[float, float]:
+        """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
+        if not isinstance(self.density, Drawable):
+            return 0.0, 1.0
+        x = self.density.draw(4096, np.random.default_rng(0))[:, axis]
+        low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+        return float(middle), float(high - low) or 1.0
+
+    def _integrate_density(self) -> tuple[Panels, float]:
+        """Panels that resolve h, and its integral."""
+
+        def element(t: Floats) -> Floats:
+            x = self.chart.points(t).reshape(-1, self.dim)
+            values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
+            return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
+
+        start, _ = self.panels_at(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
+        panels, mass, error = integrate_reference(start, element)
+        if mass < _LEAST_MASS:
+            raise DiscreetError(
+                f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
+            )
+        if not math.isfinite(mass) or error > _INTEGRABLE * mass:
+            raise DiscreetError(
+                f"density does not seem to be integrable on box = {self.box}: its integral is {mass:g} with an error of "
+                f"{error:g} on {len(panels)} panels; take a smaller box or a density with lighter tails"
+            )
+        known = self.density.mass_between(*self.space) if hasattr(self.density, "mass_between") else None
+        if known is not None and abs(mass - known) > _MISSED * known + 10.0 * error:
+            raise DiscreetError(
+                f"density has a mass of {known:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
+                "places, or its tails are too heavy; take a smoother density or a smaller box"
+            )
+        return panels, mass
+
+    def __repr__(self) -> str:
+        _, lower, upper = self._given
+        served = ", any_client=True" if self.any_client else ""
+        return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DensityBand) and self._comparison_key() == other._comparison_key()
+
+    def __hash__(self) -> int:
+        return hash(self._comparison_key())
+
+    def _comparison_key(self) -> tuple[Any, ...]:
+        density, lower, upper = self._given
+        same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
+        return (same, tuple(self.box), lower, upper, self.any_client)
+
+
+def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
+    """The given box, or the one that the density knows."""
+    if box is not None:
+        dim = getattr(density, "dim", None)
+        if not isinstance(dim, int):
+            pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
+            pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
+            dim = len(box) if pairs else 1
+        return as_box(box, dim)
+    if isinstance(density, Tabulated):
+        return density.box
+    support = getattr(density, "support", None)
+    if callable(support):
+        low, high = support()
+        return [(float(low), float(high))]
+    dim = getattr(density, "dim", None)
+    if isinstance(dim, int):
+        return [(-math.inf, math.inf)] * dim
+    raise DiscreetError("box is missing: a density given as a function needs a (low, high) for each axis")
+
+
+def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | None = None) -> Band | DensityBand:
+    """The clients within a factor of a public distribution: a `Band` on outcomes, a `DensityBand` on a continuous space.
+
+    A client farther away keeps its privacy; only the bound on utility is for members.
+
+    Args:
+        P0: the public distribution. On outcomes: positive numbers in proportion to it, or a dict or Series by label. On a continuous space: a
+            function, a scipy.stats distribution, a `Mixture` or a `Tabulated` grid, normalised or not.
+        factor: how many times as likely, or as unlikely, an outcome may be for a client as under P0; more than 1.
+        box: the space of a density, a (low, high) for each axis; leave it out if the density knows its own.
+        labels: names of the outcomes.
+
+    Returns:
+        The family.
+
+    Raises:
+        DiscreetError: for a factor of 1 or less, an outcome of probability 0 under P0, or an argument that is not a distribution.
+
+    Example:
+        >>> family = Near({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1}, factor=2.0)
+    """
+    if callable(getattr(P0, "pmf", None)) and not _is_density(P0):
+        raise DiscreetError(
+            f"P0 = {P0!r} is a distribution on whole numbers, which may be unbounded; give the probabilities of finitely many outcomes, "
+            "such as P0.pmf(range(20))"
+        )
+    most = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
+    if labelled_values(P0, "P0") is not None or not _is_density(P0):
+        if box is not None:
+            raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")
+        return Band(P0, lower=1.0 / most, upper=most, labels=labels)
+    if labels is not None:
+        raise DiscreetError("labels are for finitely many outcomes; P0 is a density")
+    return DensityBand.around(P0, box, factor=most)
+
+
+def _is_density(P0: Any) -> bool:
+    return callable(P0) or any(callable(getattr(P0, name, None)) for name in _DENSITY)

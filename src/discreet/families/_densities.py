@@ -25,7 +25,6 @@ from discreet.families._integration import (
     IntervalMasses,
     distribution_masses,
     features_of,
-    kernel_masses,
     lipschitz_masses,
     table_masses,
 )
@@ -223,7 +222,7 @@ class KernelEstimate(FunctionDensity):
 
     def interval_masses(self, edges: Floats) -> IntervalMasses | None:
         """Its masses between consecutive edges of a line: those of a mixture of Gaussians at its data."""
-        from discreet.families._kernel_mixtures import GAUSSIAN  # a circular import
+        from discreet.families._kernel_mixtures import GAUSSIAN, kernel_masses  # a circular import
 
         if self.dim > 1:
             return None

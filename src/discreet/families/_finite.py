@@ -30,24 +30,22 @@ from discreet._base.showing import notebook_table, short_repr
 from discreet.domain import Domain, Interval, Labels, Numbers, Outcome, as_domain
 from discreet.errors import DiscreetError, Range
 from discreet.families._laws import (
+    LARGEST_ENUMERATED,
     BandFamily,
     Bounds,
+    WorstMembers,
     as_floats,
     as_laws,
     attained_bounds,
     check_any_client,
     check_laws,
+    covers_evenly,
     describe_bounds,
+    divides_evenly,
     is_outside,
     law_of_counts,
     law_of_logits,
     normalised_bounds,
-)
-from discreet.families._worst_members import (
-    LARGEST_ENUMERATED,
-    WorstMembers,
-    covers_evenly,
-    divides_evenly,
     uniform_vertex,
     vertices,
 )

@@ -5,6 +5,11 @@ Gaussian: K(u) = (2 pi)^(-dim/2) exp(-|u|^2/2). Laplace: K(u) = 2^(-dim) exp(-|u
 Gaussian components may have covariances of their own: N(c_i, C_i) = s_i^(-dim) K(L_i^-1 (x - c_i)/s_i) with C_i = s_i^2 L_i L_i', det L_i =
 1. So a mixture of them is one of the kernel K along axes L_i. Its heights are those of the scale s_i = det(C_i)^(1/(2 dim)), and only
 distances and draws depend on the axes.
+
+**Masses between the edges of a line**, enclosed. With T(t) the mass of a kernel beyond t >= 0, the mass between two edges is a difference of
+two values of T, or 1 less both if the centre lies between them. A rounded argument t (1 + d) changes T by at most a factor 1 + |d| (t^2 + 2),
+and T itself is computed by an exponential of an argument that errs by a few units in the last place of t^2. So each value of T errs by at
+most (16 + 8 t^2) 2^-53 of itself, and the difference by the sum of both.
 """
 
 from __future__ import annotations
@@ -20,110 +25,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
 from discreet.families._densities import as_points, shape_of_points
-from discreet.families._integration import Features, IntervalMasses, kernel_masses
+from discreet.families._integration import TINY, Features, IntervalMasses
 from discreet.families._laws import as_floats, refuse_bad_entries
 
 Floats = NDArray[np.float64]
-
 _CORRELATED = (
     "the axes of a correlated component are not independent: none of them has a distribution function of its own"
 )
 _ROUNDING = 1e-9  # relative difference of entries that count as equal
 _REACH = 4.0  # in standard deviations: a component has nearly all of its mass within this distance
 _PLACES = {2: 65, 3: 13}  # along each axis of a component; not used in more dimensions
-
-
-@dataclass(frozen=True, eq=False)
-class CorrelatedGaussian:
-    """The standard Gaussian along axes (k, dim, dim) of determinant one, lower triangular, one for each component."""
-
-    axes: Floats
-    name: str = "gaussian"
-    separable: bool = False
-
-    def log_scale_factor(self, dim: int) -> float:
-        return -0.5 * dim * math.log(2.0 * math.pi)
-
-    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
-        out = np.empty((len(centres), len(x)))
-        for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
-            apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
-            np.sum(np.square(apart), axis=0, out=out[row])
-        out *= (-0.5 / np.square(scales))[:, None]
-        return out
-
-    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
-        standard = rng.standard_normal((len(which), dim))
-        return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
-
-    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
-        raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
-
-    def cdf(self, x: Floats) -> Floats:
-        raise DiscreetError(_CORRELATED)
-
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        raise DiscreetError(_CORRELATED)
-
-    def size(self, x: Floats) -> Floats:
-        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
-
-    def narrow_places(self, means: Floats, scales: Floats) -> Features:
-        """Points along the longer axes of each component, spaced by its narrowest width."""
-        dim = means.shape[1]
-        places, widths = [], []
-        for mean, scale, axes in zip(means, scales, self.axes, strict=True):
-            lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
-            sides = np.sqrt(np.maximum(lengths, 0.0))
-            steps = [_axis_places(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
-            grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
-            places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
-            widths.append(np.full(len(places[-1]), sides[0]))
-        return Features(np.concatenate(places), np.concatenate(widths))
-
-
-def _axis_places(side: float, narrowest: float, most: int) -> Floats:
-    """Places within reach along one axis; the narrowest axis needs one."""
-    count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
-    return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
-
-
-def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
-    """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
-    given = as_floats(covariances, "covariances")
-    if given.shape not in ((dim, dim), (count, dim, dim)):
-        raise DiscreetError(
-            f"covariances has shape {given.shape}; give one matrix ({dim}, {dim}) for all components, or ({count}, {dim}, {dim})"
-        )
-    matrices = np.broadcast_to(given, (count, dim, dim))
-    scales, axes = np.empty(count), np.empty((count, dim, dim))
-    for number, matrix in enumerate(matrices):
-        where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
-        scales[number], axes[number] = _factor_covariance(matrix, where)
-    round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
-    return scales, None if round_ones else axes
-
-
-def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
-    """s and L with s^2 L L' = matrix and det L = 1."""
-    largest = float(np.abs(matrix).max())
-    if not (np.isfinite(largest) and np.abs(matrix - matrix.T).max() <= _ROUNDING * largest):
-        raise DiscreetError(f"{where} is not a symmetric matrix of finite numbers")
-    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    if not all(deviation in LENGTH for deviation in deviations.tolist()):
-        raise DiscreetError(f"{where} has standard deviations that are not in {LENGTH}; measure in other units")
-    correlation = 0.5 * (matrix + matrix.T) / np.outer(deviations, deviations)
-    try:
-        factor = np.linalg.cholesky(correlation)
-    except np.linalg.LinAlgError:
-        raise DiscreetError(f"{where} is not positive definite; no component may be flat in any direction") from None
-    factor = deviations[:, None] * factor
-    log_scale = float(np.log(np.diag(factor)).mean())
-    return math.exp(log_scale), factor / math.exp(log_scale)
-
-
 _UNIT = 2.0**-53
-_BLOCK = 1 << 18  # entries of a block of points times components, so that it stays in cache
+_BLOCK = 1 << 18  # components times points or edges that are held at a time, so that they stay in cache
 
 
 class MixtureKernel(Protocol):
@@ -151,7 +64,7 @@ class MixtureKernel(Protocol):
         """The distribution function of one axis of K."""
 
     def tail(self, distance: Floats) -> tuple[Floats, Floats]:
-        """The mass of one axis of K beyond a distance of at least 0, and a bound of its error (`discreet.families._integration`)."""
+        """The mass of one axis of K beyond a distance of at least 0, and a bound of its error."""
 
     def size(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
@@ -262,6 +175,95 @@ def kernel_by_name(name: str | MixtureKernel) -> MixtureKernel:
     if name not in _KERNELS:
         raise DiscreetError(f"kernel = {name!r} is not one of {', '.join(_KERNELS)}")
     return _KERNELS[name]
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelatedGaussian:
+    """The standard Gaussian along axes (k, dim, dim) of determinant one, lower triangular, one for each component."""
+
+    axes: Floats
+    name: str = "gaussian"
+    separable: bool = False
+
+    def log_scale_factor(self, dim: int) -> float:
+        return -0.5 * dim * math.log(2.0 * math.pi)
+
+    def exponents(self, x: Floats, centres: Floats, scales: Floats) -> Floats:
+        out = np.empty((len(centres), len(x)))
+        for row, (centre, axes) in enumerate(zip(centres, self.axes, strict=True)):
+            apart = scipy.linalg.solve_triangular(axes, (x - centre).T, lower=True, check_finite=False)
+            np.sum(np.square(apart), axis=0, out=out[row])
+        out *= (-0.5 / np.square(scales))[:, None]
+        return out
+
+    def draw(self, which: NDArray[np.int64], dim: int, rng: np.random.Generator) -> Floats:
+        standard = rng.standard_normal((len(which), dim))
+        return np.asarray(np.einsum("nij,nj->ni", self.axes[which], standard))
+
+    def log_mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        raise DiscreetError("the mass that a correlated component has in a box is not known in closed form")
+
+    def cdf(self, x: Floats) -> Floats:
+        raise DiscreetError(_CORRELATED)
+
+    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+        raise DiscreetError(_CORRELATED)
+
+    def size(self, x: Floats) -> Floats:
+        return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
+
+    def narrow_places(self, means: Floats, scales: Floats) -> Features:
+        """Points along the longer axes of each component, spaced by its narrowest width."""
+        dim = means.shape[1]
+        places, widths = [], []
+        for mean, scale, axes in zip(means, scales, self.axes, strict=True):
+            lengths, directions = np.linalg.eigh(scale**2 * axes @ axes.T)
+            sides = np.sqrt(np.maximum(lengths, 0.0))
+            steps = [_axis_places(side, sides[0], _PLACES.get(dim, 1)) for side in sides]
+            grid = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, dim) if dim in _PLACES else None
+            places.append(mean[None, :] if grid is None else mean + grid @ directions.T)
+            widths.append(np.full(len(places[-1]), sides[0]))
+        return Features(np.concatenate(places), np.concatenate(widths))
+
+
+def _axis_places(side: float, narrowest: float, most: int) -> Floats:
+    """Places within reach along one axis; the narrowest axis needs one."""
+    count = min(most, 1 + 2 * math.ceil(_REACH * (side / narrowest - 1.0) / _REACH))
+    return np.linspace(-_REACH * side, _REACH * side, count) if count > 1 else np.zeros(1)
+
+
+def scales_and_axes(covariances: ArrayLike, count: int, dim: int) -> tuple[Floats, Floats | None]:
+    """Scales (k,) and axes (k, dim, dim) of covariances (dim, dim) or (k, dim, dim); axes are None if all are multiples of the identity."""
+    given = as_floats(covariances, "covariances")
+    if given.shape not in ((dim, dim), (count, dim, dim)):
+        raise DiscreetError(
+            f"covariances has shape {given.shape}; give one matrix ({dim}, {dim}) for all components, or ({count}, {dim}, {dim})"
+        )
+    matrices = np.broadcast_to(given, (count, dim, dim))
+    scales, axes = np.empty(count), np.empty((count, dim, dim))
+    for number, matrix in enumerate(matrices):
+        where = "covariances" if given.ndim == 2 else f"covariances[{number}]"
+        scales[number], axes[number] = _factor_covariance(matrix, where)
+    round_ones = np.allclose(axes, np.eye(dim), rtol=0.0, atol=1e-14)
+    return scales, None if round_ones else axes
+
+
+def _factor_covariance(matrix: Floats, where: str) -> tuple[float, Floats]:
+    """s and L with s^2 L L' = matrix and det L = 1."""
+    largest = float(np.abs(matrix).max())
+    if not (np.isfinite(largest) and np.abs(matrix - matrix.T).max() <= _ROUNDING * largest):
+        raise DiscreetError(f"{where} is not a symmetric matrix of finite numbers")
+    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not all(deviation in LENGTH for deviation in deviations.tolist()):
+        raise DiscreetError(f"{where} has standard deviations that are not in {LENGTH}; measure in other units")
+    correlation = 0.5 * (matrix + matrix.T) / np.outer(deviations, deviations)
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        raise DiscreetError(f"{where} is not positive definite; no component may be flat in any direction") from None
+    factor = deviations[:, None] * factor
+    log_scale = float(np.log(np.diag(factor)).mean())
+    return math.exp(log_scale), factor / math.exp(log_scale)
 
 
 class Mixture:
@@ -412,3 +414,39 @@ def log_densities(mixtures: Sequence[Mixture], x: Floats) -> Floats:
         np.add.reduceat(terms, starts[first:last] - starts[first], axis=0, out=out[first:last])
     with np.errstate(divide="ignore"):
         return np.log(out, out=out)
+
+
+def kernel_masses(
+    kernel: MixtureKernel, weights: Floats, centres: Floats, scales: Floats, edges: Floats
+) -> IntervalMasses:
+    """The masses of a mixture of kernels on a line: weights, centres and scales (k,)."""
+    mass, off = _component_masses(kernel, centres, scales, edges)
+    whole = weights @ mass
+    rounding = 2.0 * (len(weights) + 8) * _UNIT
+    return IntervalMasses.around(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+
+
+def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
+    """(n, cells) masses of n mixtures of one kernel, to within rounding of each one's total, in blocks."""
+    rows = np.empty((len(mixtures), edges.size - 1))
+    step = max(1, _BLOCK // (edges.size * max(len(p.weights) for p in mixtures)))
+    for first in range(0, len(mixtures), step):
+        some = mixtures[first : first + step]
+        weights, scales = (np.concatenate([getattr(p, name) for p in some]) for name in ("weights", "scales"))
+        centres = np.concatenate([p.means[:, 0] for p in some])
+        below = some[0].kernel.cdf((edges - centres[:, None]) / scales[:, None])
+        below *= weights[:, None]
+        starts = _component_starts(some)[:-1]
+        rows[first : first + step] = np.diff(np.add.reduceat(below, starts, axis=0), axis=1)
+    return np.maximum(rows, 0.0, out=rows)
+
+
+def _component_masses(kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """(k, cells) masses of kernels, and bounds of their errors."""
+    t = (edges - centres[:, None]) / scales[:, None]
+    tail, error = kernel.tail(np.abs(t))
+    rising = t[:, 1:] <= 0.0
+    across = (t[:, :-1] < 0.0) & ~rising
+    change = tail[:, 1:] - tail[:, :-1]
+    mass = np.where(across, (1.0 - tail[:, :-1]) - tail[:, 1:], np.where(rising, change, -change))
+    return np.maximum(mass, 0.0), error[:, 1:] + error[:, :-1] + 4.0 * _UNIT * (np.abs(mass) + across)

@@ -16,19 +16,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet._base.quadrature import ORDER, Panels, integrate_parts
+from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, UnresolvedWarning, warn_caller
 from discreet.families._densities import LogDensity, as_density
-from discreet.families._integration import Chart, features_of, kernel_rows, split_at, sum_by_cell
-from discreet.families._kernel_mixtures import Mixture, log_densities, masses_between
+from discreet.families._integration import Chart, features_of, split_at, sum_by_cell
+from discreet.families._kernel_mixtures import Mixture, kernel_rows, log_densities, masses_between
 from discreet.families._laws import Bounds, Outsiders, name_clients
 
 if TYPE_CHECKING:
-    from discreet.families._continuous import ContinuousFamily, Nodes
+    from discreet.families._continuous import ContinuousFamily
 
 Floats = NDArray[np.float64]
 
 LEAST_MASS = 1e-290
+BAND_SLACK = 1e-6
 _FAINT = 1e-4  # differences of a distribution function give such a mass to 12 digits
+_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
+_MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # for every estimated error
+_MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # target relative error of a client's total mass on the cells
+_COARSE = 1e-2  # the relative error that causes a warning
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
+
+    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
+    """
+
+    panels: Panels
+    x: Floats
+    log_reference: Floats
+    weights: Floats
+    element: Floats
+
+    @property
+    def masses(self) -> Floats:
+        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
+        return self.weights * self.element
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
+        return Nodes(
+            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
+        )
+
+    def concat(self, other: Nodes) -> Nodes:
+        """These nodes and then the others."""
+        return Nodes(
+            self.panels.concat(other.panels),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.log_reference, other.log_reference]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.element, other.element]),
+        )
 
 
 def is_many(p: Any) -> bool:
@@ -101,18 +147,6 @@ def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | Non
     """The clients if all of them are mixtures of the same kernel, else None."""
     mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
     return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
-
-
-_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
-_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
-_MISSED_BY_POINTS = 0.05
-_MISSED_AT_MOST = 1e-2  # for every estimated error
-_MOST_PLACES = 4096
-_MOST_NODES = 1 << 18
-_POINTS = 1 << 16
-BAND_SLACK = 1e-6
-_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # target relative error of a client's total mass on the cells
-_COARSE = 1e-2  # the relative error that causes a warning
 
 
 @dataclass(frozen=True, eq=False)

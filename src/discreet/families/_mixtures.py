@@ -15,11 +15,30 @@ Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alik
 
 Mixtures are only a part of that band. The paper's formula is an upper bound for them, and no closed form of their minimax risk is known
 [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
+
+**Worst members.** The worst member is a single kernel, and more spread of R = dP/dmu is worse (`discreet.families._laws`). It remains to show
+where G(t) = integral of (p - t h)_+ is largest, for every t at once.
+
+*Gaussian kernels N(c, s^2 I) on R^n, or on an interval symmetric about 0 in one dimension*: h is symmetric and non-increasing in |x|. Move c
+outwards along e = c/|c|. By the envelope theorem dG/dc is the integral of the score (x - c) e/s^2 times p over A = {p > t h}. Reflect each
+line along e at c: p is the same at c + w e and c - w e while h is no larger at the first. So if c - w e is in A then so is c + w e, and the
+integral is not negative. On an interval [-a, a] the score is x - m with m the mean of the truncated kernel, m <= c for c >= 0. A is an
+interval [l, u], and either u = a, or u - c >= c - l; in both cases the mean of P over A is at least m. Hence G grows with |c|: **the worst
+member is one kernel at distance `radius`.**
+
+*Laplace kernels with |c|_1 <= radius on R^n*: along one axis the same reflection shows that G grows with |c_i|, so |c|_1 = radius. Shift mass
+from c_2 to c_1 >= c_2. With y = x - c, dG is proportional to P(A, y_1 > 0 > y_2) - P(A, y_2 > 0 > y_1). On the first event A says that -2 y_2
+<= c_1 + c_2 - t' or t' <= c_1 - c_2, on the second the same of y_1 with t' <= c_2 - c_1, which is rarer. So G grows: **the worst member is
+one kernel at a corner of the ball**, and R depends on one coordinate alone, in every dimension.
+
+In other cases (boxes in several dimensions, intervals off centre, Laplace kernels on a box) nothing is proved, and the family names no worst
+member.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -33,14 +52,19 @@ from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, ch
 from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
 from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
-from discreet.families._laws import normalised_bounds
-from discreet.families._worst_members import WorstMembers, gaussian_in_space, gaussian_on_line, laplace_on_line
+from discreet.families._laws import Members, WorstMembers, members_from_ratios, normalised_bounds
 
 Floats = NDArray[np.float64]
-
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
 _EXPONENTIAL_TAIL = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 30.0, 40.0])  # in scales; mass 1e-18 is left
 _ROUNDING = 1e-12
+_NEAR = np.concatenate(
+    [np.arange(0.0, 10.0, 0.5), [10.0, 12.0, 16.0, 24.0, 40.0]]
+)  # in scales, from where kernels vary
+_FARTHEST = 10.0  # in scales; the rest has mass 1e-23
+_TINY = 1e-300
+_ACROSS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.5, 12.0])  # in widths of an angle's distribution
+_LINE_NODES, _RADIAL_NODES, _ANGLE_NODES = 16, 8, 8
 
 
 class _Mixtures(ContinuousFamily):
@@ -148,12 +172,12 @@ class GaussianMixtures(_Mixtures):
         radius = self.radius / self.scale
         if self.box is None:
             if self.dim == 1:
-                return gaussian_on_line(radius, self._log_upper, None)
-            return gaussian_in_space(self.dim, radius, self._log_upper)
+                return worst_gaussian_on_line(radius, self._log_upper, None)
+            return worst_gaussian_in_space(self.dim, radius, self._log_upper)
         low, high = self.box[0]
         if self.dim > 1 or low != -high or high < self.radius:
             return None
-        return gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
+        return worst_gaussian_on_line(radius, self._log_upper, (low / self.scale, high / self.scale))
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_envelope(x) - self._log_upper
@@ -345,7 +369,7 @@ class LaplaceMixtures(_Mixtures):
     @property
     def worst_members(self) -> WorstMembers | None:
         """One kernel at a corner of the ball, on all of R^dim; None on a box."""
-        return laplace_on_line(self.radius / self.scale) if self.box is None else None
+        return worst_laplace(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
         found = self._log_reference_height - LAPLACE.size(x) / self.scale
@@ -383,3 +407,102 @@ def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
     return np.asarray(
         scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
     )
+
+
+def worst_gaussian_on_line(radius: float, log_upper: float, box: tuple[float, float] | None) -> WorstMembers:
+    """N(radius, 1) on the line, or on an interval about 0; lengths in scales. `log_upper` is the largest log dP/dmu."""
+    low, high = (-radius - _FARTHEST, radius + _FARTHEST) if box is None else box
+
+    def log_ratio(x: Floats) -> Floats:
+        beyond = np.maximum(0.0, np.abs(x) - radius)
+        return log_upper - 0.5 * (np.square(x - radius) - np.square(beyond))
+
+    def place(level: float) -> float:
+        depth = 2.0 * max(0.0, log_upper - level)
+        return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
+
+    def atoms(levels: Sequence[float]) -> Members:
+        edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
+        x, weights = _gauss_nodes(
+            _edges_within(np.append(edges, [place(level) for level in levels]), low, high), _LINE_NODES
+        )
+        return members_from_ratios(
+            weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
+        )
+
+    return atoms
+
+
+def worst_laplace(radius: float) -> WorstMembers:
+    """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
+
+    def atoms(levels: Sequence[float]) -> Members:
+        places = [0.5 * (level + radius) for level in levels]
+        x, weights = _gauss_nodes(_edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
+        reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
+        return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
+
+    return atoms
+
+
+def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
+    """N(radius e, I) on R^dim, dim >= 2, by the distance r from the origin and the angle to e; lengths in scales.
+
+    log dP/dmu = log_upper - (|x - radius e|^2 - (r - radius)_+^2)/2 falls with the angle, so each level is one angle for each r.
+    """
+    mode = 0.5 * (radius + (radius * radius + 4.0 * (dim - 1)) ** 0.5)  # of r under mu
+    middle = (radius * radius + dim) ** 0.5  # of r under P
+    highest = max(mode, middle) + _FARTHEST
+
+    def atoms(levels: Sequence[float]) -> Members:
+        depths = [2.0 * max(0.0, log_upper - level) for level in levels]
+        turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
+        edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
+        r, outer = _gauss_nodes(_edges_within(edges, 0.0, highest), _RADIAL_NODES)
+        beyond = np.square(np.maximum(0.0, r - radius))
+        cosines = [(np.square(r) + radius**2 - beyond - depth) / (2.0 * radius * r) for depth in depths]
+        angle, inner = _angle_nodes(dim, radius * r, [np.arccos(np.clip(cosine, -1.0, 1.0)) for cosine in cosines])
+        with np.errstate(divide="ignore"):
+            log_weight = (dim - 1) * np.log(r) - 0.5 * beyond + np.log(outer)
+            log_sine = np.log(np.maximum(np.sin(angle), _TINY))  # an empty panel may end at 0
+            log_reference = log_weight[:, None] + (dim - 2) * log_sine + np.log(inner)
+        distance = np.square(r)[:, None] + radius**2 - 2.0 * radius * r[:, None] * np.cos(angle)
+        log_ratio = log_upper - 0.5 * (distance - beyond[:, None])
+        reference = np.exp(log_reference - log_reference.max()).ravel()
+        held = reference > 0.0
+        return members_from_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
+
+    return atoms
+
+
+def _level_exit_distances(depth: float, radius: float) -> list[float]:
+    """Distances at which a level passes the angle 0 or pi."""
+    root = depth**0.5
+    return [abs(radius - root), radius + root, depth / (4.0 * radius)]
+
+
+def _angle_nodes(dim: int, pull: Floats, cuts: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Angles (n, m) and their weights, for each r, dense where sin^(dim-2) and sin^(dim-2) exp(pull cos) have their bulk."""
+    power = dim - 2.0
+    cosine = 2.0 * pull / (power + np.hypot(power, 2.0 * pull))  # power cos = pull sin^2, where the second has its peak
+    peaks = (np.full_like(pull, 0.5 * np.pi), np.arccos(np.clip(cosine, -1.0, 1.0)))
+    widths = (np.full_like(pull, (power + 1.0) ** -0.5), (power + pull + 1.0) ** -0.5)
+    edges = [np.zeros_like(pull), np.full_like(pull, np.pi), *peaks, *cuts]
+    for peak, width in zip(peaks, widths, strict=True):
+        edges += [peak + side * across * width for side in (-1.0, 1.0) for across in _ACROSS]
+    ends = np.sort(np.clip(np.stack(edges, axis=1), 0.0, np.pi), axis=1)
+    nodes, weights = np.polynomial.legendre.leggauss(_ANGLE_NODES)
+    half = 0.5 * np.diff(ends, axis=1)[:, :, None]
+    angle = ends[:, :-1, None] + half * (1.0 + nodes)
+    return angle.reshape(len(pull), -1), (half * weights).reshape(len(pull), -1)
+
+
+def _edges_within(edges: Floats, low: float, high: float) -> Floats:
+    return np.unique(np.clip(np.append(edges, [low, high]), low, high))
+
+
+def _gauss_nodes(edges: Floats, order: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights between neighbouring edges."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    half = 0.5 * np.diff(edges)[:, None]
+    return (edges[:-1, None] + half * (1.0 + nodes)).ravel(), (half * weights).ravel()

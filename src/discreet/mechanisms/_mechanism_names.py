@@ -16,10 +16,8 @@ import numpy as np
 
 from discreet.errors import DiscreetError
 from discreet.families import Simplex, check_family
-from discreet.mechanisms._cells_and_points import Discretisation
-from discreet.mechanisms._linear import LinearSampler
-from discreet.mechanisms._mollifier import MollifierSampler
-from discreet.mechanisms._optimal import OptimalSampler
+from discreet.mechanisms._atoms import Discretisation
+from discreet.mechanisms._optimal_linear_mollifier import LinearSampler, MollifierSampler, OptimalSampler
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._report_blocks import LARGEST_TABLE
 from discreet.mechanisms._report_sampler import ReportSampler

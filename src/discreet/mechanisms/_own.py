@@ -47,8 +47,8 @@ from discreet.families import (
     check_family,
     check_laws,
 )
-from discreet.mechanisms._discretisation import LawsOnAtoms
-from discreet.mechanisms._linear import OneByOneSampler
+from discreet.mechanisms._atoms import LawsOnAtoms
+from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
     check_lattice,
     check_public_answer,
@@ -62,10 +62,9 @@ from discreet.mechanisms._own_weights import (
     weights_as_given,
 )
 from discreet.mechanisms._sampler import bounds_around, budget_argument
-from discreet.mechanisms._worst_case import point_mass_risk
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
-from discreet.projection import Box
+from discreet.projection import Box, point_mass_risk
 from discreet.release import TOTAL, Randomness
 
 Floats = NDArray[np.float64]

@@ -53,13 +53,13 @@ from discreet.release import (
     TOTAL,
     Randomness,
     RunKey,
-    SystemEntropy,
     client_message,
     draw_below,
     integer_law_of_counts,
     keyed_word_rows,
     keyed_words,
     next_below,
+    randomness_from,
 )
 
 Floats = NDArray[np.float64]
@@ -493,7 +493,3 @@ def check_total(total: int) -> int:
 
 def _single(number: int) -> Integers:
     return np.array([number], dtype=np.int64)
-
-
-def randomness_from(rng: np.random.Generator | None) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

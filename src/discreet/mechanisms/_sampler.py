@@ -4,7 +4,7 @@ A sampler has finitely many atoms, a box around their reference masses, the inte
 frozen value, validated once. Its privacy guarantee rests on the lattice alone (`discreet.release._lattice`).
 
 Samplers vary along two axes. The mechanism chooses the box, and either projects a client's distribution onto it or mixes it in; each
-mechanism is a class. The carrier says what an atom is (`discreet.mechanisms._discretisation`). On a finite family an atom is an outcome and a
+mechanism is a class. The carrier says what an atom is (`discreet.mechanisms._atoms`). On a finite family an atom is an outcome and a
 client is a row of probabilities. On a continuous family an atom is a cell or a point, a client is a density, and `output` describes the
 distribution on the whole space.
 """
@@ -28,21 +28,22 @@ from discreet.divergences import FDivergence
 from discreet.domain import Outcome
 from discreet.errors import DiscreetError, check_count, check_kind
 from discreet.families import Bounds, ContinuousFamily, FiniteFamily, HasLogPdf, LogDensity, as_floats, check_family
-from discreet.mechanisms._cells_and_points import (
-    Density,
+from discreet.mechanisms._atoms import (
+    Atoms,
     Discretisation,
+    LawsOnAtoms,
+    Outputs,
     chosen_discretisation,
     default_discretisation,
     make_atoms,
 )
-from discreet.mechanisms._discretisation import Atoms, LawsOnAtoms, Outputs
 from discreet.mechanisms._multisets import SAMPLES_ARE
-from discreet.mechanisms._output_law import OutputLaw
+from discreet.mechanisms._points import Density
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.privacy.tradeoff import Constants, Risk, box_epsilon, refuse_raw, warn_of_weak_privacy
-from discreet.projection import Affine, Box
-from discreet.release import Lattice, Randomness, SystemEntropy
+from discreet.projection import Affine, Box, OutputLaw
+from discreet.release import Lattice, Randomness
 
 Client = LogDensity | HasLogPdf | Callable[..., Any]
 AnyFamily = FiniteFamily | ContinuousFamily
@@ -245,7 +246,8 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: if p is not a distribution; the message says which entry, and why.
         """
-        return self._outputs.law(self.carrier.read(p))
+        given = self.carrier.read(p)
+        return self._outputs.law(given.clients, given.shape)
 
     def weights(self, p: LawLike | Client | Sequence[Client]) -> Integers:
         """The output distribution as the integers that a sample is drawn with.
@@ -279,7 +281,7 @@ class Sampler(abc.ABC, Generic[F]):
         Raises:
             DiscreetError: for rows that are not distributions.
         """
-        rows = self.carrier.rows(laws)
+        rows = self.carrier.as_laws_on_atoms(laws)
         return self._weights_of_rows(rows.reshape(-1, self.box.size)).reshape(rows.shape)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -361,12 +363,12 @@ class Sampler(abc.ABC, Generic[F]):
             if constant_time:
                 raise DiscreetError("constant_time is for one sample; leave out size")
             return self.with_samples(size).release(p, rng=rng)
-        randomness, places = _randomness(rng), release.generator(rng)
+        randomness, places = release.randomness_from(rng), release.generator(rng)
         if constant_time:
             return self.carrier.as_released(np.asarray([self._number_in_constant_time(p, randomness)]), ())
         given = self.carrier.read(p)
         blocks = self.carrier.laws_in_blocks(given.clients, refuse=self.mixing is not None)
-        found = [held.samples(self._numbers(held, randomness), places) for held in blocks]
+        found = [self.carrier.samples(self._numbers(held, randomness), places, held.seed) for held in blocks]
         return self.carrier.as_released(np.concatenate(found), given.shape)
 
     @overload
@@ -399,9 +401,9 @@ class Sampler(abc.ABC, Generic[F]):
         """
         self.carrier.check_shared("release_number")
         if constant_time:
-            return self._number_in_constant_time(p, _randomness(rng))
+            return self._number_in_constant_time(p, release.randomness_from(rng))
         given = self.carrier.read(p)
-        numbers = self._numbers(self._laws_on_atoms(given.clients), _randomness(rng)).reshape(given.shape)
+        numbers = self._numbers(self._laws_on_atoms(given.clients), release.randomness_from(rng)).reshape(given.shape)
         return numbers if given.shape else int(numbers)
 
     def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
@@ -421,7 +423,7 @@ class Sampler(abc.ABC, Generic[F]):
         """
         self.carrier.check_shared("release_reference_number")
         law = np.broadcast_to(np.asarray(self.reference, dtype=np.float64), (self.carrier.size,))
-        return self._reference_number(law / law.sum(), int(_randomness(rng).integers(1)[0]))
+        return self._reference_number(law / law.sum(), int(release.randomness_from(rng).integers(1)[0]))
 
     def _reference_number(self, law: Floats, uniform: int) -> int:
         return release.outcome_in_constant_time(self.lattice, law, self.mixing, uniform)
@@ -466,7 +468,7 @@ class Sampler(abc.ABC, Generic[F]):
         return not isinstance(self.family, ContinuousFamily)
 
     @cached_property
-    def _outputs(self) -> Outputs[Any]:
+    def _outputs(self) -> Outputs:
         return self.carrier.outputs(self)
 
     def _laws_on_atoms(self, clients: Any) -> LawsOnAtoms:
@@ -558,7 +560,3 @@ def bounds_around(reference: Floats, bounds: Bounds, own: float | Floats) -> Bou
     """Bounds of a family around its `own` reference, as bounds around another one."""
     ratio = own / reference
     return Bounds(bounds.lower * min(1.0, float(ratio.min())), bounds.upper * max(1.0, float(ratio.max())))
-
-
-def _randomness(rng: Rng) -> Randomness:
-    return SystemEntropy() if rng is None else release.seeded_randomness(rng)

@@ -62,9 +62,8 @@ from discreet.families import (
     check_laws,
     serves_everybody,
 )
-from discreet.mechanisms._discretisation import OutcomeAtoms
+from discreet.mechanisms._atoms import OutcomeAtoms
 from discreet.mechanisms._multisets import SAMPLES_ARE, Envelope, Multisets, envelope_of
-from discreet.mechanisms._worst_case import point_mass_risk, sampler_risk
 from discreet.privacy import Approximate, Privacy, Pure, chosen_privacy, extreme_masses
 from discreet.privacy.tradeoff import (
     Constants,
@@ -74,8 +73,8 @@ from discreet.privacy.tradeoff import (
     optimal_constants,
     warn_of_weak_privacy,
 )
-from discreet.projection import Box
-from discreet.release import TOTAL, Lattice, SystemEntropy
+from discreet.projection import Box, point_mass_risk, sampler_risk
+from discreet.release import TOTAL, Lattice
 
 if TYPE_CHECKING:
     from discreet.mechanisms._sampler import Sampler
@@ -386,7 +385,7 @@ class JointSampler:
 
     def _numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
-        randomness = SystemEntropy() if rng is None else release.seeded_randomness(rng)
+        randomness = release.randomness_from(rng)
         found = [
             release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
             for rows in self._blocks(clients)

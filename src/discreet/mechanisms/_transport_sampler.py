@@ -44,7 +44,7 @@ from discreet._base.labelled import LawLike, in_outcome_order
 from discreet.domain import first_few
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, Simplex, as_floats, check_laws, refuse_bad_entries
-from discreet.mechanisms._discretisation import ClientBatch, OutcomeAtoms
+from discreet.mechanisms._atoms import ClientBatch, OutcomeAtoms
 from discreet.mechanisms._mechanism_names import BUILT_IN, InstalledMechanism
 from discreet.mechanisms._own import OwnSampler
 from discreet.mechanisms._sampler import Client, ManyLaws, OneLaw, Rng

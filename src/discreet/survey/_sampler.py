@@ -38,7 +38,6 @@ from discreet.mechanisms import (
     check_total,
     draw_reports,
     least_weight,
-    randomness_from,
     read_report_numbers,
     report_bound,
 )
@@ -54,6 +53,7 @@ from discreet.release import (
     keyed_word_rows,
     keyed_words,
     next_below,
+    randomness_from,
 )
 from discreet.survey._coin import (
     LARGEST_REPORT,

@@ -2,17 +2,16 @@
 
 The output density is q = clip(slope p + lift b h, b h, B h). On nodes with reference masses mu_i and client masses p_i, the scale r = 1/slope
 is the finite weighted problem of `discreet.projection`, solved exactly. Only the nodes are approximate: they see a bare function only at
-their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.mechanisms._output_solver`).
+their own places. `OneClient`, `ManyClients` and `PublicPoints` choose them (`discreet.projection._output_solver`).
 
-An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._discretisation`), whose guarantee does not
+An `OutputLaw` is for inspection. Releases are drawn from integer weights (`discreet.mechanisms._atoms`), whose guarantee does not
 depend on this module.
 
-Quadrature nodes that end where the output density has a kink.
-
-q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h passes a level. Panels that a kink crosses are cut into lines,
-and every line is cut at its roots. Along one axis of a panel the roots are those of a polynomial through known values; between them
-Gauss-Legendre nodes converge as fast as p and h allow. The integrand over the other axes is then smooth except at the ends of the kink, and
-its own Legendre coefficients show how well it is resolved. The roots need not be exact: a cut that misses a kink by d costs O(d^2).
+**Quadrature nodes end where the output density has a kink.** q = clip(slope p/h + lift b, b, B) h is as smooth as p and h except where p/h
+passes a level. Panels that a kink crosses are cut into lines, and every line is cut at its roots. Along one axis of a panel the roots are
+those of a polynomial through known values; between them Gauss-Legendre nodes converge as fast as p and h allow. The integrand over the other
+axes is then smooth except at the ends of the kink, and its own Legendre coefficients show how well it is resolved. The roots need not be
+exact: a cut that misses a kink by d costs O(d^2).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import divergences
 from discreet._base.quadrature import Panels, errors_on_unit_cube, gauss_rule, tensor_rule
 from discreet.divergences import FDivergence
-from discreet.errors import DiscreetError, NotPrivateWarning, check_count, warn_caller
+from discreet.errors import DiscreetError, NotPrivateWarning, check_count, check_kind, warn_caller
 from discreet.families import (
     BAND_SLACK,
     ContinuousFamily,
@@ -45,12 +44,14 @@ from discreet.families import (
     warn_of_unresolved_masses,
 )
 from discreet.privacy.tradeoff import Constants
-from discreet.projection import NEGLIGIBLE, Affine, Box
-from discreet.release import generator
+from discreet.projection._box import NEGLIGIBLE, Affine, Box
 
 Floats = NDArray[np.float64]
 
+Evaluate = Callable[[Floats, Floats], Floats]
 _BLOCK = 1 << 20
+_SMALLEST = 1e-300
+_STEPS = 5  # of regula falsi, each on all roots at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,8 @@ class OutputLaw:
         """
         count = check_count("count", count)
         self._need_one()
-        rng = generator(rng)
+        rng = np.random.default_rng() if rng is None else rng
+        check_kind("rng", rng, np.random.Generator, "pass numpy.random.default_rng(seed), or leave it out")
         warn_caller("output(p).sample(n) is for experiments and NOT private; release(p) is", NotPrivateWarning)
         kept: list[Floats] = []
         missing = count
@@ -293,12 +295,6 @@ class OutputProblem:
         """The law with errors corrected for clients that know their mass."""
         errors, known = warn_of_unresolved_masses(self.family, law.clients, law.log_mass, law.errors)
         return replace(law, errors=errors, mass_known=known)
-
-
-_SMALLEST = 1e-300
-Evaluate = Callable[[Floats, Floats], Floats]
-
-_STEPS = 5  # of regula falsi, each on all roots at once
 
 
 @dataclass(frozen=True, eq=False)

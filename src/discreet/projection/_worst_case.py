@@ -2,7 +2,7 @@
 
 On the simplex, on a `DensityBand`, and on a `Band` whose reference is alpha-decomposable, the paper's formula gives the worst case. There it
 is the smallest of any epsilon-LDP sampler. On other families the formula is an upper bound. Where the worst members are known
-(`discreet.families._worst_members`), the sampler is applied to them instead, with the box that it draws from.
+(`discreet.families._laws`, `discreet.families._mixtures`), the sampler is applied to them instead, with the box that it draws from.
 
 **Everybody on a line.** A `DensityBand` with `any_client=True` makes no claim about clients. Over all densities every epsilon-LDP sampler has
 the largest possible worst case, M_f = f(0) + f*(0) [paper, Prop. 3.2]. *Proof.* Its outputs lie between m and e^eps m for a measure m of mass
@@ -43,7 +43,7 @@ from discreet.privacy.tradeoff import (
     mollifier_constants,
     optimal_constants,
 )
-from discreet.projection import Affine, Box
+from discreet.projection._box import Affine, Box
 
 _ROUNDS = 8  # of moving the atoms' ends to the kinks; two or three are enough
 _SETTLED = 1e-13

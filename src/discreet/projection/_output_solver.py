@@ -41,7 +41,8 @@ from discreet.families import (
     log_ratios,
     sampling_deviation,
 )
-from discreet.mechanisms._output_law import (
+from discreet.projection._box import improve_slopes
+from discreet.projection._output_law import (
     CutLines,
     OutputLaw,
     OutputProblem,
@@ -55,7 +56,6 @@ from discreet.mechanisms._output_law import (
     row_blocks,
     to_coefficients,
 )
-from discreet.projection import improve_slopes
 
 Floats = NDArray[np.float64]
 RatioAt = Callable[[Floats, Floats], Floats]
@@ -69,6 +69,13 @@ _MOVED = 1e-6  # relative change of the slope past which kinks are no longer whe
 _BEYOND_NODES = 0.2  # share of its range on the nodes by which a function may pass it on the rest of a panel
 _ROUNDING = 1e-11
 _MOST_BREAKS = {1: 2048, 2: 24, 3: 6}
+SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
+SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
+MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
+MONTE_CARLO_NODES = 1 << 16
+_SHARED_ROUNDS = 12
+_LARGEST_LOG = 690.0
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,14 +309,6 @@ def _crossed_panels(ratio: Floats, levels: list[float]) -> NDArray[np.bool_]:
     return crossed
 
 
-SHARED_SPLIT = {1: 1, 2: 2, 3: 1}  # how much finer the nodes are that many clients share, where they are not cut
-SHARED_TOLERANCE = {1: 1e-8, 2: 1e-6, 3: 1e-4}
-MOST_SHARED_NODES = {1: 1 << 12, 2: 1 << 16, 3: 1 << 18}
-_SHARED_ROUNDS = 12
-_LARGEST_LOG = 690.0
-_SMALLEST = 1e-300
-
-
 @dataclass(frozen=True, eq=False)
 class ManyClients:
     """Output laws of many clients in up to three dimensions, on nodes that they share."""
@@ -436,9 +435,6 @@ def _interpolate_ratio(values: Floats, inner: Floats) -> Floats:
     return np.exp(np.clip(found, (low - beyond)[:, None], np.minimum(high + beyond, _LARGEST_LOG)[:, None]))
 
 
-MONTE_CARLO_NODES = 1 << 16
-
-
 @dataclass(frozen=True, eq=False)
 class PublicPoints:
     """Output laws in any dimension, on points of the reference."""
@@ -471,14 +467,18 @@ class OutputSolver:
 
     problem: OutputProblem
 
-    def law(self, clients: Sequence[LogDensity], *, many: bool) -> OutputLaw:
-        """The output law of a single client, or those of a list (`many`, also where it has one entry)."""
+    def law(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> OutputLaw:
+        """The output law of a single client, where the shape is (), or those of a list, also where it has one entry."""
         if self.problem.family.dim > LARGEST_CHARTED:
-            return self._solver_on_public_points.law(clients, many)
-        return self._together.law(clients) if many else OneClient(self.problem).law(clients[0])
+            return self._solver_on_public_points.law(clients, bool(shape))
+        return self._solver_on_shared_nodes.law(clients) if shape else OneClient(self.problem).law(clients[0])
+
+    def scale(self, clients: Sequence[LogDensity], shape: tuple[int, ...]) -> float | Floats:
+        """The paper's r_P of each client."""
+        return self.law(clients, shape).scale
 
     @cached_property
-    def _together(self) -> ManyClients:
+    def _solver_on_shared_nodes(self) -> ManyClients:
         return ManyClients(self.problem)
 
     @cached_property
