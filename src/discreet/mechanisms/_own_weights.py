@@ -17,13 +17,13 @@ from discreet._base.numerics import exp_nearest
 from discreet.errors import DiscreetError
 from discreet.families import FiniteFamily, as_floats, extreme_laws, refuse_bad_entries
 from discreet.privacy import Privacy, Pure
+from discreet.projection import STEEPEST_EXPONENT
 from discreet.release import TOTAL, Lattice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 ROUNDING = 1e-9  # by which a law may leave its box before it counts as outside; the integers stay inside in any case
 _SUM_ROUNDING = 1e-6  # of a law's sum; laws are normalised
-_LARGEST_EXPONENT = 554.0
 _TRIED = 16  # laws at which a linear law is compared with its matrix
 _HALF = 31
 _MASK = (1 << _HALF) - 1
@@ -139,7 +139,7 @@ def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tupl
     if given is not None:
         upper = _positive_numbers("ceiling", given, size)
     elif isinstance(privacy, Pure):
-        upper = lower * exp_nearest(min(privacy.epsilon, _LARGEST_EXPONENT))
+        upper = lower * exp_nearest(min(privacy.epsilon, STEEPEST_EXPONENT))
     else:
         raise DiscreetError(
             f"privacy = {privacy!r} is kept by a floor and a ceiling; state the ceiling too (the default is for pure epsilon)"

@@ -57,6 +57,7 @@ from discreet.mechanisms._transport_floor import (
     make_metric_space,
 )
 from discreet.privacy import Privacy, Pure, chosen_privacy
+from discreet.projection import STEEPEST_EXPONENT
 
 Floats = NDArray[np.float64]
 
@@ -206,7 +207,6 @@ def _cheapest_transport(
 Integers = NDArray[np.int64]
 _LEAST = 2.0**-61  # below which a floor is one integer of the lattice
 _LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
-_LARGEST_EXPONENT = 554.0
 _MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
@@ -395,7 +395,7 @@ class TransportSampler(OwnSampler):
     @property
     def _ratio(self) -> float:
         """e^epsilon, up to an epsilon of 554, where its reciprocal still differs from 0."""
-        return math.exp(min(self.epsilon, _LARGEST_EXPONENT))
+        return math.exp(min(self.epsilon, STEEPEST_EXPONENT))
 
     @property
     def floor(self) -> Floats:

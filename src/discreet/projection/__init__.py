@@ -7,6 +7,7 @@ from discreet._base.kernels import first_bad_row as first_bad_row, processor_cou
 from discreet.projection._box import (
     NARROW as NARROW,
     NEGLIGIBLE as NEGLIGIBLE,
+    STEEPEST_EXPONENT as STEEPEST_EXPONENT,
     Affine,
     Box,
     blocks as blocks,

@@ -55,7 +55,7 @@ NARROW = 1 << 12  # up to this length a vector pass is faster than filtering
 _ENTRIES = 1 << 20  # in a block of rows
 _IMPROVING_STEPS = 12
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-_LARGEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
+STEEPEST_EXPONENT = 554.0  # above it the floor stays e^-554 of the ceiling, since smaller floats would lose its shape
 
 
 def estimated_numpy_seconds(entries: int) -> float:
@@ -98,7 +98,7 @@ class Box:
             upper = np.minimum(np.where(np.asarray(reference) > 0.0, constants.B * np.asarray(reference), 0.0), 1.0)
         lower = np.maximum(constants.b * np.asarray(reference), _SMALLEST_NORMAL)
         lower = np.maximum(
-            lower, np.nextafter(upper / math.nextafter(exp_nearest(min(epsilon, _LARGEST_EXPONENT)), 0.0), 1.0)
+            lower, np.nextafter(upper / math.nextafter(exp_nearest(min(epsilon, STEEPEST_EXPONENT)), 0.0), 1.0)
         )
         lower = np.minimum(lower, upper)
         if upper.ndim == 0:
