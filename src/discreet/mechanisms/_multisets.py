@@ -40,8 +40,7 @@ Integers = NDArray[np.int64]
 MOST_MULTISETS = 1 << 18
 MOST_TOGETHER = 64  # draws of one multiset
 _RUN_ENTRIES = 1 << 21  # pairs of members that are compared at once
-
-
+_ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
 SAMPLES_ARE = "give the number of samples released together for each client"
 
 
@@ -145,9 +144,6 @@ class Multisets:
     def sequences_by_keys(self, numbers: Integers, keys: Floats | NDArray[np.uint64]) -> Integers:
         """The members of multisets (n,) in the order of the keys (n, samples)."""
         return np.take_along_axis(self.members[numbers], np.argsort(keys, axis=1, kind="stable"), axis=1)
-
-
-_ROUNDING = 1e-12  # of a band's envelope, whose bounds are moved outwards by it
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     name: str = "own"
 
-    linear: ClassVar[bool] = False
+    linear: bool = False
     """Whether the law is linear in p. If so it is read off at point masses once, and is p times that matrix from then on."""
 
     checked_clients: ClassVar[int] = 64
@@ -311,8 +311,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         Raises:
             DiscreetError: as for `OwnSampler(...)`, and for a function without a floor.
         """
-        kind = _FunctionSampler if callable(law) else _MatrixSampler
-        return kind(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
+        return _GivenSampler(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
 
     @cached_property
     def _own_bounds(self) -> tuple[Floats, Floats]:
@@ -363,14 +362,11 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         if self._matrix is None:
             answers = [self._answer(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
-            found = np.array([self.reference if isinstance(each, str) else each for each in answers]).reshape(
-                rows.shape
-            )
+            laws = [self.reference if isinstance(each, str) else each for each in answers]
         else:
             problems = []
-            found = np.array([p @ self._matrix for p in rows]).reshape(
-                rows.shape
-            )  # row by row: the same in every batch
+            laws = [p @ self._matrix for p in rows]  # row by row: the same in every batch
+        found = np.array(laws).reshape(rows.shape)
         with np.errstate(all="ignore"):  # the law may have asked numpy to raise
             outside = is_outside(found, *self._own_bounds).any(axis=1)
             found[outside] = self.box.project(found[outside])
@@ -431,6 +427,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         )
 
 
+@final
 class _GivenSampler(OwnSampler):
     """A sampler of a function or a matrix that was given, for one budget."""
 
@@ -448,11 +445,26 @@ class _GivenSampler(OwnSampler):
         check_kind("name", name, str, "pass a name for legends and tables")
         if not name or name in RESERVED:
             raise DiscreetError(f"name = {name!r} is taken; choose another than {', '.join(RESERVED)}")
-        self._given, self._floor, self._ceiling, self.name = law, floor, ceiling, name
+        self.linear = not callable(law)
+        self._given: Any = _copied_matrix(law) if self.linear else law
+        self._floor, self._ceiling, self.name = floor, ceiling, name
         super().__init__(family, epsilon=epsilon, privacy=privacy)
+
+    def law(self, p: Floats) -> ArrayLike:
+        if not self.linear:
+            found: ArrayLike = self._given(p)
+            return found
+        if self._given.shape != (len(p), len(p)):
+            raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
+        return np.asarray(p @ self._given)
 
     @property
     def floor(self) -> ArrayLike:
+        if self._floor is None and not self.linear:
+            raise DiscreetError(
+                "floor is not given; pass floor=, the least probability of each outcome for any client (the law is private only if it "
+                "stays between a floor and e^epsilon times it)"
+            )
         return super().floor if self._floor is None else self._floor
 
     @property
@@ -471,41 +483,17 @@ class _GivenSampler(OwnSampler):
         return (*super()._identity(), self.name, id(self._given))
 
 
+def _copied_matrix(law: Any) -> Floats:
+    """A copy of a matrix with a row and a column for each outcome."""
+    matrix = as_floats(law, "law")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DiscreetError(
+            f"law has shape {matrix.shape}; a matrix has a row and a column for each outcome, anything else is a function of p"
+        )
+    return matrix.copy()
+
+
 def _warn_of_clients(message: str) -> None:
     """Warn of what some clients' laws are, without an error even where warnings are errors: a missing sample would tell of the data."""
     with suppress(OutsideBoxWarning):
         warn_caller(message, OutsideBoxWarning)
-
-
-@final
-class _FunctionSampler(_GivenSampler):
-    def law(self, p: Floats) -> ArrayLike:
-        found: ArrayLike = self._given(p)
-        return found
-
-    @property
-    def floor(self) -> ArrayLike:
-        if self._floor is None:
-            raise DiscreetError(
-                "floor is not given; pass floor=, the least probability of each outcome for any client (the law is private only if it "
-                "stays between a floor and e^epsilon times it)"
-            )
-        return self._floor
-
-
-@final
-class _MatrixSampler(_GivenSampler):
-    linear = True
-
-    def __init__(self, family: FiniteFamily, law: Any, *given: Any, **keywords: Any) -> None:
-        matrix = as_floats(law, "law")
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise DiscreetError(
-                f"law has shape {matrix.shape}; a matrix has a row and a column for each outcome, anything else is a function of p"
-            )
-        super().__init__(family, matrix.copy(), *given, **keywords)
-
-    def law(self, p: Floats) -> ArrayLike:
-        if self._given.shape != (len(p), len(p)):
-            raise DiscreetError(f"law has shape {self._given.shape}, and there are {len(p)} outcomes")
-        return np.asarray(p @ self._given)

@@ -54,6 +54,18 @@ LARGEST_COUNT = 1 << 62  # blocks of a family at most
 LARGEST_TABLE = 2 * 10**7  # points whose counts are held in memory
 _ONE = np.uint64(1)
 _MOST_ENTRIES = 10**7  # of tables of binomial coefficients
+_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # of composite numbers; they suffice below 3.3e24
+_FEW_RANKED = 4  # members of subsets that are always written as ranks
+_MOST_RANKED = 12  # members of subsets that are written as ranks where affine blocks are too far from the best
+_TOO_FAR = 1.004  # times the best variance
+_LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
+_AS_GOOD = 1.001  # times the smallest variance
+_WIDEST = 10**4  # windows of blocks that can be counted
+_MOST_POINTS = 2  # times the outcomes, where there is a choice
+_PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
+_LEAST_PRIME = 5
+_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
+BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
 
 
 class Reporting(Protocol):
@@ -429,9 +441,6 @@ class AffineBlocks(BlockFamily):
         return f"a report is (a - 1) q + s with q = {self.prime:,}, below {self.blocks:,}"
 
 
-BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks": ("w",), "affine": ("q", "t", "c")}
-
-
 def blocks_named(kind: str, size: int, parameters: Mapping[str, int]) -> BlockFamily:
     """The blocks of one of the `BLOCK_KINDS` on so many outcomes, with the parameters that it has; others are refused."""
     match kind:
@@ -467,9 +476,6 @@ def _is_whole(number: object) -> bool:
     return isinstance(number, (int, np.integer)) and not isinstance(number, (bool, np.bool_))
 
 
-_WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # they suffice below 3.3e24
-
-
 @lru_cache(maxsize=1 << 16)
 def is_prime(number: int) -> bool:
     """Whether a number below 2^64 is prime, by the strong test with bases that leave no exception there."""
@@ -494,19 +500,6 @@ def is_prime(number: int) -> bool:
     return True
 
 
-_FEW_RANKED, _MOST_RANKED = (
-    4,
-    12,
-)  # members of subsets that are written as ranks: always, and where affine blocks are too far from the best
-_TOO_FAR = 1.004  # times the best variance
-_LARGEST_RANKED = 2 * 10**6  # outcomes of which a table of binomial coefficients is held
-_AS_GOOD = 1.001  # times the smallest variance
-_WIDEST = 10**4  # windows of blocks that can be counted
-_MOST_POINTS = 2  # times the outcomes, where there is a choice
-_PRIMES, _MORE_PRIMES = 6, 60  # that are tried on a line, and in more dimensions
-_LEAST_PRIME = 5
-
-
 @dataclass(frozen=True)
 class Chances:
     """What a report says of an outcome: the probability that it holds one that the client has for certain, or has not at all."""
@@ -521,30 +514,21 @@ class Chances:
 
     def variance(self, share: float) -> float:
         """Of the estimate of a share, times the number of clients, who are drawn from a population with that share."""
-        return _share_variance(self.inside, self.outside, share)
+        held = self.outside + self.gap * share
+        return held * (1.0 - held) / (self.gap * self.gap)
 
 
 def chances(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of so many out of so many points, at e^epsilon."""
-    return Chances(*_chances(points, width, growth))
-
-
-def _chances(points: int, width: int, growth: float) -> tuple[float, float]:
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
     uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)
-    return uniform + own, uniform + own * together
-
-
-def _share_variance(inside: float, outside: float, share: float) -> float:
-    gap = inside - outside
-    held = outside + gap * share
-    return held * (1.0 - held) / (gap * gap)
+    return Chances(uniform + own, uniform + own * together)
 
 
 def worst_variance(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return _share_variance(*_chances(points, width, growth), 1.0 / size)
+    return chances(points, width, growth).variance(1.0 / size)
 
 
 def best_subset(size: int, growth: float) -> tuple[int, float]:
@@ -571,9 +555,6 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
                 found.append((prime, digits))
             prime += 1
     return tuple(found)
-
-
-_Candidate = tuple[float, int, int, int, int]  # variance, c, K, q, t
 
 
 def affine_candidates(size: int, growth: float) -> Iterator[_Candidate]:

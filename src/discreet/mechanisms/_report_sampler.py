@@ -365,7 +365,7 @@ class ReportSampler:
         """Every report there is, in order, if they are at most 2^20."""
         if self._blocks.blocks > LARGEST_OUTPUT:
             raise DiscreetError(f"there are {self._blocks.blocks:,} reports; they are listed up to {LARGEST_OUTPUT:,}")
-        return np.sort(self._blocks.report(np.arange(self._blocks.blocks)))
+        return self._blocks.every_report()
 
     def output(self, p: LawLike) -> Floats:
         """The law of a report, in the order of `reports()`.

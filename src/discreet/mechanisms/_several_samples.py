@@ -38,7 +38,7 @@ which is the most possible. For other notions it follows from the exact composit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -86,6 +86,7 @@ Around = Literal["envelope", "product"]
 AROUND: tuple[Around, ...] = ("envelope", "product")
 _TINY = 1e-18  # share of the reference that is added for clients with few outcomes
 _ENTRIES = 1 << 22  # of laws on multisets that are held at once
+_STEPS = 60  # of lowering a share until the integers keep it
 
 
 class JointSampler:
@@ -245,9 +246,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [self.multisets.laws(rows) for rows in self._blocks(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, self.multisets.laws)
 
     def output(self, p: LawLike) -> Floats:
         """The output distribution Q(.|P) on multisets.
@@ -261,9 +260,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [self.box.project(self._laws_to_project(rows)) for rows in self._blocks(given.clients)]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, lambda rows: self.box.project(self._laws_to_project(rows)))
 
     def output_of_each(self, p: LawLike) -> Floats:
         """The output distribution of any single one of the samples.
@@ -298,11 +295,7 @@ class JointSampler:
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self._carrier.read(p)
-        found = [
-            release.weights(self.lattice, self._laws_to_project(rows), None) for rows in self._blocks(given.clients)
-        ]
-        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
+        return self._rows_on_multisets(p, lambda rows: release.weights(self.lattice, self._laws_to_project(rows), None))
 
     def release(self, p: LawLike, *, rng: Rng = None) -> NDArray[Any]:
         """The samples of each client: outcome numbers, or their labels. All samples of a client together spend epsilon, once.
@@ -385,12 +378,14 @@ class JointSampler:
 
     def _numbers(self, clients: Floats, rng: Rng) -> Integers:
         """One multiset for each client, drawn with its integer weights."""
-        randomness = release.randomness_from(rng)
-        found = [
-            release.outcomes(self.lattice, self._laws_to_project(rows), None, randomness.integers(len(rows)))
-            for rows in self._blocks(clients)
-        ]
-        return np.concatenate(found)
+        uniform = release.randomness_from(rng).integers(len(clients))
+        return self._numbers_by_blocks(map(self._laws_to_project, self._blocks(clients)), uniform)
+
+    def _rows_on_multisets(self, p: LawLike, on_multisets: Callable[[Floats], NDArray[Any]]) -> NDArray[Any]:
+        """What a function makes of clients' distributions on the outcomes, block by block: an array (..., multisets)."""
+        given = self._carrier.read(p)
+        found = [on_multisets(rows) for rows in self._blocks(given.clients)]
+        return np.concatenate(found).reshape(*given.shape, len(self.multisets))
 
     def _numbers_by_blocks(self, blocks: Iterable[Floats], uniform: Integers) -> Integers:
         """The multisets that integers fall on, for laws on multisets that come in blocks of rows."""
@@ -434,9 +429,8 @@ class JointSampler:
         past = 1.0 - top * least
         if self._band is None and self._share.above > 0.0:
             one, rarest = self._share, float(np.min(self.family.reference))
-            missed = (one.alpha - rarest) * one.B + (
-                1.0 - one.alpha
-            ) * one.b  # 1 - B mu, since alpha B + (1 - alpha) b = 1
+            # 1 - B mu, since alpha B + (1 - alpha) b = 1
+            missed = (one.alpha - rarest) * one.B + (1.0 - one.alpha) * one.b
             past = -math.expm1(self.samples * math.log1p(-missed)) if missed < 1.0 else 1.0
         elif self._band is not None:
             past = (self.constants.alpha - least) * top + (1.0 - self.constants.alpha) * b
@@ -505,9 +499,6 @@ def _choose_box_centre(around: Any, family: FiniteFamily, samples: int, band: Ba
     if samples == 1 or everybody:  # for one sample the product is the family's own box
         return "product"
     return "envelope" if around != "product" else "product"
-
-
-_STEPS = 60
 
 
 class ComposedSampler:

@@ -53,6 +53,21 @@ Places = NDArray[np.intp]
 _SYMMETRY_ROUNDING = 1e-12  # share of the largest extent, plus some units in the last place of the coordinates
 _ULPS = 2.0**-49
 _MOST_AXES = 4  # 384 maps; more axes are too many to try
+MOST_ON_A_LINE = 2_000
+MOST = 1_024  # elsewhere, such as 32 by 32
+_NORMS: dict[float, Callable[[Floats], Floats]] = {
+    1: lambda apart: np.asarray(apart.sum(axis=2)),
+    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
+    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
+}
+_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
+_FEW = 200  # points for which simplex steps are few
+_KINK = 1e-7  # of a change of slope, which is rounding below it
+GAP = 1e-6  # relative, between the attained worst case and the lower bound
+_TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
+_ROUNDS = 200
+_AT_A_TIME = 50  # dense rows added in one round; few of them matter in the end
+_AT_ONCE = 4_000_000  # entries of g that are held together
 
 
 def orbit_numbers(points: Floats) -> Places:
@@ -73,16 +88,6 @@ def orbit_numbers(points: Floats) -> Places:
     ends = np.concatenate(images)
     links = scipy.sparse.coo_matrix((np.ones(len(ends)), (np.tile(np.arange(size), len(images)), ends)), (size, size))
     return np.asarray(scipy.sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
-
-
-MOST_ON_A_LINE = 2_000
-MOST = 1_024  # elsewhere, such as 32 by 32
-_NORMS: dict[float, Callable[[Floats], Floats]] = {
-    1: lambda apart: np.asarray(apart.sum(axis=2)),
-    2: lambda apart: np.sqrt(np.square(apart).sum(axis=2)),
-    math.inf: lambda apart: np.asarray(apart.max(axis=2)),
-}
-_METRIC_ROUNDING = 1e-9  # of a distance relative to the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +202,6 @@ def _refuse_equal_points(distances: Floats, name: str, what: str) -> None:
         raise DiscreetError(f"{name} has {same[0][0]} and {same[0][1]} {what}")
 
 
-_FEW = 200
-_KINK = 1e-7  # of a change of slope, which is rounding below it
-
-
 class FloorProgramme(abc.ABC):
     """The linear programme of a floor, for the rows known so far."""
 
@@ -311,13 +312,6 @@ class LineProgramme(FloorProgramme):
     @property
     def _method(self) -> str:
         return "highs" if self._size <= _FEW else "highs-ipm"  # simplex steps are many where optima are
-
-
-GAP = 1e-6  # relative, between the attained worst case and the lower bound
-_TINY = 1e-9  # of the largest distance, below which a worst case is lost in the solver's rounding
-_ROUNDS = 200
-_AT_A_TIME = 50  # dense rows added in one round; few of them matter in the end
-_AT_ONCE = 4_000_000  # entries of g that are held together
 
 
 @dataclass(frozen=True)

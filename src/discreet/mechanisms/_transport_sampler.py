@@ -60,6 +60,17 @@ from discreet.privacy import Privacy, Pure, chosen_privacy
 from discreet.projection import STEEPEST_EXPONENT
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Places = NDArray[np.intp]
+_GAP = 1e-9  # share of the largest distance, between the distance reached and the lower bound
+_NOTHING = 1e-12  # share of the largest distance that counts as 0, to keep the solver stable
+_NEIGHBOURS = 8
+_FEW = 8  # a client with at most this many points gets all its edges at once
+_ROUNDS = 100
+_ADDED = 8  # edges for each point in one round, at most and on average
+_LEAST = 2.0**-61  # below which a floor is one integer of the lattice
+_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
+_MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
 def nearest_on_line(law: Floats, gaps: Floats, low: Floats, high: Floats) -> Floats:
@@ -115,15 +126,6 @@ class _Kinks:
                 heapq.heappop(self._heap)
             change -= part
         return taken
-
-
-Places = NDArray[np.intp]
-_GAP = 1e-9  # share of the largest distance, between the distance reached and the lower bound
-_NOTHING = 1e-12  # share of the largest distance that counts as 0, to keep the solver stable
-_NEIGHBOURS = 8
-_FEW = 8  # a client with at most this many points gets all its edges at once
-_ROUNDS = 100
-_ADDED = 8  # edges for each point in one round, at most and on average
 
 
 @dataclass(frozen=True)
@@ -202,12 +204,6 @@ def _cheapest_transport(
     if found.status != 0:
         raise DiscreetError(f"the transport of a client was not solved: {found.message}; its law may be damaged")
     return np.clip(found.x[:size], low, high), float(found.fun), np.asarray(found.eqlin.marginals)
-
-
-Integers = NDArray[np.int64]
-_LEAST = 2.0**-61  # below which a floor is one integer of the lattice
-_LARGE = 30.0  # epsilon past which the numbers of a linear programme are too small for its solver
-_MOST_AGREED = 1 << 16  # numbers that an agreement lists
 
 
 @final
