@@ -277,14 +277,14 @@ def _masses_of_records(points: Any, name: str, edges: Floats) -> IntervalMasses:
             f"{name} holds {found[int(np.argmin(inside))]:g}, which is not in [{edges[0]:g}, {edges[-1]:g}]; clip it, or take a wider box"
         )
     shares = np.histogram(found, edges)[0] / found.size
-    return IntervalMasses.around(shares, 2.0**-52 * shares)
+    return IntervalMasses.with_error(shares, 2.0**-52 * shares)
 
 
 def _masses_of_density(client: Any, name: str, edges: Floats) -> IntervalMasses:
     """The shares of a density in the cells of the interval: enclosed if it knows its distribution function, else estimated."""
     density = as_density(client, 1, name)
     known: IntervalMasses | None = density.interval_masses(edges) if hasattr(density, "interval_masses") else None
-    if known is not None and known.enough:
+    if known is not None and known.has_enough_mass:
         return known.as_shares()
     plain = density.plain_masses(edges) if hasattr(density, "plain_masses") else None
     if plain is not None and plain.sum() > 0.0:

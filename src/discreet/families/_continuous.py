@@ -17,7 +17,7 @@ for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h 
 
 This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
 a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
-smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._laws`).
+smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._bands_and_laws`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from discreet._base.labelled import labelled_values
 from discreet._base.quadrature import ORDER, Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import notebook_table, short_repr
 from discreet.errors import LENGTH, DiscreetError, ImpossibleError, Range, check_count
+from discreet.families._bands_and_laws import BandFamily, Bounds, check_any_client, describe_bounds, normalised_bounds
 from discreet.families._densities import (
     Drawable,
     FunctionDensity,
@@ -44,7 +45,7 @@ from discreet.families._densities import (
     Tabulated,
     as_density,
     as_points,
-    point_text,
+    format_point,
     shape_of_points,
 )
 from discreet.families._finite import Band
@@ -58,10 +59,9 @@ from discreet.families._integration import (
     Identity,
     WholeLine,
     features_of,
-    split_at,
+    split_panels_at,
 )
-from discreet.families._laws import BandFamily, Bounds, check_any_client, describe_bounds, normalised_bounds
-from discreet.families._membership import Nodes, as_clients, look_at_clients, seen_outsiders
+from discreet.families._membership import Nodes, as_clients, outsiders_at_nodes, summarise_clients
 
 Floats = NDArray[np.float64]
 ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
@@ -149,7 +149,7 @@ class ContinuousFamily(BandFamily, abc.ABC):
             DiscreetError: for an argument that is not a density, or a density without mass in the family's space.
         """
         clients = as_clients(p, self)
-        return seen_outsiders(self, clients, look_at_clients(self, clients)) is None
+        return outsiders_at_nodes(self, clients, summarise_clients(self, clients)) is None
 
     def law(
         self,
@@ -191,11 +191,11 @@ class ContinuousFamily(BandFamily, abc.ABC):
         outside[~outside] = ~np.isfinite(self.log_reference(points[~outside]))
         if outside.any():
             first = int(np.argmax(outside))
-            raise DiscreetError(f"records[{first}] = {point_text(points[first])} is outside the space of {self!r}")
+            raise DiscreetError(f"records[{first}] = {format_point(points[first])} is outside the space of {self!r}")
         if fit is None:
             few = self.dim <= LARGEST_CHARTED
             fit = MixtureFit() if as_mixture_family(self) else HistogramFit() if few else KernelFit()
-        if not _has_fit_law(fit):
+        if not _is_fit(fit):
             raise DiscreetError(f"fit = {fit!r} is not a fit; use HistogramFit(), KernelFit() or MixtureFit()")
         return fit.law(self, points)
 
@@ -227,30 +227,30 @@ class ContinuousFamily(BandFamily, abc.ABC):
             element = np.exp(log_reference) * self.chart.jacobian(t)
         return Nodes(panels, x, log_reference, weights, np.nan_to_num(element, nan=0.0))
 
-    def panels_at(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
+    def refine_panels(self, panels: Panels, clients: Sequence[Any], most: int) -> tuple[Panels, NDArray[np.intp]]:
         """Panels refined near the narrow places that clients report, so that nodes cannot miss them, and the parent of each panel.
 
         There are at most `most` nodes; with more features than that, some may be missed.
         """
         order = ORDER[self.dim]
         features = features_of(clients, self.dim)
-        return split_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
+        return split_panels_at(features, panels, self.chart, widest=0.5 * order, most=most // order**self.dim)
 
     def cells(self, count: int) -> CellPartition:
         """A partition into at least `count` cells of about equal reference mass; the same for all clients."""
         count = check_count("cells", count, most=MOST_CELLS)
-        if count not in self._partitions:
-            self._partitions[count] = CellPartition.of(self, count)
-        return self._partitions[count]
+        if count not in self._known_partitions:
+            self._known_partitions[count] = CellPartition.of(self, count)
+        return self._known_partitions[count]
 
     @cached_property
-    def _partitions(self) -> dict[int, CellPartition]:
+    def _known_partitions(self) -> dict[int, CellPartition]:
         return {}
 
     given = OldName("given_densities")
 
 
-def _has_fit_law(fit: Any) -> bool:
+def _is_fit(fit: Any) -> bool:
     """Whether it has a method `law(family, records)`; families and samplers have other methods of that name."""
     method = getattr(fit, "law", None)
     return callable(method) and list(inspect.signature(method).parameters) == ["family", "records"]
@@ -319,7 +319,7 @@ class DensityBand(ContinuousFamily):
         self.any_client = check_any_client(any_client, lower)
         if isinstance(upper, (int, float)) and upper == math.inf:
             raise singular_error("upper = inf", "take a finite upper bound on p/h")
-        self.box: list[tuple[float, float]] = _box_of(density, box)
+        self.box: list[tuple[float, float]] = _box_of_density(density, box)
         self.dim = len(self.box)
         self.density: LogDensity = as_density(density, self.dim, "density")
         self._given = (density, lower, upper)
@@ -344,7 +344,7 @@ class DensityBand(ContinuousFamily):
         return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
 
     @property
-    def says_something(self) -> bool:
+    def constrains_clients(self) -> bool:
         """Whether `upper` constrains clients at all."""
         return not self.any_client and self._given[2] < ANY
 
@@ -370,8 +370,8 @@ class DensityBand(ContinuousFamily):
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if isinstance(self.density, Drawable):
             return self._draw_inside(self.density, count, rng)
-        numbers = rng.choice(len(self._own_cells), size=count, p=self._own_cells.masses)
-        return self._own_cells.points(numbers, rng)
+        numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
+        return self._cells_to_draw_from.points(numbers, rng)
 
     def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
         low, high = np.array(self.box).T
@@ -386,7 +386,7 @@ class DensityBand(ContinuousFamily):
         raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
 
     @cached_property
-    def _own_cells(self) -> CellPartition:
+    def _cells_to_draw_from(self) -> CellPartition:
         return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
 
     @cached_property
@@ -430,13 +430,13 @@ class DensityBand(ContinuousFamily):
     def _integrate_density(self) -> tuple[Panels, float]:
         """Panels that resolve h, and its integral."""
 
-        def element(t: Floats) -> Floats:
+        def mass_element(t: Floats) -> Floats:
             x = self.chart.points(t).reshape(-1, self.dim)
             values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
             return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
 
-        start, _ = self.panels_at(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
-        panels, mass, error = integrate_reference(start, element)
+        start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
+        panels, mass, error = integrate_reference(start, mass_element)
         if mass < _LEAST_MASS:
             raise DiscreetError(
                 f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
@@ -471,7 +471,7 @@ class DensityBand(ContinuousFamily):
         return (same, tuple(self.box), lower, upper, self.any_client)
 
 
-def _box_of(density: Any, box: Any) -> list[tuple[float, float]]:
+def _box_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
     """The given box, or the one that the density knows."""
     if box is not None:
         dim = getattr(density, "dim", None)

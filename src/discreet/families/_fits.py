@@ -36,10 +36,10 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import ORDER, Panels, integrate_element
 from discreet.domain import CellDomain, cell_middles, cell_names
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, check_count
-from discreet.families._densities import LogDensity, as_points, point_text, shape_of_points
+from discreet.families._bands_and_laws import Bounds
+from discreet.families._densities import LogDensity, as_points, format_point, shape_of_points
 from discreet.families._integration import CellPartition, Features, features_of, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, MixtureKernel
-from discreet.families._laws import Bounds
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily
@@ -89,7 +89,7 @@ class ClippedLaw:
         return features_of([self.p], self.dim)
 
 
-def nearest_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
+def clip_to_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
     """p itself if it is a member by its parameters, or if the family serves everybody; else the member nearest to it."""
     if family.any_client or family.certainly_contains(p):
         return p
@@ -97,16 +97,16 @@ def nearest_member(family: ContinuousFamily, p: Mixture) -> LogDensity:
         x = family.draw(_POINTS, np.random.default_rng(0))
         return _clip_to_band(family, p, x, np.full(len(x), 1.0 / len(x)))
     chart = family.chart
-    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
     for _ in range(_ROUNDS):
         nodes = family.nodes_of(panels, ORDER[family.dim])
         law = _clip_to_band(family, p, nodes.x[nodes.masses > 0.0], nodes.masses[nodes.masses > 0.0])
 
-        def element(t: Floats, law: ClippedLaw = law) -> Floats:
+        def mass_element(t: Floats, law: ClippedLaw = law) -> Floats:
             density = np.exp(law.log_density(chart.points(t).reshape(-1, family.dim))).reshape(t.shape[:-1])
             return np.where(density > 0.0, density * chart.jacobian(t), 0.0)
 
-        finer, mass, _ = integrate_element(panels, element, _TOLERANCE[family.dim], 0.0)
+        finer, mass, _ = integrate_element(panels, mass_element, _TOLERANCE[family.dim], 0.0)
         if len(finer) == len(panels) or abs(mass - 1.0) <= _TOLERANCE[family.dim]:
             break
         panels = finer
@@ -220,7 +220,7 @@ class HistogramFit:
         cell = partition.numbers(records)
         if (cell < 0).any():
             first = int(np.argmax(cell < 0))
-            raise DiscreetError(f"records[{first}] = {point_text(records[first])} is outside the space of {family!r}")
+            raise DiscreetError(f"records[{first}] = {format_point(records[first])} is outside the space of {family!r}")
         heights = np.bincount(cell, minlength=len(partition)) / len(records) / partition.masses
         share = share_towards_reference(float(heights.min()), float(heights.max()), family)
         return HistogramLaw(partition, (1.0 - share) * heights + share)
@@ -251,13 +251,13 @@ class KernelFit:
         mixtures = as_mixture_family(family)
         if mixtures is not None:
             width = mixtures.scale if self.bandwidth is None else float(self.bandwidth)
-            return nearest_member(
-                family, Mixture(weights, pull_inside(mixtures, records), width, kernel=mixtures.kernel)
+            return clip_to_member(
+                family, Mixture(weights, pull_inside_radius(mixtures, records), width, kernel=mixtures.kernel)
             )
         spread = float(np.mean(np.std(records, axis=0))) or 1.0
         scott = spread * len(records) ** (-1.0 / (family.dim + 4))
         width = scott if self.bandwidth is None else float(self.bandwidth)
-        return nearest_member(family, Mixture(weights, records, width))
+        return clip_to_member(family, Mixture(weights, records, width))
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ class MixtureFit:
         mixtures = as_mixture_family(family)
         if mixtures is None:
             raise DiscreetError(f"MixtureFit needs a family of mixtures, not {family!r}; use HistogramFit or KernelFit")
-        inside = pull_inside(mixtures, records)
+        inside = pull_inside_radius(mixtures, records)
         apart = inside[np.argsort(inside[:, 0], kind="stable")]  # every m-th along the first axis: spread over the data
         places = np.linspace(0, len(apart) - 1, min(len(apart), self.components))
         centres = np.unique(apart[np.round(places).astype(int)], axis=0)
@@ -301,9 +301,9 @@ def as_mixture_family(family: object) -> MixtureFamily | None:
     return family if hasattr(family, "kernel") and hasattr(family, "radius") else None  # type: ignore[return-value]
 
 
-def pull_inside(family: MixtureFamily, records: Floats) -> Floats:
+def pull_inside_radius(family: MixtureFamily, records: Floats) -> Floats:
     """Records moved along their rays until they are within the family's radius of the origin."""
-    size = family.kernel.size(records)
+    size = family.kernel.norm(records)
     factor = np.divide(family.radius, size, out=np.ones_like(size), where=size > family.radius)
     return np.asarray(records * factor[:, None])
 

@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ class Chart(Protocol):
         """|dx/dt_i| along each axis for coordinates (n, dim): their product is the jacobian."""
 
     @property
-    def turn(self) -> float:
+    def period(self) -> float:
         """The period of the last coordinate; 0 where it has none."""
 
 
@@ -146,6 +146,7 @@ class Cartesian:
     maps: tuple[AxisMap, ...]
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 0.0
 
     def points(self, t: Floats) -> Floats:
         return np.stack([axis.forward(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
@@ -162,10 +163,6 @@ class Cartesian:
 
     def stretches(self, t: Floats) -> Floats:
         return np.stack([axis.slope(t[..., i]) for i, axis in enumerate(self.maps)], axis=-1)
-
-    @property
-    def turn(self) -> float:
-        return 0.0
 
 
 def cartesian_chart(box: list[tuple[float, float]], edges: Floats, breaks: Floats, width: float) -> Cartesian:
@@ -189,6 +186,7 @@ class Polar:
 
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 2.0 * math.pi
 
     def points(self, t: Floats) -> Floats:
         radius, angle = t[..., 0], t[..., 1]
@@ -204,10 +202,6 @@ class Polar:
     def stretches(self, t: Floats) -> Floats:
         return np.stack([np.ones_like(t[..., 0]), t[..., 0]], axis=-1)
 
-    @property
-    def turn(self) -> float:
-        return 2.0 * math.pi
-
 
 @dataclass(frozen=True, eq=False)
 class Spherical:
@@ -215,6 +209,7 @@ class Spherical:
 
     breaks: tuple[Floats, ...]
     edges: tuple[Floats, ...]
+    period: ClassVar[float] = 2.0 * math.pi
 
     def points(self, t: Floats) -> Floats:
         radius, angle, longitude = t[..., 0], t[..., 1], t[..., 2]
@@ -232,10 +227,6 @@ class Spherical:
     def stretches(self, t: Floats) -> Floats:
         radius = t[..., 0]
         return np.stack([np.ones_like(radius), radius, radius * np.sin(t[..., 1])], axis=-1)
-
-    @property
-    def turn(self) -> float:
-        return 2.0 * math.pi
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +251,7 @@ def features_of(clients: Iterable[Any], dim: int) -> Features:
     return Features.concat((p.narrow_places() for p in clients if hasattr(p, "narrow_places")), dim)
 
 
-def split_at(
+def split_panels_at(
     features: Features, panels: Panels, chart: Chart, *, widest: float, most: int
 ) -> tuple[Panels, NDArray[np.intp]]:
     """Panels halved until none near a feature is wider than `widest` of its scales, with the parent of each.
@@ -272,8 +263,10 @@ def split_at(
         widths = features.scales[:, None] / chart.stretches(middles)
     good = np.isfinite(middles).all(axis=1) & (widths > 0.0).all(axis=1)
     middles, widths = middles[good], widths[good]
-    if chart.turn:  # the last coordinate is periodic
-        middles = np.concatenate([middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.turn, 0.0, chart.turn)])
+    if chart.period:  # the last coordinate is periodic
+        middles = np.concatenate(
+            [middles + shift * np.eye(panels.dim)[-1] for shift in (-chart.period, 0.0, chart.period)]
+        )
         widths = np.tile(widths, (3, 1))
     done, owners = panels[np.zeros(len(panels), dtype=bool)], np.empty(0, dtype=np.intp)
     active, owner = panels, np.arange(len(panels))
@@ -327,7 +320,7 @@ class CellPartition:
             heavy = masses > masses.sum() / count * (1.0 + 1e-9)
             if not heavy.any() or len(panels) > 64 * count:
                 break
-            halves = panels[heavy].halve(_longest_side(family, panels[heavy]))
+            halves = panels[heavy].halve(_longest_axes(family, panels[heavy]))
             panels = panels[~heavy].concat(halves)
             masses = np.concatenate([masses[~heavy], _reference_masses(family, halves)])
         held = masses > (0.0 if family.any_client else 1e-15 * masses.max())
@@ -358,13 +351,13 @@ class CellPartition:
     def pieces_between(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """The cells of a line cut at edges: the cell of each piece, its interval between the edges, and its share of the cell."""
         key = edges.tobytes()
-        if key not in self._pieces:
-            self._pieces.clear()  # usually one list of edges is used many times
-            self._pieces[key] = self._cut_at_edges(edges)
-        return self._pieces[key]
+        if key not in self._known_pieces:
+            self._known_pieces.clear()  # usually one list of edges is used many times
+            self._known_pieces[key] = self._cut_at_edges(edges)
+        return self._known_pieces[key]
 
     @cached_property
-    def _pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
+    def _known_pieces(self) -> dict[bytes, tuple[NDArray[np.intp], NDArray[np.intp], Floats]]:
         return {}
 
     def _cut_at_edges(self, edges: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
@@ -397,12 +390,12 @@ class CellPartition:
 
 def _reference_masses(family: ContinuousFamily, panels: Panels) -> Floats:
     """(n,) reference masses of panels, with nodes where the reference reports narrow features."""
-    fine, owner = family.panels_at(panels, family.given_densities, _MOST_NODES)
+    fine, owner = family.refine_panels(panels, family.given_densities, _MOST_NODES)
     masses = family.nodes_of(fine, ORDER[family.dim]).masses.sum(axis=1)
     return np.asarray(np.bincount(owner, masses, minlength=len(panels)), dtype=np.float64)
 
 
-def _longest_side(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
+def _longest_axes(family: ContinuousFamily, panels: Panels) -> NDArray[np.intp]:
     """The axis along which each cell is longest in the space itself, not in coordinates."""
     middle, half = 0.5 * (panels.lower + panels.upper), 0.45 * (panels.upper - panels.lower)
     lengths = []
@@ -434,7 +427,7 @@ class IntervalMasses:
     proved: bool = True
 
     @classmethod
-    def around(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
+    def with_error(cls, mass: Floats, error: Floats | float) -> IntervalMasses:
         """Masses with a known error bound."""
         return cls(mass, np.maximum(mass - error, 0.0), mass + error)
 
@@ -444,7 +437,7 @@ class IntervalMasses:
         return cls(mass, mass, mass, proved=False)
 
     @property
-    def enough(self) -> bool:
+    def has_enough_mass(self) -> bool:
         """Whether the total mass of the intervals is large enough for shares of it."""
         return bool(self.mass.sum() > LEAST_KNOWN)
 
@@ -475,7 +468,7 @@ def table_masses(axis: Floats, values: Floats, edges: Floats, *, constant: bool)
     owner = np.searchsorted(edges, start, side="right") - 1  # before the first edge: -1
     held = (owner >= 0) & (owner < edges.size - 1)
     mass = sum_by_cell(pieces[held], owner[held], edges.size - 1)
-    return IntervalMasses.around(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
+    return IntervalMasses.with_error(mass, mass * (2.0 * (grid.size + 16) * _UNIT))
 
 
 def distribution_masses(

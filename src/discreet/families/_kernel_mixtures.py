@@ -24,9 +24,9 @@ import scipy  # submodules load on first use
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import LENGTH, DiscreetError
+from discreet.families._bands_and_laws import as_floats, refuse_bad_entries
 from discreet.families._densities import as_points, shape_of_points
 from discreet.families._integration import TINY, Features, IntervalMasses
-from discreet.families._laws import as_floats, refuse_bad_entries
 
 Floats = NDArray[np.float64]
 _CORRELATED = (
@@ -63,10 +63,10 @@ class MixtureKernel(Protocol):
     def cdf(self, x: Floats) -> Floats:
         """The distribution function of one axis of K."""
 
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         """The mass of one axis of K beyond a distance of at least 0, and a bound of its error."""
 
-    def size(self, x: Floats) -> Floats:
+    def norm(self, x: Floats) -> Floats:
         """The norm that bounds a mixture family's centres: (n,) of (n, dim)."""
 
 
@@ -101,13 +101,13 @@ class _GaussianKernel:
     def cdf(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(x))
 
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         beyond = np.asarray(scipy.special.ndtr(-distance))
         with np.errstate(invalid="ignore"):  # at infinity mass and error are 0
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * np.square(distance)) * _UNIT, 0.0)
         return beyond, error
 
-    def size(self, x: Floats) -> Floats:
+    def norm(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
 
@@ -139,13 +139,13 @@ class _LaplaceKernel:
     def cdf(self, x: Floats) -> Floats:
         return laplace_cdf(x)
 
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         beyond = 0.5 * np.exp(-distance)
         with np.errstate(invalid="ignore"):
             error = np.where(beyond > 0.0, beyond * (16.0 + 8.0 * distance) * _UNIT, 0.0)
         return beyond, error
 
-    def size(self, x: Floats) -> Floats:
+    def norm(self, x: Floats) -> Floats:
         return np.asarray(np.abs(x).sum(axis=-1))
 
 
@@ -206,10 +206,10 @@ class CorrelatedGaussian:
     def cdf(self, x: Floats) -> Floats:
         raise DiscreetError(_CORRELATED)
 
-    def tail(self, distance: Floats) -> tuple[Floats, Floats]:
+    def tail_mass(self, distance: Floats) -> tuple[Floats, Floats]:
         raise DiscreetError(_CORRELATED)
 
-    def size(self, x: Floats) -> Floats:
+    def norm(self, x: Floats) -> Floats:
         return np.asarray(np.sqrt(np.square(x).sum(axis=-1)))
 
     def narrow_places(self, means: Floats, scales: Floats) -> Features:
@@ -342,7 +342,7 @@ class Mixture:
             rows = slice(start, start + step)
             terms = self.kernel.exponents(x[rows], self.means, self.scales)
             terms += heights[:, None]
-            out[rows] = log_sum(terms)
+            out[rows] = log_sum_of_exponentials(terms)
         return out
 
     def mass_between(self, low: Floats, high: Floats) -> float:
@@ -373,7 +373,7 @@ class Mixture:
         return f"Mixture(<{len(self.weights)} {self.kernel.name} components in dimension {self.dim}>)"
 
 
-def log_sum(terms: Floats) -> Floats:
+def log_sum_of_exponentials(terms: Floats) -> Floats:
     """log sum exp over the first axis; minus infinity if every term is."""
     largest = terms.max(axis=0)
     shift = np.where(np.isfinite(largest), largest, 0.0)
@@ -423,7 +423,7 @@ def kernel_masses(
     mass, off = _component_masses(kernel, centres, scales, edges)
     whole = weights @ mass
     rounding = 2.0 * (len(weights) + 8) * _UNIT
-    return IntervalMasses.around(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
+    return IntervalMasses.with_error(whole, (weights @ off) * (1.0 + rounding) + rounding * whole + TINY)
 
 
 def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
@@ -444,7 +444,7 @@ def kernel_rows(mixtures: Sequence[Mixture], edges: Floats) -> Floats:
 def _component_masses(kernel: MixtureKernel, centres: Floats, scales: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """(k, cells) masses of kernels, and bounds of their errors."""
     t = (edges - centres[:, None]) / scales[:, None]
-    tail, error = kernel.tail(np.abs(t))
+    tail, error = kernel.tail_mass(np.abs(t))
     rising = t[:, 1:] <= 0.0
     across = (t[:, :-1] < 0.0) & ~rising
     change = tail[:, 1:] - tail[:, :-1]

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from discreet._base.quadrature import ORDER, Panels, integrate_parts
 from discreet._base.showing import with_short_repr
 from discreet.errors import DiscreetError, UnresolvedWarning, warn_caller
+from discreet.families._bands_and_laws import Bounds, Outsiders, name_clients
 from discreet.families._densities import LogDensity, as_density
-from discreet.families._integration import Chart, features_of, split_at, sum_by_cell
+from discreet.families._integration import Chart, features_of, split_panels_at, sum_by_cell
 from discreet.families._kernel_mixtures import Mixture, kernel_rows, log_densities, masses_between
-from discreet.families._laws import Bounds, Outsiders, name_clients
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily
@@ -77,14 +77,14 @@ class Nodes:
         )
 
 
-def is_many(p: Any) -> bool:
+def is_list_of_clients(p: Any) -> bool:
     """Whether p is a list of clients."""
     return isinstance(p, (list, tuple))
 
 
 def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
     """One density or a list of them, behind the common interface."""
-    if not is_many(p):
+    if not is_list_of_clients(p):
         return (as_density(p, family.dim),)
     if not p:
         raise DiscreetError("p is an empty list of clients")
@@ -112,7 +112,7 @@ def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[
     for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
         if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
             known = p.interval_masses(edges)
-            rows[place] = known.mass if known is not None and known.enough else None
+            rows[place] = known.mass if known is not None and known.has_enough_mass else None
     return rows
 
 
@@ -162,7 +162,7 @@ class NodeSummary:
     slack: float | Floats
 
 
-def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
     """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
     mixtures = mixtures_of_one_kernel(clients)
     if mixtures is not None:
@@ -175,7 +175,7 @@ def known_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Flo
 
 def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
     """The clients for which nodes saw no mass, or too little of the mass that they report."""
-    gap = np.abs(seen.log_mass - np.log(known_masses(family, clients)))
+    gap = np.abs(seen.log_mass - np.log(reported_masses(family, clients)))
     much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
     return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
 
@@ -208,7 +208,7 @@ def panel_masses(
     """
     order, dim = ORDER[panels.dim], panels.dim
     features = features_of([p], dim)
-    fine, owner = split_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    fine, owner = split_panels_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
     extremes = [math.inf, -math.inf]
 
     def log_values(t: Floats) -> Floats:
@@ -227,11 +227,11 @@ def panel_masses(
     if math.isinf(shift):
         return None
 
-    def element(t: Floats) -> Floats:
+    def mass_element(t: Floats) -> Floats:
         values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
         return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
 
-    _, part, integrals, errors = integrate_parts(fine, element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    _, part, integrals, errors = integrate_parts(fine, mass_element, _RESOLVED[dim], 0.1, ends=dim == 1)
     masses = sum_by_cell(integrals, owner[part], len(panels))
     most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
     finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
@@ -264,13 +264,13 @@ def sampling_deviation(bounds: Bounds, count: int) -> float:
     return off / (1.0 - off) if off < 1.0 else math.inf
 
 
-def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
+def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
     """The clients seen to be outside the band; None if there are none.
 
     p is divided by its own mass if it knows it, else by the mass that nodes saw.
     """
     bounds = family.bounds
-    known = known_masses(family, clients)
+    known = reported_masses(family, clients)
     unknown = np.isnan(known)
     log_mass = np.where(unknown, seen.log_mass, np.log(known))
     slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
@@ -287,7 +287,7 @@ def seen_outsiders(family: ContinuousFamily, clients: Sequence[LogDensity], seen
     return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
 
 
-def outsiders_of(
+def find_outsiders(
     family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
 ) -> Outsiders | None:
     """The clients seen to be outside the band; none for a band that serves everybody.
@@ -297,11 +297,11 @@ def outsiders_of(
     if (family if members is None else members).any_client:
         return None
     if members is not None and clients:
-        family, seen = members, look_at_clients(members, clients)
-    return seen_outsiders(family, clients, seen)
+        family, seen = members, summarise_clients(members, clients)
+    return outsiders_at_nodes(family, clients, seen)
 
 
-def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
+def summarise_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
     """A summary of clients on the family's public nodes, refined where a client reports narrow features."""
     if family.dim not in ORDER:
         x = family.draw(_POINTS, np.random.default_rng(0))
@@ -310,13 +310,13 @@ def look_at_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> 
         shift = largest_log_ratios(log_ratio)
         log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
         return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
-    each = [_inspect_client(family, p) for p in clients]
+    each = [_summarise_client(family, p) for p in clients]
     return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
 
 
-def _inspect_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+def _summarise_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
     order = ORDER[family.dim]
-    panels, _ = family.panels_at(family.panels, [p], _MOST_NODES)
+    panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
     nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
     log_ratio = log_ratios([p], nodes)
     shift = float(largest_log_ratios(log_ratio)[0])
@@ -332,7 +332,7 @@ def warn_of_unresolved_masses(
     family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
-    known = known_masses(family, clients)
+    known = reported_masses(family, clients)
     gap = np.abs(np.expm1(log_mass - np.log(known)))
     if family.dim in _MISSED:
         much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))

@@ -16,8 +16,8 @@ Laplace(0, s) the band is e^(-rho/s) <= p/h <= e^(rho/s) in every dimension alik
 Mixtures are only a part of that band. The paper's formula is an upper bound for them, and no closed form of their minimax risk is known
 [paper, Section 5]. `worst_members` is the kernel that the optimal sampler serves worst, where that is proved.
 
-**Worst members.** The worst member is a single kernel, and more spread of R = dP/dmu is worse (`discreet.families._laws`). It remains to show
-where G(t) = integral of (p - t h)_+ is largest, for every t at once.
+**Worst members.** The worst member is a single kernel, and more spread of R = dP/dmu is worse (`discreet.families._bands_and_laws`). So it
+remains to show where G(t) = integral of (p - t h)_+ is largest, for every t at once.
 
 *Gaussian kernels N(c, s^2 I) on R^n, or on an interval symmetric about 0 in one dimension*: h is symmetric and non-increasing in |x|. Move c
 outwards along e = c/|c|. By the envelope theorem dG/dc is the integral of the score (x - c) e/s^2 times p over A = {p > t h}. Reflect each
@@ -49,10 +49,10 @@ from numpy.typing import ArrayLike, NDArray
 from discreet._base.quadrature import Panels, integrate_reference, subdivide_breaks
 from discreet._base.showing import short_repr
 from discreet.errors import LENGTH, POSITIVE, DiscreetError, ImpossibleError, check_count
+from discreet.families._bands_and_laws import MembersOnAtoms, WorstMembers, members_from_ratios, normalised_bounds
 from discreet.families._continuous import LARGEST_CHARTED, ContinuousFamily, as_box, check_charted, singular_error
 from discreet.families._integration import Chart, Polar, Spherical, cartesian_chart
 from discreet.families._kernel_mixtures import GAUSSIAN, LAPLACE, Mixture, MixtureKernel, laplace_cdf
-from discreet.families._laws import Members, WorstMembers, members_from_ratios, normalised_bounds
 
 Floats = NDArray[np.float64]
 _TAIL = np.array([0.0, 1.0, 2.0, 3.0, 4.5, 6.5, 9.5])  # in standard deviations; the rest has mass 1e-21
@@ -98,7 +98,7 @@ class _Mixtures(ContinuousFamily):
         """The member with these weights and centres, restricted to the family's box if it has one."""
         member = Mixture(weights, means, self.scale, kernel=self.kernel)
         if not self.certainly_contains(member):
-            largest = float(self.kernel.size(member.means).max())
+            largest = float(self.kernel.norm(member.means).max())
             raise DiscreetError(
                 f"means reach a distance of {largest:g} from the origin in dimension {member.dim}; "
                 f"{self!r} allows {self.radius:g} in dimension {self.dim}"
@@ -111,7 +111,7 @@ class _Mixtures(ContinuousFamily):
             and p.dim == self.dim
             and p.kernel == self.kernel
             and bool((np.abs(p.scales / self.scale - 1.0) <= _ROUNDING).all())
-            and bool((self.kernel.size(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
+            and bool((self.kernel.norm(p.means) <= self.radius * (1.0 + _ROUNDING)).all())
         )
 
     def _is_inside_box(self, x: Floats) -> NDArray[np.bool_]:
@@ -185,7 +185,7 @@ class GaussianMixtures(_Mixtures):
 
     def _log_envelope(self, x: Floats) -> Floats:
         """log h~, not cut off at the box."""
-        beyond = np.maximum(0.0, GAUSSIAN.size(x) - self.radius) / self.scale
+        beyond = np.maximum(0.0, GAUSSIAN.norm(x) - self.radius) / self.scale
         return np.asarray(self._log_height - 0.5 * np.square(beyond))
 
     @property
@@ -200,20 +200,20 @@ class GaussianMixtures(_Mixtures):
             return 0.0
         low, high = np.array(self.box).T / self.scale
 
-        def log_mass(direction: Floats) -> float:
+        def log_mass_towards(direction: Floats) -> float:
             centre = self.radius / self.scale * direction / np.linalg.norm(direction)
             return float(GAUSSIAN.log_mass(low - centre, high - centre).sum())
 
         # log mass is concave in the centre, so its minimum over the ball lies on the sphere
         corners = np.stack(np.meshgrid(*[(-1.0, 0.0, 1.0)] * self.dim, indexing="ij"), axis=-1).reshape(-1, self.dim)
         starts = corners[np.any(corners != 0.0, axis=1)]
-        best = min(starts, key=log_mass)
+        best = min(starts, key=log_mass_towards)
         if self.dim == 1:
-            return log_mass(best)
+            return log_mass_towards(best)
         found = scipy.optimize.minimize(
-            lambda v: log_mass(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
+            lambda v: log_mass_towards(v) if np.any(v) else 0.0, best, method="Nelder-Mead", options={"xatol": 1e-10}
         )
-        return min(log_mass(best), float(found.fun))
+        return min(log_mass_towards(best), float(found.fun))
 
     def _log_mass_of_envelope(self) -> float:
         if self.box is None:
@@ -222,10 +222,10 @@ class GaussianMixtures(_Mixtures):
             return self._log_height + math.log(self._envelope_integrals.sum())
         start = Panels.from_edges(self.chart.edges)
 
-        def element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
+        def mass_element(t: Floats) -> Floats:  # relative to its largest value, so that it cannot overflow
             return np.exp(self._log_envelope(t.reshape(-1, self.dim)) - self._log_height).reshape(t.shape[:-1])
 
-        self.panels, total, _ = integrate_reference(start, element)
+        self.panels, total, _ = integrate_reference(start, mass_element)
         return self._log_height + math.log(total)
 
     @cached_property
@@ -256,7 +256,7 @@ class GaussianMixtures(_Mixtures):
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         if self.box is None:
-            return self._draw_freely(count, rng)
+            return self._draw_on_whole_space(count, rng)
         if self.dim == 1:
             return self._draw_on_interval(count, rng)
         kept: list[Floats] = []
@@ -275,19 +275,19 @@ class GaussianMixtures(_Mixtures):
         assert self.box is not None
         low, high = np.array(self.box).T
         if np.log(high - low).sum() >= scipy.special.logsumexp(self._log_radial_terms):
-            x = self._draw_freely(tries, rng)
+            x = self._draw_on_whole_space(tries, rng)
             return x[self._is_inside_box(x)]
         x = low + (high - low) * rng.random((tries, self.dim))
         return np.asarray(x[np.log(rng.random(tries)) < self._log_envelope(x) - self._log_height])
 
-    def _draw_freely(self, count: int, rng: np.random.Generator) -> Floats:
+    def _draw_on_whole_space(self, count: int, rng: np.random.Generator) -> Floats:
         """The radius by its terms, the direction uniform."""
         shares = np.exp(self._log_radial_terms - scipy.special.logsumexp(self._log_radial_terms))
         term = rng.choice(self.dim + 1, size=count, p=shares / shares.sum())
         inside = self.radius * rng.random(count) ** (1.0 / self.dim)
         outside = self.radius + self.scale * np.sqrt(rng.chisquare(np.maximum(term, 1)))
         direction = rng.standard_normal((count, self.dim))
-        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.size(direction))[:, None]
+        direction *= (np.where(term == 0, inside, outside) / GAUSSIAN.norm(direction))[:, None]
         return direction
 
     def _draw_on_interval(self, count: int, rng: np.random.Generator) -> Floats:
@@ -297,8 +297,8 @@ class GaussianMixtures(_Mixtures):
         piece = rng.choice(3, size=count, p=self._envelope_integrals / self._envelope_integrals.sum())
         uniform = rng.random(count)
         middle = max(low, -rho) + uniform * max(0.0, min(high, rho) - max(low, -rho))
-        left = -rho + s * _normal_between((low + rho) / s, min(0.0, (high + rho) / s), uniform)
-        right = rho - s * _normal_between((rho - high) / s, min(0.0, (rho - low) / s), uniform)
+        left = -rho + s * _truncated_normal((low + rho) / s, min(0.0, (high + rho) / s), uniform)
+        right = rho - s * _truncated_normal((rho - high) / s, min(0.0, (rho - low) / s), uniform)
         return np.asarray(np.clip(np.choose(piece, [left, middle, right]), low, high)[:, None])
 
     @cached_property
@@ -372,7 +372,7 @@ class LaplaceMixtures(_Mixtures):
         return worst_laplace(self.radius / self.scale) if self.box is None else None
 
     def log_reference(self, x: Floats) -> Floats:
-        found = self._log_reference_height - LAPLACE.size(x) / self.scale
+        found = self._log_reference_height - LAPLACE.norm(x) / self.scale
         return found if self.box is None else np.where(self._is_inside_box(x), found, -np.inf)
 
     @cached_property
@@ -402,7 +402,7 @@ class LaplaceMixtures(_Mixtures):
         return cartesian_chart(self.box or whole, both, np.array([0.0]), self.scale)
 
 
-def _normal_between(low: float, high: float, uniform: Floats) -> Floats:
+def _truncated_normal(low: float, high: float, uniform: Floats) -> Floats:
     """Standard normal draws restricted to [low, high] with high <= 0, by inversion."""
     return np.asarray(
         scipy.special.ndtri(scipy.special.ndtr(low) + uniform * (scipy.special.ndtr(high) - scipy.special.ndtr(low)))
@@ -417,32 +417,32 @@ def worst_gaussian_on_line(radius: float, log_upper: float, box: tuple[float, fl
         beyond = np.maximum(0.0, np.abs(x) - radius)
         return log_upper - 0.5 * (np.square(x - radius) - np.square(beyond))
 
-    def place(level: float) -> float:
+    def place_of_level(level: float) -> float:
         depth = 2.0 * max(0.0, log_upper - level)
         return radius - depth**0.5 if depth <= 4.0 * radius * radius else -depth / (4.0 * radius)
 
-    def atoms(levels: Sequence[float]) -> Members:
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         edges = np.concatenate([radius - _NEAR, radius + _NEAR, -radius - _NEAR, -radius + _NEAR, [-radius, radius]])
         x, weights = _gauss_nodes(
-            _edges_within(np.append(edges, [place(level) for level in levels]), low, high), _LINE_NODES
+            _edges_within(np.append(edges, [place_of_level(level) for level in levels]), low, high), _LINE_NODES
         )
         return members_from_ratios(
             weights * np.exp(-0.5 * np.square(np.maximum(0.0, np.abs(x) - radius))), np.exp(log_ratio(x))[None, :]
         )
 
-    return atoms
+    return members_at_levels
 
 
 def worst_laplace(radius: float) -> WorstMembers:
     """A Laplace kernel at a corner of the ball, by the one coordinate that matters; lengths in scales."""
 
-    def atoms(levels: Sequence[float]) -> Members:
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         places = [0.5 * (level + radius) for level in levels]
         x, weights = _gauss_nodes(_edges_within(np.append(_NEAR, [*places, radius]), 0.0, radius), _LINE_NODES)
         reference = np.concatenate([[0.5], 0.5 * np.exp(-x) * weights, [0.5 * np.exp(-radius)]])
         return members_from_ratios(reference, np.exp(np.concatenate([[-radius], 2.0 * x - radius, [radius]]))[None, :])
 
-    return atoms
+    return members_at_levels
 
 
 def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstMembers:
@@ -454,7 +454,7 @@ def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstM
     middle = (radius * radius + dim) ** 0.5  # of r under P
     highest = max(mode, middle) + _FARTHEST
 
-    def atoms(levels: Sequence[float]) -> Members:
+    def members_at_levels(levels: Sequence[float]) -> MembersOnAtoms:
         depths = [2.0 * max(0.0, log_upper - level) for level in levels]
         turns = [turn for depth in depths for turn in _level_exit_distances(depth, radius)]
         edges = np.concatenate([*(at + side * _NEAR for at in (mode, middle) for side in (-1.0, 1.0)), [radius], turns])
@@ -472,7 +472,7 @@ def worst_gaussian_in_space(dim: int, radius: float, log_upper: float) -> WorstM
         held = reference > 0.0
         return members_from_ratios(reference[held], np.exp(log_ratio.ravel()[held])[None, :])
 
-    return atoms
+    return members_at_levels
 
 
 def _level_exit_distances(depth: float, radius: float) -> list[float]:

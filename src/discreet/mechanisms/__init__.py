@@ -52,9 +52,9 @@ from discreet.mechanisms._report_counts import ReportCounts
 from discreet.mechanisms._report_sampler import (
     LARGEST_OUTPUT as LARGEST_OUTPUT,
     ReportSampler,
-    check_total as check_total,
+    check_record_total as check_record_total,
     draw_reports as draw_reports,
-    least_weight as least_weight,
+    least_uniform_weight as least_uniform_weight,
     report_bound as report_bound,
 )
 from discreet.mechanisms._sampler import (

@@ -2,7 +2,7 @@
 
 A carrier puts clients on finitely many atoms with public reference masses, and turns a drawn atom into a sample:
 
-    p --read--> clients --put_on_atoms--> laws on the atoms (n, size) --integers--> numbers --samples, as_released--> release
+    p --read_clients--> clients --put_on_atoms--> laws (n, size) --integers--> numbers --samples_of_atoms, format_samples--> release
 
 The middle step is the same for every release, and privacy rests on it alone. The atoms are fixed before a client is read, and the weights are
 integers within one box. A release is therefore epsilon-LDP even if the laws on the atoms are inaccurate. Outcomes, cells and points differ in
@@ -42,12 +42,12 @@ from discreet.families import (
     Outsiders,
     as_clients,
     as_laws,
-    is_many,
+    find_outsiders,
+    is_list_of_clients,
     is_member,
     known_interval_masses,
     log_ratios,
     missed_clients,
-    outsiders_of,
     outsiders_on_outcomes,
     panel_masses,
     report_outsiders,
@@ -90,7 +90,7 @@ class LawsOnAtoms:
 class Outputs(Protocol):
     """The output distributions of one mechanism, for inspection."""
 
-    def law(self, clients: Any, shape: tuple[int, ...]) -> Floats | OutputLaw:
+    def output_law(self, clients: Any, shape: tuple[int, ...]) -> Floats | OutputLaw:
         """The output distribution Q(.|P) of each client."""
 
     def scale(self, clients: Any, shape: tuple[int, ...]) -> float | Floats:
@@ -111,7 +111,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """mu of every atom; one number where it is uniform."""
 
     @abc.abstractmethod
-    def read(self, p: Any) -> ClientBatch[Clients]:
+    def read_clients(self, p: Any) -> ClientBatch[Clients]:
         """One client or many, checked."""
 
     @abc.abstractmethod
@@ -120,7 +120,7 @@ class Atoms(abc.ABC, Generic[Clients]):
 
     @property
     @abc.abstractmethod
-    def members(self) -> FiniteFamily | ContinuousFamily:
+    def client_family(self) -> FiniteFamily | ContinuousFamily:
         """The family of client distributions."""
 
     @abc.abstractmethod
@@ -131,7 +131,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
         found, outsiders = self.put_on_atoms(clients)
         if outsiders is not None:
-            report_outsiders(self.members, self.members.bounds, outsiders, refuse=refuse)
+            report_outsiders(self.client_family, self.client_family.bounds, outsiders, refuse=refuse)
         return found
 
     def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
@@ -141,14 +141,14 @@ class Atoms(abc.ABC, Generic[Clients]):
         for block in self.client_blocks(clients):
             found, outsiders = self.put_on_atoms(block)
             if outsiders is not None:
-                these = outsiders.among(len(clients), first)
+                these = outsiders.as_part_of(len(clients), first)
                 if refuse:
-                    report_outsiders(self.members, self.members.bounds, these, refuse=True)
+                    report_outsiders(self.client_family, self.client_family.bounds, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
             first += len(block)
             yield found
         if seen is not None:
-            report_outsiders(self.members, self.members.bounds, seen, refuse=False)
+            report_outsiders(self.client_family, self.client_family.bounds, seen, refuse=False)
 
     @abc.abstractmethod
     def as_laws_on_atoms(self, laws: Any) -> Floats:
@@ -159,11 +159,11 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The output distributions of a sampler on these atoms."""
 
     @abc.abstractmethod
-    def samples(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
         """The samples (n, ...) of atoms (n,), for anybody who knows the atoms; `seed`: of atoms that only these clients have."""
 
     @abc.abstractmethod
-    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         """Samples in the form users get, for clients of this shape."""
 
     @abc.abstractmethod
@@ -178,7 +178,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The part of epsilon that is left for the box."""
         return epsilon
 
-    def check_shared(self, method: str) -> None:
+    def check_shared_atoms(self) -> None:
         """Reject a method that needs atoms known to both client and curator."""
 
 
@@ -190,7 +190,7 @@ class OutputRows:
     box: Box
     mixing: Affine | None
 
-    def law(self, clients: Floats, shape: tuple[int, ...]) -> Floats:
+    def output_law(self, clients: Floats, shape: tuple[int, ...]) -> Floats:
         rows = self.carrier.laws_on_atoms(clients, refuse=self.mixing is not None).rows
         found = self.box.project(rows) if self.mixing is None else self.box.mix(rows, self.mixing)
         return found.reshape(*shape, self.box.size)
@@ -214,7 +214,7 @@ class OutcomeAtoms(Atoms[Floats]):
     def reference(self) -> float | Floats:
         return self.family.reference
 
-    def read(self, p: Any) -> ClientBatch[Floats]:
+    def read_clients(self, p: Any) -> ClientBatch[Floats]:
         laws = self.family.as_rows(p)
         return ClientBatch(laws.reshape(-1, self.size), laws.shape[:-1])
 
@@ -222,7 +222,7 @@ class OutcomeAtoms(Atoms[Floats]):
         yield clients  # the draw works in blocks itself
 
     @property
-    def members(self) -> FiniteFamily:
+    def client_family(self) -> FiniteFamily:
         return self.family
 
     def put_on_atoms(self, clients: Floats) -> tuple[LawsOnAtoms, Outsiders | None]:
@@ -234,10 +234,10 @@ class OutcomeAtoms(Atoms[Floats]):
     def outputs(self, sampler: Sampler[Any]) -> OutputRows:
         return OutputRows(self, sampler.box, sampler.mixing)
 
-    def samples(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> NDArray[Any]:
         return numbers
 
-    def as_released(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
+    def format_samples(self, samples: NDArray[Any], shape: tuple[int, ...]) -> Any:
         return self.family.to_samples(samples.reshape(shape))
 
     def single_law(self, p: Any) -> Floats:
@@ -261,7 +261,7 @@ class DensityAtoms(Atoms[Densities]):
     whose: ContinuousFamily | None = field(default=None, kw_only=True)
 
     @property
-    def members(self) -> ContinuousFamily:
+    def client_family(self) -> ContinuousFamily:
         return self.family if self.whose is None else self.whose
 
     @property
@@ -269,9 +269,9 @@ class DensityAtoms(Atoms[Densities]):
     def digest(self) -> str:
         """The digest of the atoms in single precision, so that it does not depend on the last bits."""
 
-    def read(self, p: Any) -> ClientBatch[Densities]:
+    def read_clients(self, p: Any) -> ClientBatch[Densities]:
         clients = as_clients(p, self.family)
-        return ClientBatch(clients, (len(clients),) if is_many(p) else ())
+        return ClientBatch(clients, (len(clients),) if is_list_of_clients(p) else ())
 
     def client_blocks(self, clients: Densities) -> Iterator[Densities]:
         step = max(1, _BLOCK // self.size)
@@ -285,7 +285,7 @@ class DensityAtoms(Atoms[Densities]):
             OutputProblem(self.family, sampler.constants, sampler.calibrated_epsilon, sampler.mixing, self.whose)
         )
 
-    def as_released(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
+    def format_samples(self, samples: Floats, shape: tuple[int, ...]) -> float | Floats:
         if self.family.dim > 1:
             return samples.reshape(*shape, self.family.dim)
         return samples.reshape(shape) if shape else float(samples[0, 0])
@@ -306,7 +306,7 @@ class Discretisation(abc.ABC):
     """How a continuous client is released: `Cells(...)`, `Points(...)`, or not at all (`Density(...)`)."""
 
     @abc.abstractmethod
-    def atoms(self, family: ContinuousFamily, members: ContinuousFamily | None) -> DensityAtoms:
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> DensityAtoms:
         """The atoms of a family. `members`: the clients' family, if the reference is that of another family."""
 
 
@@ -328,7 +328,7 @@ class Cells(Discretisation):
         if self.count is not None:
             check_count("count", self.count, 2)
 
-    def atoms(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> CellAtoms:
         return CellAtoms(family, self, whose=members)
 
 
@@ -366,12 +366,12 @@ class CellAtoms(DensityAtoms):
         """Their reference masses."""
         return self.partition.masses
 
-    def samples(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         """A point of h in each of the numbered cells."""
         return self.partition.points(numbers, rng)
 
     @cached_property
-    def _nodes(self) -> Nodes:
+    def _nodes_in_cells(self) -> Nodes:
         return self.partition.nodes(_NODES_IN_A_CELL[self.family.dim])
 
     def put_on_atoms(self, clients: Densities) -> tuple[LawsOnAtoms, Outsiders | None]:
@@ -382,7 +382,7 @@ class CellAtoms(DensityAtoms):
         """
         rows, seen = self._masses_on_line(clients) if self.family.dim == 1 else self._masses_at_nodes(clients)
         held = LawsOnAtoms(rows / rows.sum(axis=1, keepdims=True))
-        return held, outsiders_of(self.family, clients, seen, self.whose)
+        return held, find_outsiders(self.family, clients, seen, self.whose)
 
     @cached_property
     def _edges_and_intervals(self) -> tuple[Floats, Integers]:
@@ -407,7 +407,7 @@ class CellAtoms(DensityAtoms):
                 continue
             rows[i] = known[cells]
             smallest[i] = largest[i] = log_mass[i] = math.log(rows[i].sum())
-            if not (self.members.any_client or is_member(self.members, clients[i])):
+            if not (self.client_family.any_client or is_member(self.client_family, clients[i])):
                 asked.append(i)
         seen = NodeSummary(log_mass, smallest, largest, _CELL_SLACK)
         if asked:
@@ -419,11 +419,11 @@ class CellAtoms(DensityAtoms):
 
     def _masses_at_nodes(self, clients: Densities, *, resolve: bool = True) -> tuple[Floats, NodeSummary]:
         """mu_i times the average of p/h over the cell's nodes. `resolve`: whether the masses have to be accurate, or only the extreme p/h."""
-        log_ratio = log_ratios(clients, self._nodes)
+        log_ratio = log_ratios(clients, self._nodes_in_cells)
         largest = log_ratio.max(axis=(1, 2))
         shift = np.where(np.isneginf(largest), 0.0, largest)
         ratio = np.exp(log_ratio - shift[:, None, None])
-        within = self._nodes.masses
+        within = self._nodes_in_cells.masses
         total = within.sum(axis=1)
         share = np.divide(
             within, total[:, None], out=np.full(within.shape, 1.0 / within.shape[1]), where=total[:, None] > 0
@@ -497,4 +497,4 @@ def make_atoms(
         return OutcomeAtoms(family)
     if not isinstance(discretisation, Discretisation):
         raise DiscreetError(f"discretisation = {discretisation!r} is not one of Cells(...), Points(...), Density(...)")
-    return discretisation.atoms(family, members)
+    return discretisation.atoms_of(family, members)

@@ -49,13 +49,13 @@ from discreet.families import (
     as_density,
     check_family,
     is_law,
-    is_many,
+    is_list_of_clients,
     refuse_bad_law,
     serves_everybody,
 )
 from discreet.mechanisms._atoms import Discretisation, make_atoms
 from discreet.mechanisms._multisets import SAMPLES_ARE, Multisets
-from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around
+from discreet.mechanisms._sampler import AnyFamily, Client, F, Floats, Sampler, bounds_around_reference
 from discreet.mechanisms._several_samples import ComposedSampler, JointSampler
 from discreet.privacy import Privacy, Pure
 from discreet.privacy.tradeoff import Constants, Risk, constants_for_privacy, formula_risk, mollifier_constants
@@ -90,7 +90,7 @@ class ProjectingSampler(Sampler[F]):
         Raises:
             DiscreetError: if p is not a distribution.
         """
-        given = self.carrier.read(p)
+        given = self.carrier.read_clients(p)
         return self._outputs.scale(given.clients, given.shape)
 
     def sensitivity(self, p: LawLike | Client | Sequence[Client]) -> float | Floats:
@@ -316,9 +316,9 @@ class LinearSampler(OneByOneSampler[F]):
             raise DiscreetError(f"randomised_response needs a Simplex, not {self.family!r}; use release(p)")
         kept = self.family.numbers(records)
         uniform = randomness_from(rng).integers(len(kept))
-        return np.asarray(self.family.to_samples(self._respond(kept, uniform)))
+        return np.asarray(self.family.to_samples(self._randomise_records(kept, uniform)))
 
-    def _respond(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _randomise_records(self, kept: NDArray[np.int64], uniform: NDArray[np.int64]) -> NDArray[np.int64]:
         """An integer above the shared part belongs to the record; the rest above its ceiling goes to the other outcomes in order."""
         lower, upper = int(self.lattice.lower), int(self.lattice.upper)
         span, rest = upper - lower, uniform - self.lattice.shared_total
@@ -373,10 +373,10 @@ class MollifierSampler(ProjectingSampler[F]):
         if reference is None:
             return
         if isinstance(family, ContinuousFamily):
-            self._own_reference, self._given_reference = _band_around(reference, family), reference
+            self._own_reference, self._given_reference = _reference_band(reference, family), reference
             object.__setattr__(self, "_carrier", make_atoms(self._own_reference, self.discretisation, members=family))
         else:
-            self._given_reference = _positive_law(reference, family)
+            self._given_reference = _read_positive_law(reference, family)
             self._own_reference = normalised_law(self._given_reference)
 
     def with_privacy(self, privacy: Privacy) -> Self:
@@ -407,7 +407,7 @@ class MollifierSampler(ProjectingSampler[F]):
             return bounds
         if isinstance(self._own_reference, DensityBand):
             return bounds if serves_everybody(self.family) else self._own_reference.served_bounds
-        return bounds_around(self._own_reference, bounds, self.carrier.reference)
+        return bounds_around_reference(self._own_reference, bounds, self.carrier.reference)
 
     @cached_property
     def constants(self) -> Constants:
@@ -430,18 +430,18 @@ class MollifierSampler(ProjectingSampler[F]):
         if self._own_reference is None:
             found = sampler_risk(self.family, self.constants, self.calibrated_epsilon, divergence, self.privacy)
             return Risk(found.value, found.attained, found.attained)
-        nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.says_something
+        nothing_said = isinstance(self._own_reference, DensityBand) and not self._own_reference.constrains_clients
         if nothing_said or (isinstance(self.family, ContinuousFamily) and self.family.any_client):
             return Risk(divergence_named(divergence).maximum, tight=False, attained=False)
         exact = isinstance(self.family, Simplex) or self.constants.gamma == 1.0
         return Risk(formula_risk(self.constants, divergence), exact, exact)
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         own = self._own_reference
-        return (*super()._identity(), own.tobytes() if isinstance(own, np.ndarray) else own)
+        return (*super()._comparison_key(), own.tobytes() if isinstance(own, np.ndarray) else own)
 
 
-def _positive_law(reference: Any, family: FiniteFamily) -> Floats:
+def _read_positive_law(reference: Any, family: FiniteFamily) -> Floats:
     law = family.as_rows(reference, "reference")
     if law.ndim != 1:
         raise DiscreetError(f"reference has shape {law.shape}; it is one law on the {family.size} outcomes")
@@ -462,7 +462,7 @@ def normalised_law(law: Floats) -> Floats:
     return found
 
 
-def _band_around(reference: Any, family: ContinuousFamily) -> DensityBand:
+def _reference_band(reference: Any, family: ContinuousFamily) -> DensityBand:
     """Q0 as a band on the family's space. A `DensityBand` bounds p/Q0; a density alone does not."""
     if not isinstance(reference, DensityBand):
         as_density(reference, family.dim, "reference")  # its error message names the argument
@@ -519,4 +519,4 @@ def _nearest_density(family: ContinuousFamily, p: Any) -> OutputLaw:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideFamilyWarning)
         clients = as_clients(p, family)
-        return OutputSolver(problem).law(clients, (len(clients),) if is_many(p) else ())
+        return OutputSolver(problem).output_law(clients, (len(clients),) if is_list_of_clients(p) else ())

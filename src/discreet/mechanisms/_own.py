@@ -51,17 +51,17 @@ from discreet.mechanisms._atoms import LawsOnAtoms
 from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
     check_lattice,
-    check_public_answer,
+    check_public_law,
+    checked_lattice_weights,
     draw_from_weights,
     floor_of_matrix,
-    is_outside,
     law_or_problem,
     matrix_of_law,
+    outcomes_outside_box,
     public_clients,
-    stated_bounds,
-    weights_as_given,
+    read_floor_and_ceiling,
 )
-from discreet.mechanisms._sampler import bounds_around, budget_argument
+from discreet.mechanisms._sampler import bounds_around_reference, budget_argument
 from discreet.privacy import Privacy
 from discreet.privacy.tradeoff import Constants, Risk
 from discreet.projection import Box, point_mass_risk
@@ -111,8 +111,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     _SEALED: ClassVar[frozenset[str]] = frozenset(
         {
             *("output", "box", "constants", "reference", "bounds", "mixing", "matrix"),
-            *("can_draw_in_constant_time", "_weights_of_rows", "_numbers", "_number_in_constant_time"),
-            *("reference_weights", "_reference_number", "_laws_in_box", "_answer"),
+            *("can_draw_in_constant_time", "_weights_of_rows", "_draw_numbers", "_draw_number_in_constant_time"),
+            *("reference_weights", "_draw_reference_number", "_laws_in_box", "_ask_for_law"),
         }
     )
 
@@ -133,12 +133,12 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             )
         super().__init__(family, epsilon=epsilon, privacy=privacy)
         self._matrix: Floats | None = None
-        self._prepare()
+        self._check_stated_law()
 
-    def _prepare(self) -> None:
+    def _check_stated_law(self) -> None:
         """Read what the class states, and refuse what is not private or fails for public clients."""
         if self.linear:
-            answer = partial(self._answer, public=True)
+            answer = partial(self._ask_for_law, public=True)
             self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
         check_lattice(self.lattice, self.privacy)
         self._check_public_clients()
@@ -211,11 +211,11 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def box(self) -> Box:
         """{Q : floor <= Q <= ceiling}, in floating point."""
-        return Box(self.carrier.size, *self._own_bounds)
+        return Box(self.carrier.size, *self._floor_and_ceiling)
 
     @cached_property
     def constants(self) -> Constants:
-        lower, upper = self._own_bounds
+        lower, upper = self._floor_and_ceiling
         b, ratio = float(lower.sum()), float(np.max(upper / lower))
         return Constants(
             (1.0 - b) / (b * ratio - b) if ratio > 1.0 else 1.0, b, b * ratio, 0.0, math.inf, 0.0, 1.0, math.inf
@@ -224,13 +224,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference(self) -> Floats:
         """The floor, normalised: the law of a client about whom nothing is known."""
-        found = np.array(self._own_bounds[0] / self._own_bounds[0].sum())
+        found = np.array(self._floor_and_ceiling[0] / self._floor_and_ceiling[0].sum())
         found.setflags(write=False)
         return found
 
     @property
     def bounds(self) -> Bounds:
-        return bounds_around(self.reference, self.family.served_bounds, self.family.reference)
+        return bounds_around_reference(self.reference, self.family.served_bounds, self.family.reference)
 
     @property
     def can_draw_in_constant_time(self) -> bool:
@@ -267,7 +267,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         if self._matrix is not None:  # D_f(P || P K) is convex in P, so a point mass is worst
             kept = np.diagonal(self.output(np.eye(self.family.size)))
         else:
-            lower, upper = self._own_bounds
+            lower, upper = self._floor_and_ceiling
             kept = np.maximum(lower, 1.0 - (upper.sum() - upper))
         least = float(np.min(kept))
         exact = self._matrix is not None and isinstance(self.family, Simplex)
@@ -311,13 +311,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         Raises:
             DiscreetError: as for `OwnSampler(...)`, and for a function without a floor.
         """
-        return _GivenSampler(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
+        return _LawGivenSampler(family, law, floor, ceiling, name, epsilon=epsilon, privacy=privacy)
 
     @cached_property
-    def _own_bounds(self) -> tuple[Floats, Floats]:
+    def _floor_and_ceiling(self) -> tuple[Floats, Floats]:
         """The floor and the ceiling, read once and checked."""
         try:
-            return stated_bounds(self.floor, self.ceiling, self.carrier.size, self.privacy)
+            return read_floor_and_ceiling(self.floor, self.ceiling, self.carrier.size, self.privacy)
         except AttributeError as error:
             raise DiscreetError(
                 f"the floor of {type(self).__name__} cannot be read: {error}; set parameters of your own before super().__init__(...)"
@@ -349,9 +349,9 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _check_public_clients(self) -> None:
         """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
         for name, p in zip(*self._public_clients(), strict=True):
-            check_public_answer(name, self._answer(p, public=True), *self._own_bounds)
+            check_public_law(name, self._ask_for_law(p, public=True), *self._floor_and_ceiling)
 
-    def _answer(self, p: Floats, *, public: bool = False) -> Floats | str:
+    def _ask_for_law(self, p: Floats, *, public: bool = False) -> Floats | str:
         """The law of one client, normalised; or what is wrong with it, which shows no value unless p is public. It is asked for once."""
         if self._matrix is not None:
             return np.asarray(p @ self._matrix)
@@ -360,7 +360,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     def _laws_in_box(self, rows: Floats) -> Floats:
         """The laws of clients (n, k) in the box: as answered, projected where they leave it, the reference where there is none."""
         if self._matrix is None:
-            answers = [self._answer(p) for p in rows]
+            answers = [self._ask_for_law(p) for p in rows]
             problems = [each for each in answers if isinstance(each, str)]
             laws = [self.reference if isinstance(each, str) else each for each in answers]
         else:
@@ -368,7 +368,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
             laws = [p @ self._matrix for p in rows]  # row by row: the same in every batch
         found = np.array(laws).reshape(rows.shape)
         with np.errstate(all="ignore"):  # the law may have asked numpy to raise
-            outside = is_outside(found, *self._own_bounds).any(axis=1)
+            outside = outcomes_outside_box(found, *self._floor_and_ceiling).any(axis=1)
             found[outside] = self.box.project(found[outside])
         if problems:
             _warn_of_clients(
@@ -384,13 +384,13 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
 
     def _weights_of_rows(self, rows: Floats) -> Integers:
         return np.concatenate(
-            [weights_as_given(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
+            [checked_lattice_weights(self.lattice, self._laws_in_box(some)) for some in self._row_blocks(rows)]
         )
 
-    def _numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
+    def _draw_numbers(self, held: LawsOnAtoms, randomness: Randomness) -> Integers:
         found = []
         for rows in self._row_blocks(held.rows):
-            weights = weights_as_given(self.lattice, self._laws_in_box(rows))
+            weights = checked_lattice_weights(self.lattice, self._laws_in_box(rows))
             found.append(draw_from_weights(weights, randomness.integers(len(weights))))
         return np.concatenate(found)
 
@@ -400,7 +400,7 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         step = max(1, _BLOCK // self.box.size)
         return (rows[start : start + step] for start in range(0, max(1, len(rows)), step))
 
-    def _number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
+    def _draw_number_in_constant_time(self, p: Any, randomness: Randomness) -> int:
         raise DiscreetError(
             "constant_time is not for a mechanism of your own: the time that its law takes may depend on the client"
         )
@@ -408,27 +408,27 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
     @cached_property
     def reference_weights(self) -> Integers:
         """The integers (k,) that a client without data is drawn with; its law is not asked for."""
-        found = np.array(weights_as_given(self.lattice, self.reference[None, :])[0])
+        found = np.array(checked_lattice_weights(self.lattice, self.reference[None, :])[0])
         found.setflags(write=False)
         return found
 
-    def _reference_number(self, law: Floats, uniform: int) -> int:
+    def _draw_reference_number(self, law: Floats, uniform: int) -> int:
         return int(draw_from_weights(self.reference_weights[None, :], np.array([uniform]))[0])
 
     def __repr__(self) -> str:
         more = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({self.family!r}, {budget_argument(self.privacy)}{more})"
 
-    def _identity(self) -> tuple[Any, ...]:
+    def _comparison_key(self) -> tuple[Any, ...]:
         return (
-            *super()._identity(),
+            *super()._comparison_key(),
             repr(sorted(self.parameters.items())),
-            *(bound.tobytes() for bound in self._own_bounds),
+            *(bound.tobytes() for bound in self._floor_and_ceiling),
         )
 
 
 @final
-class _GivenSampler(OwnSampler):
+class _LawGivenSampler(OwnSampler):
     """A sampler of a function or a matrix that was given, for one budget."""
 
     def __init__(
@@ -446,7 +446,7 @@ class _GivenSampler(OwnSampler):
         if not name or name in RESERVED:
             raise DiscreetError(f"name = {name!r} is taken; choose another than {', '.join(RESERVED)}")
         self.linear = not callable(law)
-        self._given: Any = _copied_matrix(law) if self.linear else law
+        self._given: Any = _copy_square_matrix(law) if self.linear else law
         self._floor, self._ceiling, self.name = floor, ceiling, name
         super().__init__(family, epsilon=epsilon, privacy=privacy)
 
@@ -479,11 +479,11 @@ class _GivenSampler(OwnSampler):
     def __repr__(self) -> str:
         return f"OwnSampler.of({self.family!r}, <{self.name}>, {budget_argument(self.privacy)})"
 
-    def _identity(self) -> tuple[Any, ...]:
-        return (*super()._identity(), self.name, id(self._given))
+    def _comparison_key(self) -> tuple[Any, ...]:
+        return (*super()._comparison_key(), self.name, id(self._given))
 
 
-def _copied_matrix(law: Any) -> Floats:
+def _copy_square_matrix(law: Any) -> Floats:
     """A copy of a matrix with a row and a column for each outcome."""
     matrix = as_floats(law, "law")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

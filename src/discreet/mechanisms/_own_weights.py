@@ -34,7 +34,7 @@ def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
     return np.asarray((np.cumsum(weights, axis=1) <= uniform[:, None]).sum(axis=1))
 
 
-def weights_as_given(lattice: Lattice, laws: Floats) -> Integers:
+def checked_lattice_weights(lattice: Lattice, laws: Floats) -> Integers:
     """Laws (n, k) as integers of the lattice, checked."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
     _check_weights(lattice, weights)
@@ -56,7 +56,7 @@ def check_lattice(lattice: Lattice, privacy: Privacy) -> None:
         raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
 
 
-def is_outside(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+def outcomes_outside_box(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
     """At which outcomes laws (..., k) leave the box by more than rounding."""
     return np.asarray((laws < lower * (1.0 - ROUNDING) - ROUNDING**2) | (laws > upper * (1.0 + ROUNDING) + ROUNDING**2))
 
@@ -119,11 +119,11 @@ def public_clients(family: FiniteFamily, number: int, *, linear: bool) -> tuple[
     return ("the reference", *names), np.vstack([mu / mu.sum(), laws])
 
 
-def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
+def check_public_law(name: str, found: Floats | str, lower: Floats, upper: Floats) -> None:
     """Refuse a law that fails, or leaves the box, for a client whom everybody knows."""
     if isinstance(found, str):
         raise DiscreetError(f"law of a public client ({name}): {found}")
-    outside = is_outside(found, lower, upper)
+    outside = outcomes_outside_box(found, lower, upper)
     if outside.any():
         place = int(np.argmax(outside))
         raise DiscreetError(
@@ -133,9 +133,12 @@ def check_public_answer(name: str, found: Floats | str, lower: Floats, upper: Fl
         )
 
 
-def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
+def read_floor_and_ceiling(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tuple[Floats, Floats]:
     """The floor and the ceiling that a class states, with a law between them; without a ceiling e^epsilon times the floor."""
-    lower, given = _positive_numbers("floor", _value_of(floor), size), _value_of(ceiling)
+    lower, given = (
+        _positive_numbers("floor", _property_or_method_value(floor), size),
+        _property_or_method_value(ceiling),
+    )
     if given is not None:
         upper = _positive_numbers("ceiling", given, size)
     elif isinstance(privacy, Pure):
@@ -158,7 +161,7 @@ def stated_bounds(floor: Any, ceiling: Any, size: int, privacy: Privacy) -> tupl
     return lower, upper
 
 
-def _value_of(stated: Any) -> Any:
+def _property_or_method_value(stated: Any) -> Any:
     """What a property states, or a method without arguments in its place."""
     return stated() if callable(stated) else stated
 

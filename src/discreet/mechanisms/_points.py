@@ -22,7 +22,7 @@ import numpy as np
 from discreet._base.doors import OldName
 from discreet.domain import digest
 from discreet.errors import NON_NEGATIVE, DiscreetError, OutsideFamilyWarning, Range, check_count, warn_caller
-from discreet.families import ContinuousFamily, NodeSummary, Outsiders, outsiders_of, sampling_deviation
+from discreet.families import ContinuousFamily, NodeSummary, Outsiders, find_outsiders, sampling_deviation
 from discreet.mechanisms._atoms import Densities, DensityAtoms, Discretisation, Floats, Integers, LawsOnAtoms
 
 DEFAULT_POINTS = 1 << 16
@@ -55,7 +55,7 @@ class Points(Discretisation):
         if self.seed is not None:
             check_count("seed", self.seed, 0)
 
-    def atoms(self, family: ContinuousFamily, members: ContinuousFamily | None) -> PointAtoms:
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> PointAtoms:
         return PointAtoms(family, self, whose=members)
 
 
@@ -91,13 +91,13 @@ class PointAtoms(DensityAtoms):
         count = min(_POINTS_IN_A_BLOCK, self.discretisation.count - number * _POINTS_IN_A_BLOCK)
         return self.family.draw(count, np.random.default_rng([seed, number]))
 
-    def samples(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         """The points of the given numbers under that seed, or under the public one."""
         known = self.discretisation.seed if seed is None else seed
         assert known is not None
-        return self.at(numbers, known)
+        return self.points_of_numbers(numbers, known)
 
-    def at(self, numbers: Integers, seed: int) -> Floats:
+    def points_of_numbers(self, numbers: Integers, seed: int) -> Floats:
         """The points of the given numbers: (n, dim)."""
         out = np.empty((len(numbers), self.family.dim))
         for number in np.unique(numbers // _POINTS_IN_A_BLOCK):
@@ -139,13 +139,13 @@ class PointAtoms(DensityAtoms):
             sampling_deviation(self.family.bounds, self.size),
         )
         visible = [p for p, held in zip(clients, seen, strict=True) if held]
-        outsiders = outsiders_of(self.family, visible, of_points, self.whose)
+        outsiders = find_outsiders(self.family, visible, of_points, self.whose)
         if outsiders is not None:
             numbers = np.flatnonzero(seen)[list(outsiders.numbers)]
             outsiders = replace(outsiders, numbers=numbers.tolist(), clients=len(clients))
         return LawsOnAtoms(rows / total[:, None], seed), outsiders
 
-    def check_shared(self, method: str) -> None:
+    def check_shared_atoms(self) -> None:
         if self.discretisation.seed is None:
             raise DiscreetError(
                 "without a seed only the client knows its points; use Points(seed=...) with one public seed for all clients"
@@ -175,7 +175,7 @@ class Density(Discretisation):
         _FRACTION.check("delta1", self.delta1)
         NON_NEGATIVE.check("delta2", self.delta2)
 
-    def atoms(self, family: ContinuousFamily, members: ContinuousFamily | None) -> NoAtoms:
+    def atoms_of(self, family: ContinuousFamily, members: ContinuousFamily | None) -> NoAtoms:
         return NoAtoms(family, self, whose=members)
 
     def calibrated_epsilon(self, epsilon: float) -> float:
@@ -215,10 +215,10 @@ class NoAtoms(DensityAtoms):
     def put_on_atoms(self, clients: Densities) -> NoReturn:
         self._refuse_release()
 
-    def samples(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
+    def samples_of_atoms(self, numbers: Integers, rng: np.random.Generator, seed: int | None = None) -> Floats:
         self._refuse_release()
 
-    def check_shared(self, method: str) -> None:
+    def check_shared_atoms(self) -> None:
         self._refuse_release()
 
     def _refuse_release(self) -> NoReturn:

@@ -139,17 +139,17 @@ class BlockFamily(abc.ABC):
         """The probability that a uniform block which holds one point holds another given one."""
         return Fraction(self.width - 1, self.points - 1) if self.points > 1 else Fraction(0)
 
-    @abc.abstractmethod
     def report(self, rank: Integers) -> Reports:
-        """The block of each rank below `blocks`; different ranks give different blocks."""
+        """The block of each rank below `blocks`, which is the rank itself unless a report says it otherwise."""
+        return rank.astype(np.uint64)
 
     @abc.abstractmethod
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         """The block of each rank below `holding` among those that hold an outcome."""
 
-    @abc.abstractmethod
     def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
         """Which numbers are reports."""
+        return np.asarray(reports < np.uint64(self.blocks))
 
     @abc.abstractmethod
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
@@ -198,14 +198,8 @@ class Values(BlockFamily):
     def blocks(self) -> int:
         return self.size
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         return outcomes.astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.size))
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         return np.asarray(reports == outcomes.astype(np.uint64))
@@ -219,8 +213,15 @@ class Values(BlockFamily):
         return f"a report is an outcome number below {self.size:,}"
 
 
+@dataclass(frozen=True)
 class _Subsets(BlockFamily):
-    """What subsets have in common, however they are written."""
+    """All subsets of `members` outcomes, however they are written."""
+
+    members: int
+
+    @property
+    def width(self) -> int:
+        return self.members
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -240,16 +241,11 @@ class _Subsets(BlockFamily):
 class MaskedSubsets(_Subsets):
     """All subsets of `members` outcomes out of at most 64, as bit masks."""
 
-    members: int
     name = "masks"
 
     def __post_init__(self) -> None:
         if not 2 <= self.size <= LARGEST_MASK or not 1 <= self.members < self.size:
             raise DiscreetError(f"subsets of {self.members} of {self.size} outcomes are no masks of 64 bits")
-
-    @property
-    def width(self) -> int:
-        return self.members
 
     @property
     def largest(self) -> int:
@@ -305,17 +301,12 @@ class MaskedSubsets(_Subsets):
 class RankedSubsets(_Subsets):
     """All subsets of `members` out of many outcomes, as ranks in the combinatorial number system."""
 
-    members: int
     name = "ranks"
 
     def __post_init__(self) -> None:
         good = 1 <= self.members < self.size and (self.members + 1) * self.size <= _MOST_ENTRIES
         if not good or self.blocks > LARGEST_COUNT:
             raise DiscreetError(f"subsets of {self.members} of {self.size:,} outcomes have no rank of 62 bits")
-
-    @property
-    def width(self) -> int:
-        return self.members
 
     @cached_property
     def binomials(self) -> Integers:
@@ -335,9 +326,6 @@ class RankedSubsets(_Subsets):
             found.append(x)
         return found
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         others = self.members_of(rank, self.members - 1)
         total = np.zeros(rank.shape, dtype=np.int64)
@@ -351,9 +339,6 @@ class RankedSubsets(_Subsets):
         for i in range(1, self.members + 1):
             total += np.where(order == i, self.binomials[i][outcomes], 0)
         return total.astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.blocks))
 
     def holds(self, reports: Reports, outcomes: Integers) -> NDArray[np.bool_]:
         members = self.members_of(reports.astype(np.int64), self.members)
@@ -408,18 +393,12 @@ class AffineBlocks(BlockFamily):
             vectors, outcomes = next_a, next_x
         return np.asarray(total - (total // q) * q)
 
-    def report(self, rank: Integers) -> Reports:
-        return rank.astype(np.uint64)
-
     def report_holding(self, outcomes: Integers, rank: Integers) -> Reports:
         vector = rank // self.window
         place = rank - vector * self.window
         shift = place - self.inner_product(vector + 1, outcomes)
         shift += self.prime * (shift < 0)
         return (vector * self.prime + shift).astype(np.uint64)
-
-    def are_blocks(self, reports: Reports) -> NDArray[np.bool_]:
-        return np.asarray(reports < np.uint64(self.blocks))
 
     def vectors_and_shifts(self, reports: Reports) -> tuple[Integers, Integers]:
         """a, as a number, and s."""
@@ -459,7 +438,7 @@ def read_report_numbers(reports: Any, layout: str) -> Reports:
     """Whole numbers from 0 to 2^64 - 1 as uint64; an error for others, which ends with `layout`, what a report is."""
     try:  # in a list numpy makes floats of whole numbers on both sides of 2^63
         given = np.array(reports, dtype=object) if isinstance(reports, (list, tuple, int)) else np.asarray(reports)
-        if given.dtype.kind == "O" and given.size and all(map(_is_whole, given.ravel().tolist())):
+        if given.dtype.kind == "O" and given.size and all(map(_is_whole_number, given.ravel().tolist())):
             given = given.astype(np.uint64) if min(given.flat) >= 0 else given.astype(np.int64)
     except (OverflowError, ValueError):
         raise DiscreetError(f"reports holds what is no whole number from 0 to 2^64 - 1; {layout}") from None
@@ -472,7 +451,7 @@ def read_report_numbers(reports: Any, layout: str) -> Reports:
     return given.astype(np.uint64)
 
 
-def _is_whole(number: object) -> bool:
+def _is_whole_number(number: object) -> bool:
     return isinstance(number, (int, np.integer)) and not isinstance(number, (bool, np.bool_))
 
 
@@ -518,7 +497,7 @@ class Chances:
         return held * (1.0 - held) / (self.gap * self.gap)
 
 
-def chances(points: int, width: int, growth: float) -> Chances:
+def block_chances(points: int, width: int, growth: float) -> Chances:
     """p_in and p_out of blocks of so many out of so many points, at e^epsilon."""
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
@@ -528,7 +507,7 @@ def chances(points: int, width: int, growth: float) -> Chances:
 
 def worst_variance(size: int, points: int, width: int, growth: float) -> float:
     """The variance of a share in the uniform population, times the number of clients."""
-    return chances(points, width, growth).variance(1.0 / size)
+    return block_chances(points, width, growth).variance(1.0 / size)
 
 
 def best_subset(size: int, growth: float) -> tuple[int, float]:
@@ -543,7 +522,7 @@ def affine_fields(size: int) -> tuple[tuple[int, int], ...]:
     """(q, t) of affine blocks on at least so many points, and not many more. They do not depend on epsilon."""
     found: list[tuple[int, int]] = []
     for digits in range(1, size.bit_length() + 1):
-        prime = _root_up(size, digits)
+        prime = _least_root(size, digits)
         if digits > 1 and prime < _LEAST_PRIME:
             break
         tried, most = 0, _PRIMES if digits == 1 else _MORE_PRIMES
@@ -582,15 +561,15 @@ def choose_blocks(size: int, bound: Fraction) -> BlockFamily:
     found = list(affine_candidates(size, growth))
     if ranks and min(found)[0] > best * _TOO_FAR:
         return RankedSubsets(size, width)
-    chosen = _narrowest(found, best)
+    chosen = _narrowest_candidate(found, best)
     counted = [each for each in found if _can_be_counted(each)]
     if counted and not _can_be_counted(chosen):
-        chosen = _narrowest(counted, best)
+        chosen = _narrowest_candidate(counted, best)
     _, window, _, prime, digits = chosen
     return AffineBlocks(size, prime, digits, window)
 
 
-def _narrowest(found: Sequence[_Candidate], best: float) -> _Candidate:
+def _narrowest_candidate(found: Sequence[_Candidate], best: float) -> _Candidate:
     """The blocks with the smallest window among those that are as good as the best of them."""
     enough = max(best, min(found)[0]) * _AS_GOOD
     return min((each for each in found if each[0] <= enough), key=lambda each: each[1:])
@@ -601,7 +580,7 @@ def _can_be_counted(candidate: _Candidate) -> bool:
     return points <= LARGEST_TABLE and window <= _WIDEST
 
 
-def _root_up(size: int, digits: int) -> int:
+def _least_root(size: int, digits: int) -> int:
     """The least q with q^digits >= size."""
     root: int = round(math.exp(math.log(size) / digits))
     while root**digits >= size:

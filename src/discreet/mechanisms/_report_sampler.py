@@ -113,7 +113,7 @@ class ReportSampler:
         if blocks is not None and blocks.size != self._family.size:
             raise DiscreetError(f"blocks are on {blocks.size:,} outcomes, the family has {self._family.size:,}")
         self._blocks = choose_blocks(self._family.size, self._bound) if blocks is None else blocks
-        self._uniform_weight = least_weight(self._blocks, self._bound)
+        self._uniform_weight = least_uniform_weight(self._blocks, self._bound)
         warn_of_weak_privacy(promise)
 
     @property
@@ -219,7 +219,7 @@ class ReportSampler:
         rows, randomness = laws.reshape(-1, self._family.size), randomness_from(rng)
         step = max(1, _TOGETHER // 8)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        drawn = [self._draw(draw_outcomes(part, randomness), randomness) for part in parts]
+        drawn = [self._draw_for_outcomes(draw_outcomes(part, randomness), randomness) for part in parts]
         reports = np.concatenate(drawn) if drawn else np.zeros(0, dtype=np.uint64)
         return reports.reshape(laws.shape[:-1]) if laws.ndim > 1 else int(reports[0])
 
@@ -265,7 +265,7 @@ class ReportSampler:
         reports = np.empty(len(numbers), dtype=np.uint64)
         for start in range(0, len(numbers), _TOGETHER):
             part = slice(start, start + _TOGETHER)
-            reports[part] = self._draw(numbers[part], randomness)
+            reports[part] = self._draw_for_outcomes(numbers[part], randomness)
         return reports
 
     def release_keyed(self, key: RunKey, client: int | str, outcomes: Sequence[int], counts: Sequence[int]) -> int:
@@ -293,7 +293,7 @@ class ReportSampler:
         law = integer_law_of_counts(outcomes, counts)
         if not sum(law.values()):
             raise DiscreetError("the client has no records; leave it out")
-        return self._draw_keyed(key, client_message(client, outcomes, counts), list(law), list(law.values()))
+        return self._draw_keyed_report(key, client_message(client, outcomes, counts), list(law), list(law.values()))
 
     def release_messages(
         self, key: RunKey, messages: list[bytes], laws: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
@@ -313,7 +313,7 @@ class ReportSampler:
         words = keyed_word_rows(key, messages)
         outcomes, totals = np.zeros(len(laws), dtype=np.int64), np.zeros(len(laws), dtype=np.int64)
         for row, (_, numbers) in enumerate(laws):
-            totals[row] = check_total(int(numbers.sum(dtype=np.uint64)))
+            totals[row] = check_record_total(int(numbers.sum(dtype=np.uint64)))
         own = (words[:, 0] >= self._uniform_weight) & (totals > 0)
         again = np.zeros(len(laws), dtype=np.bool_)  # of which words of the first hash are drawn anew
         reports, mine, others = np.empty(len(laws), dtype=np.uint64), np.flatnonzero(own), np.flatnonzero(~own)
@@ -328,19 +328,19 @@ class ReportSampler:
         reports[mine] = self._blocks.report_holding(outcomes[mine], words[mine, 2] % r)
         for row in np.flatnonzero(again).tolist():
             held, numbers = laws[row]
-            reports[row] = self._draw_keyed(key, messages[row], held.tolist(), numbers.tolist())
+            reports[row] = self._draw_keyed_report(key, messages[row], held.tolist(), numbers.tolist())
         return reports
 
-    def _draw_keyed(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
+    def _draw_keyed_report(self, key: RunKey, message: bytes, outcomes: list[int], numbers: list[int]) -> int:
         """One report from the words of a client."""
-        words, total = keyed_words(key, message), check_total(sum(numbers))
+        words, total = keyed_words(key, message), check_record_total(sum(numbers))
         if next(words) < self._uniform_weight or not total:
-            return int(self._blocks.report(_single(next_below(words, self._blocks.blocks)))[0])
+            return int(self._blocks.report(_single_entry(next_below(words, self._blocks.blocks)))[0])
         outcome = outcomes[bisect_right(list(accumulate(numbers)), next_below(words, total))]
         rank = next_below(words, self._blocks.holding)
-        return int(self._blocks.report_holding(_single(outcome), _single(rank))[0])
+        return int(self._blocks.report_holding(_single_entry(outcome), _single_entry(rank))[0])
 
-    def _draw(self, outcomes: Integers, randomness: Randomness) -> Reports:
+    def _draw_for_outcomes(self, outcomes: Integers, randomness: Randomness) -> Reports:
         """A report for each drawn outcome."""
         return draw_reports(self._blocks, self._uniform_weight, outcomes, randomness)
 
@@ -440,13 +440,12 @@ class ReportSampler:
         return notebook_table(type(self).__name__, rows)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReportSampler) and self._terms == other._terms
+        return isinstance(other, ReportSampler) and self._comparison_key() == other._comparison_key()
 
     def __hash__(self) -> int:
-        return hash((ReportSampler, self._terms))
+        return hash((ReportSampler, self._comparison_key()))
 
-    @property
-    def _terms(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
+    def _comparison_key(self) -> tuple[Simplex[Any], Pure, BlockFamily]:
         return self._family, self._privacy, self._blocks
 
 
@@ -467,7 +466,7 @@ def report_bound(promise: Pure) -> Fraction:
     return bound
 
 
-def least_weight(blocks: Reporting, bound: Fraction) -> int:
+def least_uniform_weight(blocks: Reporting, bound: Fraction) -> int:
     """N: the least integer with N/2^62 >= b/(b + (E - 1) r)."""
     beta = Fraction(blocks.blocks) / (blocks.blocks + (bound - 1) * blocks.holding)
     return -(-TOTAL * beta.numerator // beta.denominator)
@@ -484,12 +483,12 @@ def draw_reports(blocks: Reporting, weight: int, outcomes: Integers, randomness:
     return reports
 
 
-def check_total(total: int) -> int:
+def check_record_total(total: int) -> int:
     """How many records a client holds, if a word of 62 bits can choose among them."""
     if total > TOTAL:
         raise DiscreetError("the counts of a client add up to more than 2^62; divide them by a common number")
     return total
 
 
-def _single(number: int) -> Integers:
+def _single_entry(number: int) -> Integers:
     return np.array([number], dtype=np.int64)

@@ -65,7 +65,7 @@ class Functional(Privacy):
         return self._points
 
     def tradeoff(self, x: float) -> float:
-        return float(self._line_value(Fraction(ERROR.check("x", x))))
+        return float(self._value_on_line(Fraction(ERROR.check("x", x))))
 
     def profile(self, beta: float) -> float:
         """As for every notion; the smaller of f and its inverse."""
@@ -73,35 +73,35 @@ class Functional(Privacy):
         return float_up(
             max(
                 Fraction(0),
-                1 - max(self._least_sum(Fraction(1), factor), self._least_sum(factor, Fraction(1))),
+                1 - max(self._least_weighted_sum(Fraction(1), factor), self._least_weighted_sum(factor, Fraction(1))),
             )
         )
 
     def allows(self, lower: Fraction, upper: Fraction) -> bool:
-        return self._line_value(lower) <= 1 - upper and self._line_value(1 - upper) <= lower
+        return self._value_on_line(lower) <= 1 - upper and self._value_on_line(1 - upper) <= lower
 
     @property
     def allows_raw_by_chance(self) -> bool:
         return self._points[0][1] < 1
 
-    def _line_value(self, x: Fraction) -> Fraction:
+    def _value_on_line(self, x: Fraction) -> Fraction:
         """The broken line through the points, exactly."""
-        place = min(bisect.bisect_right(self._places, x), len(self._points) - 1)
+        place = min(bisect.bisect_right(self._corner_places, x), len(self._points) - 1)
         (left, high), (right, low) = self._points[place - 1], self._points[place]
         return high + (low - high) * (x - left) / (right - left)
 
-    def _least_sum(self, first: Fraction, second: Fraction) -> Fraction:
+    def _least_weighted_sum(self, first: Fraction, second: Fraction) -> Fraction:
         """min (first f(x) + second x), at the corner where the slope passes -second/first."""
-        x, y = self._points[bisect.bisect_left(self._slopes, -second / first)]
+        x, y = self._points[bisect.bisect_left(self._side_slopes, -second / first)]
         return first * y + second * x
 
     @cached_property
-    def _slopes(self) -> list[Fraction]:
+    def _side_slopes(self) -> list[Fraction]:
         """The slopes of the sides, increasing because the line is convex."""
         return [(low - high) / (right - left) for (left, high), (right, low) in itertools.pairwise(self._points)]
 
     @cached_property
-    def _places(self) -> list[Fraction]:
+    def _corner_places(self) -> list[Fraction]:
         return [x for x, _ in self._points]
 
     def __repr__(self) -> str:

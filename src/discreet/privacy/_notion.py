@@ -57,7 +57,7 @@ A box keeps it if and only if m (B - e^eps b) <= delta: the definition itself, a
     lambda = min(1, (e^eps - 1 + delta/m)/((1 - c1) e^eps + c2 - 1))
 
 A box has b > 0 as long as lambda < 1. So delta here is not the probability of total disclosure: the sampler is purely log(B/b)-LDP as well. A
-delta so large that it would allow the raw draw itself is an error (`refuse_raw`).
+delta so large that it would allow the raw draw itself is an error (`refuse_raw_draws`).
 
 **The constants of a box.** For the band c1 <= dP/dmu <= c2 with alpha = (1 - c1)/(c2 - c1), the optimal box is
 

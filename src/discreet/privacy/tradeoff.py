@@ -93,7 +93,7 @@ def box_epsilon(constants: Constants) -> float:
     return float_up(most * (1 + Fraction(1, 10**15)) + Fraction(1, 10**15))  # above the rounding of the box's bounds
 
 
-def refuse_raw(privacy: Privacy, bounds: Bounds) -> None:
+def refuse_raw_draws(privacy: Privacy, bounds: Bounds) -> None:
     """Reject a notion that allows no information, and a delta (or an f(0) < 1) so large that it alone allows raw draws."""
     weight = privacy.mixing(bounds)
     if weight == 0:

@@ -188,20 +188,20 @@ def splits_evenly(mu: Floats, alpha: float) -> bool:
     """
     return any(
         math.isclose(alpha * n, round(alpha * n), rel_tol=_SAME_MASS)
-        and _can_group(sorted(mu, reverse=True), [1.0 / n] * n)
+        and _can_fill_bins(sorted(mu, reverse=True), [1.0 / n] * n)
         for n in range(2, mu.size + 1)
     )
 
 
-def _can_group(masses: list[float], rooms: list[float]) -> bool:
+def _can_fill_bins(masses: list[float], bins: list[float]) -> bool:
     """Whether masses, the largest first, fill bins of equal size; each is tried in every bin where it fits."""
     if not masses:
-        return all(abs(room) <= _SAME_MASS for room in rooms)
+        return all(abs(left) <= _SAME_MASS for left in bins)
     tried = set()
-    for place, room in enumerate(rooms):
-        if masses[0] <= room + _SAME_MASS and round(room, 12) not in tried:
-            tried.add(round(room, 12))
-            if _can_group(masses[1:], [*rooms[:place], room - masses[0], *rooms[place + 1 :]]):
+    for place, left in enumerate(bins):
+        if masses[0] <= left + _SAME_MASS and round(left, 12) not in tried:
+            tried.add(round(left, 12))
+            if _can_fill_bins(masses[1:], [*bins[:place], left - masses[0], *bins[place + 1 :]]):
                 return True
     return False
 
@@ -226,18 +226,18 @@ def covers_evenly(mu: Floats, alpha: float) -> bool:
     return min(shares) >= 0 and all(times == 1 for times in covered)
 
 
-class Members(NamedTuple):
+class MembersOnAtoms(NamedTuple):
     """Distributions (n, m) on atoms with reference masses (m,)."""
 
     reference: Floats
     laws: Floats
 
 
-WorstMembers = Callable[[Sequence[float]], Members]
+WorstMembers = Callable[[Sequence[float]], MembersOnAtoms]
 """The worst members on atoms that end where log dP/dmu has the given levels, at which a projection has its kinks."""
 
 
-def uniform_vertex(size: int, lower: float, upper: float) -> Members:
+def uniform_vertex(size: int, lower: float, upper: float) -> MembersOnAtoms:
     """A vertex of a band around the uniform distribution: three kinds of outcomes, as three atoms."""
     whole = (1.0 - lower) / (upper - lower) * size
     full = min(int(whole), size - 1)
@@ -247,7 +247,7 @@ def uniform_vertex(size: int, lower: float, upper: float) -> Members:
     return members_from_ratios(reference[held], np.array([upper, between, lower])[None, held])
 
 
-def vertices(mu: Floats, lower: float, upper: float) -> Members:
+def vertices(mu: Floats, lower: float, upper: float) -> MembersOnAtoms:
     """Every vertex of a band: each outcome but one at a bound."""
     rows = []
     for free in range(mu.size):
@@ -278,18 +278,18 @@ def extreme_laws(mu: Floats, bounds: Bounds, most: int) -> tuple[tuple[str, ...]
 
 def _fill_in_order(mu: Floats, lower: float, upper: float, order: NDArray[np.int64]) -> Floats:
     """Raise outcomes from lower mu to upper mu in order until the mass is used up."""
-    room = (upper - lower) * mu[order]
-    ends = np.minimum(np.cumsum(room), 1.0 - lower)
+    left = (upper - lower) * mu[order]
+    ends = np.minimum(np.cumsum(left), 1.0 - lower)
     law = lower * mu
     law[order] += np.diff(ends, prepend=0.0)
     return np.asarray(law / law.sum())
 
 
-def members_from_ratios(reference: Floats, ratio: Floats) -> Members:
+def members_from_ratios(reference: Floats, ratio: Floats) -> MembersOnAtoms:
     """The distributions with dP/dmu in proportion to `ratio` (n, m) on atoms of reference masses (m,), both normalised."""
     reference = reference / reference.sum()
     laws = reference * ratio
-    return Members(reference, laws / laws.sum(axis=1, keepdims=True))
+    return MembersOnAtoms(reference, laws / laws.sum(axis=1, keepdims=True))
 
 
 def as_floats(values: ArrayLike, name: str, size: int | None = None) -> Floats:
@@ -434,7 +434,7 @@ class Outsiders:
     least: float
     most: float
 
-    def among(self, clients: int, first: int) -> Outsiders:
+    def as_part_of(self, clients: int, first: int) -> Outsiders:
         """The same as part of a longer list of clients, with `first` before it."""
         return replace(self, numbers=[first + number for number in self.numbers], clients=clients)
 
@@ -443,7 +443,7 @@ class Outsiders:
         return replace(self, numbers=[*self.numbers, *later.numbers])
 
 
-def is_outside(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
+def is_outside_band(laws: Floats, mu: float | Floats, bounds: Bounds) -> NDArray[np.bool_]:
     """For each of the distributions (..., k) around mu, whether it leaves the bounds by more than rounding explains."""
     slack = _BAND_ROUNDING * bounds.upper
     return np.asarray(((laws < (bounds.lower - slack) * mu) | (laws > (bounds.upper + slack) * mu)).any(axis=-1))
@@ -454,7 +454,7 @@ def outsiders_on_outcomes(family: FiniteFamily, rows: Floats) -> Outsiders | Non
     bounds, mu = family.served_bounds, family.reference
     if bounds.lower == 0.0 and bounds.upper * float(np.min(mu)) >= 1.0 - _BAND_ROUNDING:
         return None  # the bounds contain all distributions
-    numbers = np.flatnonzero(is_outside(rows, mu, bounds))
+    numbers = np.flatnonzero(is_outside_band(rows, mu, bounds))
     if not numbers.size:
         return None
     check_laws(rows)
