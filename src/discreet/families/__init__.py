@@ -27,41 +27,9 @@ from discreet.families._bands_and_laws import (
 )
 from discreet.families._continuous import (
     ANY as ANY,
+    BAND_SLACK as BAND_SLACK,
     LARGEST_CHARTED as LARGEST_CHARTED,
     ContinuousFamily,
-    DensityBand,
-    Near,
-)
-from discreet.families._densities import (
-    BoundedDensity,
-    Drawable as Drawable,
-    HasLogPdf as HasLogPdf,
-    LogDensity as LogDensity,
-    Tabulated,
-    as_density as as_density,
-    as_points as as_points,
-    shape_of_points as shape_of_points,
-)
-from discreet.families._finite import Band, FiniteFamily, Preserving, Simplex
-from discreet.families._fits import (
-    HistogramFit,
-    HistogramLaw as HistogramLaw,
-    KernelFit,
-    LineCells as LineCells,
-    MixtureFit,
-)
-from discreet.families._integration import (
-    Cartesian as Cartesian,
-    CellPartition as CellPartition,
-    Features as Features,
-    Identity as Identity,
-    IntervalMasses as IntervalMasses,
-    features_of as features_of,
-)
-from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
-from discreet.families._membership import (
-    BAND_SLACK as BAND_SLACK,
-    Nodes as Nodes,
     NodeSummary as NodeSummary,
     as_clients as as_clients,
     check_masses as check_masses,
@@ -78,6 +46,35 @@ from discreet.families._membership import (
     warn_of_coarse_masses as warn_of_coarse_masses,
     warn_of_unresolved_masses as warn_of_unresolved_masses,
 )
+from discreet.families._densities import (
+    BoundedDensity,
+    Drawable as Drawable,
+    HasLogPdf as HasLogPdf,
+    LogDensity as LogDensity,
+    Tabulated,
+    as_density as as_density,
+    as_points as as_points,
+    shape_of_points as shape_of_points,
+)
+from discreet.families._density_band import DensityBand, Near
+from discreet.families._finite import Band, FiniteFamily, Preserving, Simplex
+from discreet.families._fits import (
+    HistogramFit,
+    HistogramLaw as HistogramLaw,
+    KernelFit,
+    LineCells as LineCells,
+    MixtureFit,
+)
+from discreet.families._integration import (
+    Cartesian as Cartesian,
+    CellPartition as CellPartition,
+    Features as Features,
+    Identity as Identity,
+    IntervalMasses as IntervalMasses,
+    Nodes as Nodes,
+    features_of as features_of,
+)
+from discreet.families._kernel_mixtures import LAPLACE as LAPLACE, Mixture
 from discreet.families._mixtures import GaussianMixtures, LaplaceMixtures
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density: the base class, `DensityBand` and `Near`.
+"""Continuous families {P : c1 h <= p <= c2 h} on R^dim, with h a probability density, and which clients are outside.
 
 See [paper, eq. (possibleDensityAssumption)]. The reference has no atoms, so it is alpha-decomposable for every alpha and the risk formula is
 exact for the band [paper, Thm 3.3]. If the class contains infinitely many mutually singular distributions, every epsilon-LDP sampler has the
@@ -7,17 +7,9 @@ largest possible risk [paper, Prop. 3.2], and the constructor raises an error.
 A family provides its reference as a density, as public quadrature nodes (up to `LARGEST_CHARTED` dimensions), as a partition into cells of
 known mass, and as a distribution to draw from. None of these depend on any client.
 
-`DensityBand`: c1 h <= p <= c2 h for an h given as a function, a distribution or a table. h need not integrate to one. The class is the same
-for (c1, c2, h) and (c1/t, c2/t, t h), so `lower` and `upper` are relative to h as given, and are rescaled by its integral [paper, eq.
-(normalizationCond)].
-
-`Near`: every outcome is at least 1/factor and at most factor times as likely as under P0.
-
-    Near(P0, factor)  =  { P : 1/factor <= dP/dP0 <= factor }
-
-This is the band mu = P0, c1 = 1/factor, c2 = factor (Ghoukasian, Lee and Asoodeh, NeurIPS 2025, Theorem 5.1), on finitely many outcomes or on
-a continuous space; alpha = 1/(factor + 1). If factor^2 <= e^epsilon a raw draw is private already, and nothing is lost. On outcomes the
-smallest P0 may make a bound unattainable: then the band is that of the attained ones (`discreet.families._bands_and_laws`).
+**Outsiders.** Continuous clients are one density or a list of them. Nodes give p/h of each client, whether it leaves the band, and how much
+of the mass that it reports was missed. They find outsiders but cannot establish membership, since a function is known only where it was
+evaluated. No guarantee depends on it.
 """
 
 from __future__ import annotations
@@ -26,55 +18,46 @@ import abc
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet._base.doors import OldName, old_keywords
-from discreet._base.labelled import labelled_values
-from discreet._base.quadrature import ORDER, Panels, integrate_reference, subdivide_breaks
+from discreet._base.doors import OldName
+from discreet._base.quadrature import ORDER, Panels, integrate_parts
 from discreet._base.showing import notebook_table, short_repr
-from discreet.errors import LENGTH, DiscreetError, ImpossibleError, Range, check_count
-from discreet.families._bands_and_laws import BandFamily, Bounds, check_any_client, describe_bounds, normalised_bounds
+from discreet.errors import LENGTH, DiscreetError, ImpossibleError, UnresolvedWarning, check_count, warn_caller
+from discreet.families._bands_and_laws import BandFamily, Bounds, Outsiders, describe_bounds, name_clients
 from discreet.families._densities import (
-    Drawable,
     FunctionDensity,
     LogDensity,
-    Tabulated,
     as_density,
     as_points,
     format_point,
     shape_of_points,
 )
-from discreet.families._finite import Band
 from discreet.families._fits import Fit, HistogramFit, KernelFit, MixtureFit, as_mixture_family
-from discreet.families._integration import (
-    AxisMap,
-    Cartesian,
-    CellPartition,
-    Chart,
-    HalfLine,
-    Identity,
-    WholeLine,
-    features_of,
-    split_panels_at,
-)
-from discreet.families._membership import Nodes, as_clients, outsiders_at_nodes, summarise_clients
+from discreet.families._integration import CellPartition, Chart, Nodes, features_of, split_panels_at, sum_by_cell
+from discreet.families._kernel_mixtures import Mixture, kernel_rows, log_densities, masses_between
 
 Floats = NDArray[np.float64]
 ANY = 2.0**900  # an upper bound on p/h that is no constraint; a power of two, so that products are exact
 MOST_CELLS = 1 << 20
 LARGEST_CHARTED = 3
-_LEAST_MASS = 1e-250  # smaller numbers lose their digits
-_PANELS = {1: 32, 2: 12, 3: 6}  # along each axis to start with
-_MOST_NODES = 1 << 17  # for the narrow places that the density reports
-_MISSED = 1e-4  # share of a known mass that the integral may miss
-_INTEGRABLE = 1e-2  # relative error of the integral above which h counts as not integrable
-_CELLS_TO_DRAW_FROM = {1: 4096, 2: 4096, 3: 8192}
-_FACTOR = Range(1.0, math.inf, low_open=True, high_open=True)
-_DENSITY = ("log_density", "logpdf", "pdf")
+LEAST_MASS = 1e-290
+BAND_SLACK = 1e-6
+_FAINT = 1e-4  # differences of a distribution function give such a mass to 12 digits
+_LEAST_SLACK = 1e-6  # of a mass that is known: rounding
+_MISSED = {1: 1e-7, 2: 1e-5, 3: 1e-3}  # share of a known mass that nodes may miss without a warning
+_MISSED_BY_POINTS = 0.05
+_MISSED_AT_MOST = 1e-2  # for every estimated error
+_MOST_PLACES = 4096
+_MOST_NODES = 1 << 18
+_POINTS = 1 << 16
+_RESOLVED = {1: 1e-9, 2: 1e-5, 3: 1e-3}  # target relative error of a client's total mass on the cells
+_COARSE = 1e-2  # the relative error that causes a warning
 
 
 class ContinuousFamily(BandFamily, abc.ABC):
@@ -290,243 +273,288 @@ def as_box(box: Any, dim: int) -> list[tuple[float, float]]:
     return [(float(low), float(high)) for low, high in pairs]
 
 
-@final
-class DensityBand(ContinuousFamily):
-    """The densities with lower h <= p <= upper h on a box.
-
-    `density` is a function of points ((n,) in one dimension, (n, dim) in more), a scipy.stats distribution, a `Mixture` or a `Tabulated`
-    grid. `box` has a (low, high) for each axis, where an end may be infinite. Leave it out if the density knows its own support. A function
-    on an infinite axis should have its bulk within a few units of the origin. Above three dimensions h must be normalised and able to draw
-    from itself (a scipy distribution or a `Mixture`).
-
-    With `any_client=True` the bounds only choose the box and make no claim about clients. Every density is served without a warning, and
-    risks hold for all of them, so they are the largest possible (`discreet.projection._worst_case`). Designs are such bands.
-
-    Args:
-        density: h, up to a factor: a function, a scipy.stats distribution, an object with `logpdf`, a `Mixture` or a `Tabulated` grid.
-        box: the space, a (low, high) for each axis.
-        lower: the smallest p/h, relative to h as given.
-        upper: the largest p/h.
-        any_client: whether risks hold for all densities; needs lower = 0.
-
-    Raises:
-        DiscreetError: for an argument that is not a density, a missing box, an h that cannot be integrated, or a lower > 0 for everybody.
-        ImpossibleError: for upper = inf.
-    """
-
-    @old_keywords(everybody="any_client")
-    def __init__(self, density: Any, box: Any = None, *, lower: float, upper: float, any_client: bool = False) -> None:
-        self.any_client = check_any_client(any_client, lower)
-        if isinstance(upper, (int, float)) and upper == math.inf:
-            raise singular_error("upper = inf", "take a finite upper bound on p/h")
-        self.box: list[tuple[float, float]] = _box_of_density(density, box)
-        self.dim = len(self.box)
-        self.density: LogDensity = as_density(density, self.dim, "density")
-        self._given = (density, lower, upper)
-        self._log_mass = 0.0
-        if self.dim <= LARGEST_CHARTED:
-            self.panels, mass = self._integrate_density()
-            self._log_mass = math.log(mass)
-            self.bounds = normalised_bounds(lower, upper, mass)
-        elif not isinstance(self.density, Drawable) or np.isfinite(self.box).any():
-            raise DiscreetError(
-                f"in dimension {self.dim} the density must be able to draw from itself on all of R^{self.dim}: pass a frozen "
-                "scipy.stats distribution or a Mixture, without a box"
-            )
-        else:
-            self.bounds = normalised_bounds(lower, upper)
-
-    @classmethod
-    def around(cls, density: Any, box: Any = None, *, factor: float) -> DensityBand:
-        """The band 1/factor <= p/h <= factor for h normalised; `lower` and `upper` are relative to h as given."""
-        whole = cls(density, box, lower=0.0, upper=ANY)
-        mass = whole.bounds.upper / ANY
-        return cls(density, box, lower=1.0 / (factor * mass), upper=factor / mass)
-
-    @property
-    def constrains_clients(self) -> bool:
-        """Whether `upper` constrains clients at all."""
-        return not self.any_client and self._given[2] < ANY
-
-    @property
-    def given_densities(self) -> tuple[Any, ...]:
-        return (self.density,)
-
-    @property
-    def given_as(self) -> tuple[Any, float, float]:
-        """The density, lower and upper as given."""
-        return self._given
-
-    def log_reference(self, x: Floats) -> Floats:
-        low, high = np.array(self.box).T
-        inside = np.all((x >= low) & (x <= high), axis=1)
-        if inside.all():
-            return np.asarray(self.density.log_density(x) - self._log_mass)
-        found = np.full(len(x), -np.inf)
-        if inside.any():
-            found[inside] = self.density.log_density(x[inside]) - self._log_mass
-        return found
-
-    def draw(self, count: int, rng: np.random.Generator) -> Floats:
-        if isinstance(self.density, Drawable):
-            return self._draw_inside(self.density, count, rng)
-        numbers = rng.choice(len(self._cells_to_draw_from), size=count, p=self._cells_to_draw_from.masses)
-        return self._cells_to_draw_from.points(numbers, rng)
-
-    def _draw_inside(self, density: Drawable, count: int, rng: np.random.Generator) -> Floats:
-        low, high = np.array(self.box).T
-        kept: list[Floats] = []
-        missing = count
-        for _ in range(10_000):
-            x = density.draw(max(missing, 64), rng)
-            kept.append(x[np.all((x >= low) & (x <= high), axis=1)][:missing])
-            missing -= len(kept[-1])
-            if missing == 0:
-                return np.concatenate(kept)
-        raise DiscreetError(f"box = {self.box} holds almost nothing of the density; widen it")
-
-    @cached_property
-    def _cells_to_draw_from(self) -> CellPartition:
-        return self.cells(_CELLS_TO_DRAW_FROM[self.dim])
-
-    @cached_property
-    def chart(self) -> Chart:
-        check_charted(self.dim)
-        maps: list[AxisMap] = []
-        breaks: list[Floats] = []
-        edges: list[Floats] = []
-        for axis, (low, high) in enumerate(self.box):
-            axis_map, start, stop = self._axis_map(axis, low, high)
-            maps.append(axis_map)
-            inner = np.empty(0)
-            if isinstance(self.density, Tabulated):
-                inner = axis_map.backward(self.density.axes[axis])
-            elif isinstance(axis_map, WholeLine):
-                inner = np.array([0.5])
-            inner = inner[(inner > start) & (inner < stop)]
-            breaks.append(np.concatenate([[start], inner, [stop]]))
-            edges.append(subdivide_breaks(breaks[-1], (stop - start) / _PANELS[self.dim]))
-        return Cartesian(tuple(maps), tuple(breaks), tuple(edges))
-
-    def _axis_map(self, axis: int, low: float, high: float) -> tuple[AxisMap, float, float]:
-        """The map of one axis and the range of its coordinate."""
-        if math.isfinite(low) and math.isfinite(high):
-            return Identity(), low, high
-        centre, scale = self._bulk_of_axis(axis)
-        if math.isfinite(low):
-            return HalfLine(low, max(scale, abs(centre - low))), 0.0, 1.0
-        if math.isfinite(high):
-            return HalfLine(high, -max(scale, abs(high - centre))), 0.0, 1.0
-        return WholeLine(centre, scale), 0.0, 1.0
-
-    def _bulk_of_axis(self, axis: int) -> tuple[float, float]:
-        """The bulk of an infinite axis: the quartiles of draws if the density can draw, else the unit interval."""
-        if not isinstance(self.density, Drawable):
-            return 0.0, 1.0
-        x = self.density.draw(4096, np.random.default_rng(0))[:, axis]
-        low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
-        return float(middle), float(high - low) or 1.0
-
-    def _integrate_density(self) -> tuple[Panels, float]:
-        """Panels that resolve h, and its integral."""
-
-        def mass_element(t: Floats) -> Floats:
-            x = self.chart.points(t).reshape(-1, self.dim)
-            values = np.exp(self.density.log_density(x)).reshape(t.shape[:-1])
-            return np.where(values > 0.0, values * self.chart.jacobian(t), 0.0)
-
-        start, _ = self.refine_panels(Panels.from_edges(self.chart.edges), self.given_densities, _MOST_NODES)
-        panels, mass, error = integrate_reference(start, mass_element)
-        if mass < _LEAST_MASS:
-            raise DiscreetError(
-                f"density has zero mass in box = {self.box}; check the box, or give the density's own support"
-            )
-        if not math.isfinite(mass) or error > _INTEGRABLE * mass:
-            raise DiscreetError(
-                f"density does not seem to be integrable on box = {self.box}: its integral is {mass:g} with an error of "
-                f"{error:g} on {len(panels)} panels; take a smaller box or a density with lighter tails"
-            )
-        known = self.density.mass_between(*self.space) if hasattr(self.density, "mass_between") else None
-        if known is not None and abs(mass - known) > _MISSED * known + 10.0 * error:
-            raise DiscreetError(
-                f"density has a mass of {known:.6g} in box = {self.box}, of which its integral sees {mass:.6g}: it is too narrow in "
-                "places, or its tails are too heavy; take a smoother density or a smaller box"
-            )
-        return panels, mass
-
-    def __repr__(self) -> str:
-        _, lower, upper = self._given
-        served = ", any_client=True" if self.any_client else ""
-        return f"DensityBand(<density>, box={short_repr(self.box)}, lower={lower:g}, upper={upper:g}{served})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DensityBand) and self._comparison_key() == other._comparison_key()
-
-    def __hash__(self) -> int:
-        return hash(self._comparison_key())
-
-    def _comparison_key(self) -> tuple[Any, ...]:
-        density, lower, upper = self._given
-        same = density if isinstance(density, Tabulated) else id(density)  # functions are compared by identity
-        return (same, tuple(self.box), lower, upper, self.any_client)
+def is_list_of_clients(p: Any) -> bool:
+    """Whether p is a list of clients."""
+    return isinstance(p, (list, tuple))
 
 
-def _box_of_density(density: Any, box: Any) -> list[tuple[float, float]]:
-    """The given box, or the one that the density knows."""
-    if box is not None:
-        dim = getattr(density, "dim", None)
-        if not isinstance(dim, int):
-            pairs = isinstance(box, (list, tuple)) or (isinstance(box, np.ndarray) and box.ndim > 0)
-            pairs = pairs and len(box) > 0 and np.ndim(box[0]) > 0
-            dim = len(box) if pairs else 1
-        return as_box(box, dim)
-    if isinstance(density, Tabulated):
-        return density.box
-    support = getattr(density, "support", None)
-    if callable(support):
-        low, high = support()
-        return [(float(low), float(high))]
-    dim = getattr(density, "dim", None)
-    if isinstance(dim, int):
-        return [(-math.inf, math.inf)] * dim
-    raise DiscreetError("box is missing: a density given as a function needs a (low, high) for each axis")
+def as_clients(p: Any, family: ContinuousFamily) -> tuple[LogDensity, ...]:
+    """One density or a list of them, behind the common interface."""
+    if not is_list_of_clients(p):
+        return (as_density(p, family.dim),)
+    if not p:
+        raise DiscreetError("p is an empty list of clients")
+    return tuple(as_density(one, family.dim, f"p[{i}]") for i, one in enumerate(p))
 
 
-def Near(P0: Any, *, factor: float, box: Any = None, labels: Sequence[Any] | None = None) -> Band | DensityBand:
-    """The clients within a factor of a public distribution: a `Band` on outcomes, a `DensityBand` on a continuous space.
+def log_ratios(clients: Sequence[LogDensity], nodes: Nodes) -> Floats:
+    """log p/h of every client at every node: (n, panels, nodes); minus infinity where p or h is zero."""
+    x = nodes.x.reshape(-1, nodes.x.shape[-1])
+    mixtures = mixtures_of_one_kernel(clients) if len(clients) > 1 else None
+    found = log_densities(mixtures, x) if mixtures else np.stack([p.log_density(x) for p in clients])
+    with np.errstate(invalid="ignore"):
+        found -= nodes.log_reference.ravel()
+    found[:, nodes.element.ravel() <= 0.0] = -np.inf
+    return found.reshape(len(clients), *nodes.weights.shape)
 
-    A client farther away keeps its privacy; only the bound on utility is for members.
 
-    Args:
-        P0: the public distribution. On outcomes: positive numbers in proportion to it, or a dict or Series by label. On a continuous space: a
-            function, a scipy.stats distribution, a `Mixture` or a `Tabulated` grid, normalised or not.
-        factor: how many times as likely, or as unlikely, an outcome may be for a client as under P0; more than 1.
-        box: the space of a density, a (low, high) for each axis; leave it out if the density knows its own.
-        labels: names of the outcomes.
+def known_interval_masses(clients: Sequence[LogDensity], edges: Floats) -> list[Floats | None]:
+    """The masses of each client between consecutive edges of a line; None if they are unknown or nearly zero."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        rows: list[Floats | None] = list(kernel_rows(mixtures, edges))
+    else:
+        rows = [p.plain_masses(edges) if hasattr(p, "plain_masses") else None for p in clients]
+    for place, (p, row) in enumerate(zip(clients, rows, strict=True)):
+        if (row is None or row.sum() < _FAINT) and hasattr(p, "interval_masses"):  # tails need differences of tails
+            known = p.interval_masses(edges)
+            rows[place] = known.mass if known is not None and known.has_enough_mass else None
+    return rows
 
-    Returns:
-        The family.
 
-    Raises:
-        DiscreetError: for a factor of 1 or less, an outcome of probability 0 under P0, or an argument that is not a distribution.
+def largest_log_ratios(log_ratio: Floats) -> Floats:
+    """(n,) the largest log p/h of each client (n, ...), subtracted before exponentials so that normalisation cannot overflow."""
+    largest = log_ratio.reshape(len(log_ratio), -1).max(axis=1)
+    zero = np.isneginf(largest)
+    if zero.any():
+        raise unseen_error("p" if len(largest) == 1 else f"p[{int(np.argmax(zero))}]")
+    return np.asarray(largest)
 
-    Example:
-        >>> family = Near({"north": 0.4, "south": 0.3, "east": 0.2, "west": 0.1}, factor=2.0)
-    """
-    if callable(getattr(P0, "pmf", None)) and not _is_density(P0):
+
+def unseen_error(who: str) -> DiscreetError:
+    """The error for a client that is zero at every evaluated point."""
+    return DiscreetError(
+        f"{who} has zero mass in the family's space: it is 0 at every node; check its support against the family's box"
+    )
+
+
+def check_masses(masses: Floats | float) -> None:
+    """Reject clients whose mass, relative to their largest p/h, is lost in rounding."""
+    smallest = np.atleast_1d(masses)
+    if not (smallest > LEAST_MASS).all():
+        which = "p" if len(smallest) == 1 else f"p[{int(np.argmin(smallest > LEAST_MASS))}]"
         raise DiscreetError(
-            f"P0 = {P0!r} is a distribution on whole numbers, which may be unbounded; give the probabilities of finitely many outcomes, "
-            "such as P0.pmf(range(20))"
+            f"{which} has nearly all of its mass where the reference has almost none (less than {LEAST_MASS:g} of it), which "
+            "cannot be resolved; take a smaller box, or a reference with heavier tails"
         )
-    most = _FACTOR.check("factor", factor, "give how many times as likely an outcome may be for a client as under P0")
-    if labelled_values(P0, "P0") is not None or not _is_density(P0):
-        if box is not None:
-            raise DiscreetError(f"box = {box!r} is for densities; P0 has finitely many outcomes")
-        return Band(P0, lower=1.0 / most, upper=most, labels=labels)
-    if labels is not None:
-        raise DiscreetError("labels are for finitely many outcomes; P0 is a density")
-    return DensityBand.around(P0, box, factor=most)
 
 
-def _is_density(P0: Any) -> bool:
-    return callable(P0) or any(callable(getattr(P0, name, None)) for name in _DENSITY)
+def mixtures_of_one_kernel(clients: Sequence[LogDensity]) -> list[Mixture] | None:
+    """The clients if all of them are mixtures of the same kernel, else None."""
+    mixtures = [p for p in clients if isinstance(p, Mixture) and p.kernel.separable]
+    return mixtures if len(mixtures) == len(clients) and len({p.kernel for p in mixtures}) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSummary:
+    """Summary of some clients at nodes: log of their mass, of the smallest and of the largest p/h (n,).
+
+    `slack` is the allowed relative error of a member's mass: one number, or one for each client.
+    """
+
+    log_mass: Floats
+    log_smallest: Floats
+    log_largest: Floats
+    slack: float | Floats
+
+
+def reported_masses(family: ContinuousFamily, clients: Sequence[LogDensity]) -> Floats:
+    """(n,) the mass that each client reports in the family's space; NaN if it does not know."""
+    mixtures = mixtures_of_one_kernel(clients)
+    if mixtures is not None:
+        found = masses_between(mixtures, *family.space)
+    else:
+        said = (p.mass_between(*family.space) if hasattr(p, "mass_between") else None for p in clients)
+        found = np.array([np.nan if mass is None else mass for mass in said], dtype=np.float64)
+    return np.where(found > LEAST_MASS, found, np.nan)
+
+
+def missed_clients(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> list[int]:
+    """The clients for which nodes saw no mass, or too little of the mass that they report."""
+    gap = np.abs(seen.log_mass - np.log(reported_masses(family, clients)))
+    much = gap > np.minimum(seen.slack, _MISSED_AT_MOST)
+    return [int(i) for i in np.flatnonzero(np.isneginf(seen.log_mass) | much)]
+
+
+@dataclass(frozen=True, eq=False)
+class PanelMasses:
+    """One client on panels, by nodes: masses (n,) up to a common factor, the log of the factor, the extreme log p/h, the relative error.
+
+    The error is an ESTIMATE from values at nodes: a feature between the nodes escapes it.
+    """
+
+    masses: Floats
+    log_factor: float
+    log_smallest: float
+    log_largest: float
+    error: float
+
+    @property
+    def log_mass(self) -> float:
+        """log of the mass on all panels together."""
+        return self.log_factor + math.log(self.masses.sum())
+
+
+def panel_masses(
+    p: LogDensity, panels: Panels, chart: Chart, log_reference: Callable[[Floats], Floats] | None = None
+) -> PanelMasses | None:
+    """The masses of a density on panels of a chart's coordinates, with nodes refined where it reports narrow features or is not resolved.
+
+    None if it is zero at all nodes.
+    """
+    order, dim = ORDER[panels.dim], panels.dim
+    features = features_of([p], dim)
+    fine, owner = split_panels_at(features, panels, chart, widest=0.5 * order, most=_MOST_NODES // order**dim)
+    extremes = [math.inf, -math.inf]
+
+    def log_values(t: Floats) -> Floats:
+        x = chart.points(t).reshape(-1, dim)
+        found = p.log_density(x)
+        if log_reference is not None:
+            below = log_reference(x)
+            held = np.isfinite(below)
+            ratio = found[held] - below[held]
+            extremes[0], extremes[1] = ratio.min(initial=extremes[0]), ratio.max(initial=extremes[1])
+            found = np.where(held, found, -np.inf)
+        return np.asarray(found.reshape(t.shape[:-1]))
+
+    waiting = [log_values(fine.nodes(order)[0])]  # reused in the first evaluation below
+    shift = float(waiting[0].max())
+    if math.isinf(shift):
+        return None
+
+    def mass_element(t: Floats) -> Floats:
+        values = np.exp((waiting.pop() if waiting else log_values(t)) - shift)
+        return np.where(values > 0.0, values * chart.jacobian(t), 0.0)
+
+    _, part, integrals, errors = integrate_parts(fine, mass_element, _RESOLVED[dim], 0.1, ends=dim == 1)
+    masses = sum_by_cell(integrals, owner[part], len(panels))
+    most = np.finfo(np.float64).max / (4.0 * len(masses))  # no distribution has such a mass
+    finite = np.minimum(np.nan_to_num(masses, nan=most, posinf=most), most)
+    if not finite.any():
+        return None
+    error = float(errors.sum() / finite.sum()) if np.isfinite(masses).all() else math.inf
+    return PanelMasses(finite, shift, extremes[0], extremes[1], error)
+
+
+def warn_of_coarse_masses(who: str, error: float) -> None:
+    """Warn of a client whose masses on cells are inaccurate."""
+    if error > _COARSE:
+        warn_caller(
+            f"{who} changes faster than nodes can follow: its masses on cells have an error of about {error:.1g} of the total. A release "
+            "is equally private, but follows those masses, and so do estimates from it; give a distribution function, "
+            "BoundedDensity(p, cdf=...), or a smoother density",
+            UnresolvedWarning,
+        )
+
+
+def sampling_deviation(bounds: Bounds, count: int) -> float:
+    """How far the average of p/h over that many draws of h is from 1, relatively, for all members except with probability 1e-9.
+
+    (Bernstein's inequality, for p/h between the bounds with variance at most (upper - 1)(1 - lower).) Infinite if it gives no bound.
+    """
+    log_odds = math.log(2e9)
+    variance, width = (bounds.upper - 1.0) * (1.0 - bounds.lower), bounds.upper - bounds.lower
+    far = width * log_odds / (3.0 * count)
+    off = far + math.sqrt(far * far + 2.0 * variance * log_odds / count)
+    return off / (1.0 - off) if off < 1.0 else math.inf
+
+
+def outsiders_at_nodes(family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary) -> Outsiders | None:
+    """The clients seen to be outside the band; None if there are none.
+
+    p is divided by its own mass if it knows it, else by the mass that nodes saw.
+    """
+    bounds = family.bounds
+    known = reported_masses(family, clients)
+    unknown = np.isnan(known)
+    log_mass = np.where(unknown, seen.log_mass, np.log(known))
+    slack = np.where(unknown, seen.slack, np.minimum(seen.slack, _LEAST_SLACK))
+    log_smallest, log_largest = seen.log_smallest.copy(), seen.log_largest.copy()
+    for i in {*map(int, np.flatnonzero(unknown)), *missed_clients(family, clients, seen)}:
+        found = _log_ratios_at_places(family, clients[i])
+        log_smallest[i], log_largest[i] = found.min(initial=log_smallest[i]), found.max(initial=log_largest[i])
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, largest = np.exp(log_smallest - log_mass), np.exp(log_largest - log_mass)
+        bad = (largest > bounds.upper * (1.0 + slack)) | (smallest < bounds.lower * (1.0 - slack))
+    outside = [i for i in map(int, np.flatnonzero(bad)) if not is_member(family, clients[i])]
+    if not outside:
+        return None
+    return Outsiders(outside, len(clients), float(smallest[outside[0]]), float(largest[outside[0]]))
+
+
+def find_outsiders(
+    family: ContinuousFamily, clients: Sequence[LogDensity], seen: NodeSummary, members: ContinuousFamily | None
+) -> Outsiders | None:
+    """The clients seen to be outside the band; none for a band that serves everybody.
+
+    `members`: the clients' family, if the nodes are those of another reference; clients are then evaluated again on its own nodes.
+    """
+    if (family if members is None else members).any_client:
+        return None
+    if members is not None and clients:
+        family, seen = members, summarise_clients(members, clients)
+    return outsiders_at_nodes(family, clients, seen)
+
+
+def summarise_clients(family: ContinuousFamily, clients: Sequence[LogDensity]) -> NodeSummary:
+    """A summary of clients on the family's public nodes, refined where a client reports narrow features."""
+    if family.dim not in ORDER:
+        x = family.draw(_POINTS, np.random.default_rng(0))
+        log_reference = family.log_reference(x)
+        log_ratio = np.stack([p.log_density(x) - log_reference for p in clients])
+        shift = largest_log_ratios(log_ratio)
+        log_mass = shift + np.log(np.exp(log_ratio - shift[:, None]).mean(axis=1))
+        return NodeSummary(log_mass, log_ratio.min(axis=1), shift, sampling_deviation(family.bounds, _POINTS))
+    each = [_summarise_client(family, p) for p in clients]
+    return NodeSummary(*(np.array(column) for column in zip(*each, strict=True)))
+
+
+def _summarise_client(family: ContinuousFamily, p: LogDensity) -> tuple[float, float, float, float]:
+    order = ORDER[family.dim]
+    panels, _ = family.refine_panels(family.panels, [p], _MOST_NODES)
+    nodes = family.nodes if len(panels) == len(family.panels) else family.nodes_of(panels, order)
+    log_ratio = log_ratios([p], nodes)
+    shift = float(largest_log_ratios(log_ratio)[0])
+    density = np.exp(log_ratio[0] - shift) * nodes.element
+    mass = float((density * nodes.weights).sum())
+    check_masses(mass)
+    smallest = float(log_ratio[0].min(where=nodes.masses > 0.0, initial=np.inf))
+    error = float(nodes.panels.errors(density, order).sum()) / mass
+    return shift + math.log(mass), smallest, shift, BAND_SLACK + error
+
+
+def warn_of_unresolved_masses(
+    family: ContinuousFamily, clients: Sequence[LogDensity], log_mass: Floats, errors: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Errors (n,) that include the part of the reported masses that nodes missed, and which masses are known; warns of large errors."""
+    known = reported_masses(family, clients)
+    gap = np.abs(np.expm1(log_mass - np.log(known)))
+    if family.dim in _MISSED:
+        much = np.flatnonzero(gap > np.minimum(_MISSED[family.dim] + 10.0 * errors, _MISSED_AT_MOST))
+    else:
+        much = np.flatnonzero(gap > _MISSED_BY_POINTS + 10.0 * errors)
+    if much.size:
+        first = int(much[0])
+        warn_caller(
+            f"{name_clients(much, len(clients))} has a mass of {known[first]:.6g} in the space of {family!r}, of which nodes saw "
+            f"{math.exp(log_mass[first]):.6g}: it is too narrow in places, or lies where the reference has no mass. Divergences and scale "
+            "may be off by as much; a release is equally private",
+            UnresolvedWarning,
+        )
+    return np.fmax(errors, gap), ~np.isnan(known)
+
+
+def _log_ratios_at_places(family: ContinuousFamily, p: LogDensity) -> Floats:
+    """log p/h at the narrow places that p reports, which nodes may have missed; empty if it reports none."""
+    places = features_of([p], family.dim).places[:_MOST_PLACES]
+    if not len(places):
+        return np.empty(0)
+    log_reference = family.log_reference(places)
+    inside = np.isfinite(log_reference)
+    return np.asarray(p.log_density(places[inside]) - log_reference[inside]) if inside.any() else np.empty(0)
+
+
+def is_member(family: ContinuousFamily, p: Any) -> bool:
+    """Whether p is in the band by its parameters, or because it was clipped (`certainly_in`)."""
+    return family.certainly_contains(p) or (hasattr(p, "certainly_in") and bool(p.certainly_in(family)))

@@ -42,7 +42,6 @@ from discreet._base.showing import with_short_repr
 
 if TYPE_CHECKING:
     from discreet.families._continuous import ContinuousFamily
-    from discreet.families._membership import Nodes
 
 Floats = NDArray[np.float64]
 _REACH = 4.0  # in scales: a feature has nearly all of its mass within this distance
@@ -294,6 +293,41 @@ def _sides_in_feature_widths(panels: Panels, middles: Floats, widths: Floats) ->
             narrowest = np.where(near, width[:, axis], np.inf).min(axis=1)
             found[:, axis] = np.maximum(found[:, axis], (panels.upper - panels.lower)[:, axis] / narrowest)
     return found
+
+
+@with_short_repr
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Quadrature nodes of every panel, and the reference there: x (n, m, dim), weights and element (n, m).
+
+    `element` is h J, the reference's density in the chart's coordinates; `weights * element` are reference masses.
+    """
+
+    panels: Panels
+    x: Floats
+    log_reference: Floats
+    weights: Floats
+    element: Floats
+
+    @property
+    def masses(self) -> Floats:
+        """(n, m) reference masses; they sum to one up to the error of the quadrature."""
+        return self.weights * self.element
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> Nodes:
+        return Nodes(
+            self.panels[which], self.x[which], self.log_reference[which], self.weights[which], self.element[which]
+        )
+
+    def concat(self, other: Nodes) -> Nodes:
+        """These nodes and then the others."""
+        return Nodes(
+            self.panels.concat(other.panels),
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.log_reference, other.log_reference]),
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.element, other.element]),
+        )
 
 
 @with_short_repr

@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, stats
 
 import discreet as dc
+from discreet.families._continuous import sampling_deviation
 from discreet.families._densities import as_density
 from discreet.families._integration import Features, split_panels_at
-from discreet.families._membership import sampling_deviation
 from discreet.mechanisms._atoms import CellAtoms
 from discreet.research import BoostedSampler, Training
 from tests.mechanisms.continuous.clients import interval_family
