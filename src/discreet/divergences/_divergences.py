@@ -283,7 +283,7 @@ def alpha(order: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a number.
+        DiscreetError: for an argument that is not a number.
     """
     order = _REAL.check("order", order)
     at_zero = 1.0 / order if order > 0 else math.inf
@@ -303,7 +303,7 @@ def hockey_stick(gamma: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a positive number.
+        DiscreetError: for an argument that is not a positive number.
     """
     gamma = POSITIVE.check("gamma", gamma)
     generator = _Generator(HockeyStickPerspective(gamma), 1.0 if gamma < 1 else 0.0)
@@ -384,7 +384,7 @@ def renyi(order: float) -> FDivergence:
         The divergence.
 
     Raises:
-        DiscreetError: for what is not a positive number.
+        DiscreetError: for an argument that is not a positive number.
     """
     order = POSITIVE.check("order", order, "a Renyi divergence has a positive order; 1 is 'kl'")
     return kl if order == 1.0 else RenyiDivergence(order)

@@ -468,11 +468,11 @@ def name_clients(numbers: Sequence[int] | NDArray[np.intp], clients: int) -> str
     return "p" if clients == 1 else f"p[{numbers[0]}]" + (f" and {len(numbers) - 1} more" if len(numbers) > 1 else "")
 
 
-def report_outsiders(family: Any, bounds: Bounds, outsiders: Outsiders, *, refuse: bool) -> None:
+def report_outsiders(family: BandFamily, outsiders: Outsiders, *, refuse: bool) -> None:
     """Warn about clients outside the family, or raise an error if a mechanism is only for members."""
     what = (
         f"{name_clients(outsiders.numbers, outsiders.clients)} is outside {family!r}: relative to the reference it runs from "
-        f"{outsiders.least:g} to {outsiders.most:g}, the band from {bounds.lower:g} to {bounds.upper:g}"
+        f"{outsiders.least:g} to {outsiders.most:g}, the band from {family.bounds.lower:g} to {family.bounds.upper:g}"
     )
     if refuse:
         raise OutsideFamilyError(

@@ -131,7 +131,7 @@ class Atoms(abc.ABC, Generic[Clients]):
         """The clients on the atoms. `refuse`: raise for a client outside the family instead of warning."""
         found, outsiders = self.put_on_atoms(clients)
         if outsiders is not None:
-            report_outsiders(self.client_family, self.client_family.bounds, outsiders, refuse=refuse)
+            report_outsiders(self.client_family, outsiders, refuse=refuse)
         return found
 
     def laws_in_blocks(self, clients: Clients, *, refuse: bool) -> Iterator[LawsOnAtoms]:
@@ -143,12 +143,12 @@ class Atoms(abc.ABC, Generic[Clients]):
             if outsiders is not None:
                 these = outsiders.as_part_of(len(clients), first)
                 if refuse:
-                    report_outsiders(self.client_family, self.client_family.bounds, these, refuse=True)
+                    report_outsiders(self.client_family, these, refuse=True)
                 seen = these if seen is None else seen.concat(these)
             first += len(block)
             yield found
         if seen is not None:
-            report_outsiders(self.client_family, self.client_family.bounds, seen, refuse=False)
+            report_outsiders(self.client_family, seen, refuse=False)
 
     @abc.abstractmethod
     def as_laws_on_atoms(self, laws: Any) -> Floats:

@@ -1,9 +1,9 @@
 """The mechanisms by name: ours, those that installed packages offer, and `Mechanism`, what others need to know of any.
 
-To estimate the population take linear: its samples give every share back without bias. Where nothing but the population matters, reports give
-the same shares from fewer clients (`population_mechanism`). To have each sample look like its own client
-take optimal, which is at least as close to every client; the samples then tell a share of the population only up to a range
-(`discreet.estimation._inversion`). Most tables are sampled to learn about all of their clients, so that is what is meant unless said.
+To estimate the population, take linear: its samples estimate every share without bias. Where only the population matters, reports give the
+same shares from fewer clients (`population_mechanism`). To have each sample look like its own client, take optimal, which is at least as
+close to every client. Its samples determine a share of the population only up to a range (`discreet.estimation._inversion`). Most tables are
+sampled to learn about all of their clients, so the population is the default goal.
 
 A package offers a class of `OwnSampler` under the entry points `discreet.mechanisms`. An agreement names the package and its version.
 Whether these are installed is decided by metadata alone: code of another package or version is never loaded for an agreement.
@@ -70,7 +70,7 @@ def mechanism_for(goal: str | None, mechanism: str | None) -> str:
 def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
     """The mechanism from which a population's shares are known with the fewest clients: "reports" where their variance is smaller.
 
-    Values stay where k-ary randomised response is as good, on families that are no `Simplex`, under notions other than pure epsilon, and
+    Values stay where k-ary randomised response is as good, on families other than `Simplex`, under notions other than pure epsilon, and
     where the blocks have more points than can be counted in memory.
 
     Args:
@@ -97,7 +97,7 @@ def population_mechanism(family: AnyFamily, privacy: Privacy) -> str:
 
 
 def check_mechanism(name: Any, argument: str = "mechanism") -> str:
-    """The name of a mechanism; anything else is refused, with the names there are.
+    """The name of a mechanism; anything else is an error that lists the names.
 
     Args:
         name: "linear", "optimal", "mollifier" or "reports".

@@ -16,7 +16,7 @@ the sampler is made.
 
 The theorem is about one release. A law that remembers one client and uses it for another releases that client twice, and a law is code that
 sees the data: it can send them elsewhere, never return, or end the program. Neither is prevented here. Two draws with the same uniform
-integer from rows that differ would have no common bound either: whoever repeats a keyed draw compares the samples (`discreet.tables`).
+integer from rows that differ would have no common bound either: code that repeats a keyed draw compares the samples (`discreet.tables`).
 
 `output` is the row of integers over 2^62, so that it describes what is released. Classes that override it, or another method that a release
 rests on, are refused, and so are instances that set one. That is a guard against mistakes. Code that works around it on purpose (by
@@ -50,7 +50,6 @@ from discreet.families import (
 from discreet.mechanisms._atoms import LawsOnAtoms
 from discreet.mechanisms._optimal_linear_mollifier import OneByOneSampler
 from discreet.mechanisms._own_weights import (
-    check_lattice,
     check_public_law,
     checked_lattice_weights,
     draw_from_weights,
@@ -140,7 +139,8 @@ class OwnSampler(OneByOneSampler[FiniteFamily]):
         if self.linear:
             answer = partial(self._ask_for_law, public=True)
             self._matrix = matrix_of_law(type(self).__name__, self.carrier.size, answer)
-        check_lattice(self.lattice, self.privacy)
+        if not self.lattice.keeps_privacy(self.privacy):  # decided in rationals
+            raise DiscreetError(f"the floor and the ceiling do not keep {self.privacy}; nothing can be drawn")
         self._check_public_clients()
 
     @abc.abstractmethod

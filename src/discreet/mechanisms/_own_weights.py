@@ -35,25 +35,14 @@ def draw_from_weights(weights: Integers, uniform: Integers) -> Integers:
 
 
 def checked_lattice_weights(lattice: Lattice, laws: Floats) -> Integers:
-    """Laws (n, k) as integers of the lattice, checked."""
+    """Laws (n, k) as integers of the lattice: every weight is compared with its bounds, and every sum with 2^62, in integers."""
     weights = lattice.weights(laws, np.ones(len(laws)), np.zeros(len(laws)))
-    _check_weights(lattice, weights)
-    return weights
-
-
-def _check_weights(lattice: Lattice, weights: Integers) -> None:
-    """Compare rows of weights (n, k) with the lattice: every weight with its bounds, every sum with 2^62, in integers."""
     inside = (weights >= lattice.lower) & (weights <= lattice.upper)
     low = (weights & _MASK).sum(axis=1)
     high = (weights >> _HALF).sum(axis=1) + (low >> _HALF)
     if not (inside.all() and (low & _MASK == 0).all() and (high == TOTAL >> _HALF).all()):
         raise DiscreetError("the integers of a draw are not in their box; nothing was drawn: please report this")
-
-
-def check_lattice(lattice: Lattice, privacy: Privacy) -> None:
-    """Refuse a lattice that does not certainly keep the privacy, in rationals."""
-    if not lattice.keeps_privacy(privacy):
-        raise DiscreetError(f"the floor and the ceiling do not keep {privacy}; nothing can be drawn")
+    return weights
 
 
 def outcomes_outside_box(laws: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]:

@@ -14,13 +14,12 @@ another given point with probability (w - 1)/(K - 1), whichever the two are, and
 
 Every report is below 2^62, a mask below 2^64; reports are held as uint64.
 
-Which blocks a report names: those with the smallest variance, or as good as that and cheaper to count.
-
-With probability beta a report is a uniform block, else a uniform block that holds a draw x of the client. Write f = w/K and
-g = (w - 1)/(K - 1). An outcome that is no client's is in a report with probability p_out = beta f + (1 - beta) g, one that is every
-client's with p_in = beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share
-of x without bias. The sum of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2)
-with q = p_out + (p_in - p_out)/k: `worst_variance`. It is what choices minimise.
+**The choice of blocks.** A report names blocks with the smallest variance, or nearly as good ones that are cheaper to count. With probability
+beta a report is a uniform block, else a uniform block that holds a draw x of the client. Write f = w/K and g = (w - 1)/(K - 1). A report
+holds an outcome that the client does not have with probability p_out = beta f + (1 - beta) g, and one that it has for certain with p_in =
+beta f + (1 - beta). Of n clients S_x report a block with x, and (S_x/n - p_out)/(p_in - p_out) estimates the share of x without bias. The sum
+of the variances over outcomes is largest for the uniform population, where each is q(1 - q)/(n (p_in - p_out)^2) with q = p_out + (p_in -
+p_out)/k: `worst_variance`. It is what choices minimise.
 
 All subsets of w of k outcomes (subset selection) with the best w, near k/(e^epsilon + 1), have the smallest one of any epsilon-LDP report
 on a record (`discreet.estimation._planning` has the proof; Ye and Barg 2018 to leading order for any population). Masks and ranks are
@@ -69,7 +68,7 @@ BLOCK_KINDS: dict[str, tuple[str, ...]] = {"values": (), "masks": ("w",), "ranks
 
 
 class Reporting(Protocol):
-    """So many ranks of reports, of which equally many hold each outcome: all that a private draw needs."""
+    """Reports by rank, equally many of which hold each outcome: all that a private draw needs."""
 
     @property
     def blocks(self) -> int: ...
@@ -166,7 +165,7 @@ class BlockFamily(abc.ABC):
         return everything[self.holds(np.array([report], dtype=np.uint64), everything)]
 
     def check_reports(self, reports: Any) -> Reports:
-        """Reports as uint64, if they are some; else an error that shows the first that is none."""
+        """Reports as uint64, or an error that shows the first number that is not a report."""
         found = read_report_numbers(reports, self.layout)
         good = self.are_blocks(found)
         if not good.all():
@@ -481,7 +480,7 @@ def is_prime(number: int) -> bool:
 
 @dataclass(frozen=True)
 class Chances:
-    """What a report says of an outcome: the probability that it holds one that the client has for certain, or has not at all."""
+    """The probabilities that a report holds an outcome that the client has for certain (`inside`), or does not have (`outside`)."""
 
     inside: float
     outside: float
@@ -498,7 +497,7 @@ class Chances:
 
 
 def block_chances(points: int, width: int, growth: float) -> Chances:
-    """p_in and p_out of blocks of so many out of so many points, at e^epsilon."""
+    """p_in and p_out of blocks of `width` out of so many points, at e^epsilon = growth."""
     fraction = width / points
     own = (growth - 1.0) * fraction / (1.0 + (growth - 1.0) * fraction)  # 1 - beta
     uniform, together = (1.0 - own) * fraction, (width - 1) / (points - 1)

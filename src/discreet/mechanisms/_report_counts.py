@@ -60,7 +60,7 @@ class ReportCounts:
         sampler: what released the reports.
 
     Raises:
-        DiscreetError: for something else than a `ReportSampler`, and for more than 20 million points.
+        DiscreetError: for an argument that is not a `ReportSampler`, and for more than 20 million points.
 
     Example:
         >>> sampler = ReportSampler(Simplex(100), epsilon=1.0)
@@ -126,7 +126,7 @@ class ReportCounts:
         return found
 
     def add(self, reports: ArrayLike) -> Self:
-        """Count some more reports. Nothing is counted if one of them is none.
+        """Count some more reports, or none of them if one of the numbers is not a report.
 
         Args:
             reports: whole numbers, as `release` gives them.
@@ -135,7 +135,7 @@ class ReportCounts:
             This object.
 
         Raises:
-            DiscreetError: for numbers that are no reports.
+            DiscreetError: for numbers that are not reports.
         """
         given = self._sampler.check_reports(reports).ravel()
         self._check_report_total(len(given))

@@ -54,6 +54,8 @@ Rng = np.random.Generator | None
 OneLaw = Sequence[float] | Mapping[Any, float]
 """One client's distribution on a finite family, as a list or a dict by label; an array may hold many clients."""
 ManyLaws = Sequence[Sequence[float]] | Sequence[Mapping[Any, float]] | Sequence[Floats]
+_SET_ONCE = ("_family", "_privacy", "_carrier", "_discretisation")  # what the box is made of, by `__init__`
+_OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
 
 
 class Sampler(abc.ABC, Generic[F]):
@@ -549,10 +551,6 @@ def _is_of_this_package(kind: type) -> bool:
 def _sealed_names(kind: type) -> set[str]:
     """What no subclass outside this package may define, and no instance set."""
     return {name for base in kind.__mro__ if _is_of_this_package(base) for name in vars(base).get("_SEALED", ())}
-
-
-_SET_ONCE = ("_family", "_privacy", "_carrier", "_discretisation")  # what the box is made of, by `__init__`
-_OWN = "for a mechanism of your own, subclass OwnSampler and define law(p), or use OwnSampler.of(family, law, ...)"
 
 
 def check_sampler(sampler: object) -> None:

@@ -196,10 +196,10 @@ def extreme_masses(shared: Fraction, ratio: Fraction) -> tuple[Fraction, Fractio
         ratio: at least 1.
 
     Returns:
-        l and u; both 0 where the box holds one law alone.
+        l and u; both 0 where the box holds a single law.
 
     Raises:
-        DiscreetError: for what is not a number.
+        DiscreetError: for an argument that is not a number.
     """
     shared, ratio = check_rational("shared", shared), check_rational("ratio", ratio)
     if ratio == 1 or shared == 1:
@@ -355,7 +355,7 @@ def chosen_privacy(epsilon: float | None, privacy: Privacy | None) -> Privacy:
         The notion.
 
     Raises:
-        DiscreetError: for both or neither, and for what is neither.
+        DiscreetError: for both or neither, and for an argument that is not a notion.
     """
     if (epsilon is None) == (privacy is None):
         raise DiscreetError(

@@ -35,6 +35,8 @@ from discreet.projection._box import (
     SETTLED,
 )
 
+Floats = NDArray[np.float64]
+Bound = float | Floats
 cgutils: Any = numba.core.cgutils  # without types of their own
 _types: Any = numba.core.types
 _DOUBLE = ir.DoubleType()
@@ -178,10 +180,6 @@ def _terms_of_law(builder: Any, operands: list[Any]) -> list[Any]:
 clipped_and_middle: Any = intrinsic(_build_clipped_and_middle)
 mass_above: Any = _sums_over_mass(2, _terms_above)
 law_sums: Any = _sums_over_mass(5, _terms_of_law)
-
-
-Floats = NDArray[np.float64]
-Bound = float | Floats
 
 
 def bound_at(bound: Any, place: Any) -> Any:

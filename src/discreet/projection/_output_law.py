@@ -261,7 +261,7 @@ class OutputProblem:
         outsiders = find_outsiders(self.family, clients, seen, self.members)
         if outsiders is not None:
             whose = self.family if self.members is None else self.members
-            report_outsiders(whose, whose.bounds, outsiders, refuse=self.mixing is not None)
+            report_outsiders(whose, outsiders, refuse=self.mixing is not None)
 
     def solve_on_nodes(
         self,
